@@ -1,0 +1,153 @@
+//! Arguments of the command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::engine::EngineChoice;
+
+const PRIVACY_HELP: &str = "\
+What the guarantee is not: it covers what a run publishes, not how long its steps take \
+(side channels). Settings tuned by looking at the data (bounds, clip, lambda, tau, steps, a \
+start from a non-private fit) void it. Runs on one data set add up: share a ledger with \
+--ledger. A person with k rows has k times the epsilon. A fixed --seed must stay secret.";
+
+/// Bayesian posterior sampling over sensitive tables under differential privacy.
+#[derive(Debug, Parser)]
+#[command(name = "dpmc", version, about, after_long_help = PRIVACY_HELP)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Write a run file from a table's header; bounds are left for you to declare
+    Init(InitArguments),
+    /// Say what a run file would do: cost of a step, steps the budget affords, memory
+    Check(CheckArguments),
+    /// Draw from the posterior
+    #[command(after_long_help = PRIVACY_HELP)]
+    Sample(SampleArguments),
+    /// Summarise a run directory: moments, quantiles, ESS, R-hat, privacy spent
+    Summary(SummaryArguments),
+    /// List the GPU adapters that the gpu engine could use
+    Devices(JsonArguments),
+    /// Measure this machine: read bandwidth, passes as a share of it, sampler rates
+    Bench(JsonArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArguments {
+    /// The table: CSV (.csv, .csv.gz, .tsv), Parquet or NPY
+    pub data: PathBuf,
+    /// Where to write the run file (standard output without it)
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    /// The run file
+    pub run: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+}
+
+/// Flags that override the run file.
+#[derive(Debug, Args)]
+pub(super) struct Overrides {
+    /// Table to read instead of the run file's
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// mh, tuna-mh, barker, poisson-barker or dp-penalty
+    #[arg(long, value_name = "NAME")]
+    pub algorithm: Option<String>,
+    /// Budget ε (with --delta)
+    #[arg(long, value_name = "E", conflicts_with = "not_private")]
+    pub epsilon: Option<f64>,
+    /// Budget δ (with --epsilon)
+    #[arg(long, value_name = "D", conflicts_with = "not_private")]
+    pub delta: Option<f64>,
+    /// Run without privacy: the draws may reveal any row
+    #[arg(long)]
+    pub not_private: bool,
+    /// Ledger file shared by all runs on this data set; its budget is cumulative
+    #[arg(long, value_name = "FILE")]
+    pub ledger: Option<PathBuf>,
+    /// Chains; their costs add up (1 in a private run, 4 otherwise)
+    #[arg(long, value_name = "C")]
+    pub chains: Option<usize>,
+    /// Iterations of each chain after warm-up
+    #[arg(long, value_name = "T")]
+    pub iterations: Option<u64>,
+    /// Engine
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineArgument>,
+    /// Fix all generators (tests, non-private runs; a private run's seed must stay secret)
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum EngineArgument {
+    Auto,
+    Cpu,
+    Gpu,
+}
+
+impl From<EngineArgument> for EngineChoice {
+    fn from(engine: EngineArgument) -> Self {
+        match engine {
+            EngineArgument::Auto => EngineChoice::Auto,
+            EngineArgument::Cpu => EngineChoice::Cpu,
+            EngineArgument::Gpu => EngineChoice::Gpu,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SampleArguments {
+    /// The run file (optional with --resume)
+    #[arg(required_unless_present = "resume")]
+    pub run: Option<PathBuf>,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Run directory to make (default: the run file's name with -run)
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub out: Option<PathBuf>,
+    /// Run directory to go on with
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SummaryArguments {
+    /// The run directory
+    pub directory: PathBuf,
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
+    /// Also draw the marginal posteriors to this SVG file
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct JsonArguments {
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        super::Arguments::command().debug_assert();
+    }
+}

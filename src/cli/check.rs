@@ -1,0 +1,177 @@
+//! `dpmc check`: what a run file would do, before anything is spent.
+
+use super::CliError;
+use super::args::{CheckArguments, Overrides};
+use crate::config::{ConfigError, Plan};
+use crate::data;
+use crate::model::Model;
+use crate::privacy::{Budget, Curator, Estimator, Halt, epsilon_of_rho};
+use crate::sampler::{Algorithm, ClipNorm, Preconditioner, RandomWalk};
+
+pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
+    let mut plan = Plan::read(&a.run)?;
+    merge(&mut plan, &a.overrides)?;
+    plan.check_declarations()?;
+    let data = plan.load_data()?;
+    let model = plan.model(&data)?;
+    let sampler = plan.sampler(&*model, data.rows())?;
+    let (rows, bytes) = (data.rows(), data.bytes());
+    println!(
+        "table      {} rows (public), {} features, row norm ≤ {:.4}",
+        rows,
+        data.features().len(),
+        data.row_norm()
+    );
+    println!(
+        "model      {} with {} parameters, tempering {}",
+        model.name(),
+        model.dim(),
+        model.tempering()
+    );
+    println!(
+        "memory     {:.1} MiB of rows{}",
+        bytes as f64 / f64::from(1 << 20),
+        data::available_memory()
+            .map(|m| format!(", {} MiB available", m >> 20))
+            .unwrap_or_default()
+    );
+    let length = plan.length()?;
+    println!(
+        "run        {} × ({} warm-up + {} iterations), algorithm {}",
+        plan.chains(),
+        length.warmup,
+        length.iterations,
+        plan.config.sampler.algorithm.name()
+    );
+    let Some(typical) = typical_clip(&sampler, &*model) else {
+        println!("clip       none (widened until nothing is clipped)");
+        return Ok(());
+    };
+    println!("clip       c = {typical:.3e} nats for a typical move");
+    if let Estimator::Poisson { lambda } = sampler.estimator {
+        let big = rows as f64 * typical;
+        println!(
+            "minibatch  expects {:.0} of {rows} rows a step",
+            lambda.value(big) + big
+        );
+    }
+    if let Some(budget) = plan.budget()? {
+        let (rho, steps) = affordable(&plan, &sampler, &*model, rows, budget)?;
+        let total = (length.iterations + length.warmup) as f64 * plan.chains() as f64;
+        println!(
+            "budget     ({}, {:e})-DP = rho {:.4}; a typical step costs rho {rho:.3e} (epsilon {:.2e} alone)",
+            budget.epsilon,
+            budget.delta,
+            budget.rho(),
+            epsilon_of_rho(rho, budget.delta)
+        );
+        println!(
+            "           affords about {steps:.0} steps; the run asks for {total:.0}{}",
+            if total > steps {
+                ": it will end early"
+            } else {
+                ""
+            }
+        );
+    } else {
+        println!("budget     none: NOT private");
+    }
+    Ok(())
+}
+
+/// Flags override the run file.
+pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
+    let absolute = |p: &std::path::Path| std::path::absolute(p).unwrap_or_else(|_| p.into());
+    let config = &mut plan.config;
+    if let Some(file) = &o.data {
+        // The data set keeps its name: a ledger follows the name, not the file.
+        config.data.file = absolute(file);
+    }
+    if let Some(name) = &o.algorithm {
+        config.sampler.algorithm = Algorithm::parse(name).ok_or_else(|| {
+            let names: Vec<&str> = Algorithm::ALL.iter().map(|a| a.name()).collect();
+            CliError::Input(format!(
+                "--algorithm: '{name}' is unknown; one of {}",
+                names.join(", ")
+            ))
+        })?;
+        let s = &mut config.sampler;
+        // Settings of the run file's own algorithm do not carry over to another.
+        if !s.algorithm.is_minibatch() {
+            (s.lambda, s.lambda_ratio, s.chi) = (None, None, None);
+        }
+        if s.algorithm != Algorithm::DpPenalty {
+            s.tau = None;
+        }
+    }
+    if o.not_private {
+        (config.privacy.epsilon, config.privacy.delta) = (None, None);
+        config.privacy.ledger = None;
+        config.privacy.not_private = true;
+    }
+    if o.epsilon.is_some() || o.delta.is_some() {
+        config.privacy.not_private = false;
+        config.privacy.epsilon = o.epsilon.or(config.privacy.epsilon);
+        config.privacy.delta = o.delta.or(config.privacy.delta);
+    }
+    if let Some(ledger) = &o.ledger {
+        config.privacy.ledger = Some(absolute(ledger));
+    }
+    config.run.chains = o.chains.or(config.run.chains);
+    config.run.iterations = o.iterations.unwrap_or(config.run.iterations);
+    config.run.seed = o.seed.or(config.run.seed);
+    if let Some(engine) = o.engine {
+        config.run.engine = engine.into();
+    }
+    Ok(())
+}
+
+/// Clip bound of a move with ‖z‖ = √d.
+pub(super) fn typical_clip(sampler: &RandomWalk, model: &dyn Model) -> Option<f64> {
+    let clip = sampler.clip?;
+    let d = model.dim() as f64;
+    let size = match (&sampler.preconditioner, clip.norm) {
+        (Preconditioner::Identity, _) | (_, ClipNorm::Proposal) => d.sqrt(),
+        (Preconditioner::Diagonal(a) | Preconditioner::Full(a), ClipNorm::Euclidean) => {
+            a.iter().map(|v| v * v).sum::<f64>().sqrt()
+        }
+    };
+    Some(clip.rate * sampler.step * size)
+}
+
+/// ρ of a typical step and the number of such steps that the budget holds; a budget too
+/// small for one is an error that says which step would fit.
+pub(super) fn affordable(
+    plan: &Plan,
+    sampler: &RandomWalk,
+    model: &dyn Model,
+    rows: usize,
+    budget: Budget,
+) -> Result<(f64, f64), CliError> {
+    let Some(typical) = typical_clip(sampler, model) else {
+        return Err(ConfigError::general("a private run needs a clip bound").into());
+    };
+    let cost = Curator::cost(rows, typical, sampler.estimator, sampler.acceptance)
+        .map_err(|e: Halt| CliError::Input(e.to_string()))?;
+    let Some((event, _)) = cost else {
+        return Err(plan
+            .refuse("sampler.algorithm", "is not private; use --not-private")
+            .into());
+    };
+    let steps = budget.rho() / event.rho();
+    if steps < 1.0 {
+        return Err(plan
+            .refuse(
+                "privacy.epsilon",
+                format!(
+                    "the budget (rho {:.3e}) is too small for a single step (rho {:.3e}); a proposal step of {:.3e} instead of {:.3e} would fit, or a larger tau",
+                    budget.rho(),
+                    event.rho(),
+                    sampler.step * steps.sqrt(),
+                    sampler.step
+                ),
+            )
+            .into());
+    }
+    Ok((event.rho(), steps))
+}

@@ -1,0 +1,82 @@
+//! `dpmc init`: a run file from the header alone.
+
+use std::fmt::Write;
+
+use super::CliError;
+use super::args::InitArguments;
+use crate::config::ConfigError;
+use crate::data;
+
+pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
+    let columns = data::header(&a.data).map_err(ConfigError::from)?;
+    let file = std::path::absolute(&a.data).unwrap_or_else(|_| a.data.clone());
+    let text = run_file(&file.display().to_string(), &columns);
+    match &a.out {
+        None => print!("{text}"),
+        Some(path) if path.exists() => {
+            return Err(CliError::Input(format!(
+                "{}: exists already; remove it or choose another --out",
+                path.display()
+            )));
+        }
+        Some(path) => std::fs::write(path, text).map_err(|e| {
+            CliError::Failure(format!("{}: cannot be written: {e}", path.display()))
+        })?,
+    }
+    Ok(())
+}
+
+fn run_file(file: &str, columns: &[String]) -> String {
+    let quote = |s: &str| toml::Value::String(s.into()).to_string();
+    let mut t = String::new();
+    let mut line = |s: &str| {
+        let _ = writeln!(t, "{s}");
+    };
+    line("# A dpmc run file, made from the table's header alone.");
+    line("# Bounds and levels must come from public knowledge (a code book, a law), never");
+    line("# from looking at the rows: replace every LOW, HIGH and LEVEL, drop what you");
+    line("# do not need, then run `dpmc check` on this file.");
+    line("");
+    line("[data]");
+    line(&format!("file = {}", quote(file)));
+    line("# row_norm = 3.0   # clip rows to this L2 norm; without it, what the features imply");
+    line("");
+    line("[data.label]");
+    line(&format!(
+        "column = {}   # the label; for 0/1 cells drop 'positive'",
+        quote(columns.last().map_or("LABEL", String::as_str))
+    ));
+    line("positive = [\"LEVEL\"]");
+    line("");
+    line("[[data.features]]");
+    line("intercept = true");
+    let without_label = columns.len().saturating_sub(1).max(1);
+    for column in columns.iter().take(without_label) {
+        line("");
+        line("[[data.features]]");
+        line(&format!("column = {}", quote(column)));
+        line(
+            "scale = [LOW, HIGH]   # or: one_hot = [\"LEVEL\", …], indicator = { in = [\"LEVEL\"] }, { above = LOW }",
+        );
+    }
+    line("");
+    line("[model]");
+    line("kind = \"logistic\"");
+    line("tempering = 1.0");
+    line("prior = { kind = \"normal\", sd = 10.0 }");
+    line("");
+    line("[sampler]");
+    line("algorithm = \"poisson-barker\"");
+    line("lambda_ratio = 2.0        # lambda over N·c: privacy factor 2 + 1/ratio");
+    line("clip = { rms = 5.0 }");
+    line("adapt = \"full\"");
+    line("");
+    line("[run]");
+    line("warmup = 5000");
+    line("iterations = 20000");
+    line("");
+    line("[privacy]");
+    line("epsilon = 1.0");
+    line("delta = 1e-6             # smaller than 1/rows");
+    t
+}

@@ -1,0 +1,37 @@
+//! The command: arguments → run configuration → run. No mathematics.
+
+mod args;
+mod bench;
+mod check;
+mod devices;
+mod error;
+mod init;
+mod sample;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use error::CliError;
+
+/// Runs the command line; exit code 0, 1 (a failure) or 2 (bad input).
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Init(a) => init::run(&a),
+        Command::Check(a) => check::run(&a),
+        Command::Sample(a) => sample::run(&a),
+        Command::Summary(a) => summary::run(&a),
+        Command::Devices(a) => devices::run(&a),
+        Command::Bench(a) => bench::run(&a),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("dpmc: {e}");
+            ExitCode::from(e.code())
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! `dpmc sample`: one run from its files to its directory.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rand::{TryRng, rngs::SysRng};
+
+use super::CliError;
+use super::args::SampleArguments;
+use super::{check, summary};
+use crate::config::Plan;
+use crate::output::{self, RunDirectory};
+use crate::posterior_run::{PosteriorRun, RunState, Status};
+use crate::privacy::{Curator, Ledger};
+use crate::sampler::Chains;
+
+/// Draws are published at least this often.
+const PUBLISH_EVERY: Duration = Duration::from_secs(2);
+/// … or when this many wait in memory.
+const PUBLISH_DRAWS: usize = 1 << 16;
+
+pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
+    let mut plan = read_plan(a)?;
+    check::merge(&mut plan, &a.overrides)?;
+    plan.check_declarations()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    // A second registration in one process is harmless: the first handler stays.
+    let _ = ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst));
+
+    let (mut directory, saved) = match &a.resume {
+        Some(path) => {
+            let (directory, state) = RunDirectory::resume(path)?;
+            (directory, Some(state))
+        }
+        None => (RunDirectory::create(&out_directory(a, &plan))?, None),
+    };
+    let mut run = match prepare(&plan, directory.path(), saved.as_ref()) {
+        Ok(run) => run,
+        Err(e) => {
+            if saved.is_none() {
+                directory.discard();
+            }
+            return Err(e);
+        }
+    };
+    directory.begin(&mut run)?;
+    advance(&mut run, &mut directory, &stop, a.quiet)?;
+    directory.finish(&mut run)?;
+    if !a.quiet {
+        let mut report = output::summarize_directory(directory.path())?;
+        summary::add_test_scores(&mut report, directory.path(), &plan)?;
+        summary::print(&report);
+        println!("draws and certificate: {}", directory.path().display());
+    }
+    match run.status() {
+        Status::Failed(what) => Err(CliError::Failure(what.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// The run file; with `--resume` alone, the directory's own.
+fn read_plan(a: &SampleArguments) -> Result<Plan, CliError> {
+    match (&a.run, &a.resume) {
+        (Some(run), None) => Ok(Plan::read(run)?),
+        (None, Some(directory)) => Ok(Plan::read(&directory.join("run.toml"))?),
+        (Some(run), Some(directory)) => {
+            let (given, saved) = (Plan::read(run)?, Plan::read(&directory.join("run.toml"))?);
+            let (g, s) = (&given.config, &saved.config);
+            if g.data.features != s.data.features || g.model != s.model || g.sampler != s.sampler {
+                return Err(CliError::Input(format!(
+                    "{}: differs from {}/run.toml in data, model or sampler; resume with the same settings",
+                    run.display(),
+                    directory.display()
+                )));
+            }
+            Ok(saved)
+        }
+        (None, None) => Err(CliError::Input("give a run file".into())),
+    }
+}
+
+fn out_directory(a: &SampleArguments, plan: &Plan) -> PathBuf {
+    a.out.clone().unwrap_or_else(|| {
+        let stem = a.run.as_deref().and_then(Path::file_stem);
+        let stem = stem.map_or_else(|| plan.dataset_name(), |s| s.to_string_lossy().into_owned());
+        PathBuf::from(format!("{stem}-run"))
+    })
+}
+
+/// Everything that can fail before the first step.
+fn prepare(
+    plan: &Plan,
+    directory: &Path,
+    saved: Option<&RunState>,
+) -> Result<PosteriorRun, CliError> {
+    let budget = plan.budget()?;
+    let data = plan.load_data()?;
+    let rows = data.rows();
+    let model = plan.model(&data)?;
+    let sampler = plan.sampler(&*model, rows)?;
+    let mut warnings = Vec::new();
+    if let Some(budget) = budget {
+        check::affordable(plan, &sampler, &*model, rows, budget)?;
+        if budget.delta > 1.0 / rows as f64 {
+            warnings.push(format!(
+                "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
+                budget.delta
+            ));
+        }
+    }
+    let seed = plan.config.run.seed;
+    let public_seed = public_seed(seed)?;
+    let starts = plan.starts(&*model, public_seed)?;
+    let engine = plan.config.run.engine;
+    let curator = match budget {
+        Some(budget) => {
+            let path = match &plan.config.privacy.ledger {
+                Some(file) => plan.locate(file),
+                None => directory.join("ledger.json"),
+            };
+            let mut ledger = Ledger::open(&path, &plan.dataset_name(), rows, budget)?;
+            ledger.covers_one_run(plan.config.privacy.ledger.is_none());
+            Curator::private(data, model, engine, ledger, seed)?
+        }
+        None => Curator::not_private(data, model, engine, seed.unwrap_or_else(rand::random))?
+            .into_curator(),
+    };
+    let chains = Chains::new(&starts, public_seed);
+    let mut run = PosteriorRun::new(
+        curator,
+        sampler,
+        chains,
+        plan.length()?,
+        plan.resolved(),
+        warnings,
+    );
+    if let Some(state) = saved {
+        run.resume(state).map_err(CliError::Input)?;
+    }
+    Ok(run)
+}
+
+fn public_seed(seed: Option<u64>) -> Result<[u8; 32], CliError> {
+    let mut bytes = [0u8; 32];
+    match seed {
+        Some(seed) => bytes[..8].copy_from_slice(&seed.to_le_bytes()),
+        None => SysRng
+            .try_fill_bytes(&mut bytes)
+            .map_err(|e| CliError::Failure(format!("no random seed: {e}")))?,
+    }
+    Ok(bytes)
+}
+
+fn advance(
+    run: &mut PosteriorRun,
+    directory: &mut RunDirectory,
+    stop: &AtomicBool,
+    quiet: bool,
+) -> Result<(), CliError> {
+    let bar = progress_bar(run, quiet);
+    let mut published = Instant::now();
+    loop {
+        let more = *run.step() == Status::Running;
+        if stop.load(Ordering::SeqCst) {
+            run.interrupt();
+            break;
+        }
+        if !more {
+            break;
+        }
+        let (done, _) = run.progress();
+        if done.is_multiple_of(16) && published.elapsed() >= PUBLISH_EVERY
+            || run.pending() >= PUBLISH_DRAWS
+        {
+            directory.publish(run)?;
+            published = Instant::now();
+        }
+        if let Some(bar) = &bar
+            && done.is_multiple_of(64)
+        {
+            bar.set_position(done);
+            bar.set_message(message(run));
+        }
+    }
+    if let Some(bar) = bar {
+        bar.set_position(run.progress().0);
+        bar.finish_and_clear();
+    }
+    Ok(())
+}
+
+/// Acceptance and ε: both released. Nothing else of a run is shown.
+fn message(run: &PosteriorRun) -> String {
+    let privacy = run.curator().ledger().map_or_else(
+        || "NOT private".into(),
+        |l| format!("ε {:.3} of {}", l.epsilon_spent(), l.budget().epsilon),
+    );
+    format!("acceptance {:.3}, {privacy}", run.acceptance())
+}
+
+fn progress_bar(run: &PosteriorRun, quiet: bool) -> Option<ProgressBar> {
+    if quiet || !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let bar = ProgressBar::new(run.progress().1);
+    let style = ProgressStyle::with_template(
+        "{elapsed} {bar:30} {human_pos}/{human_len} ({per_sec}) {msg}",
+    );
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    Some(bar)
+}

@@ -1,0 +1,109 @@
+//! `dpmc summary`: what a run directory holds at this moment.
+
+use std::path::Path;
+
+use super::CliError;
+use super::args::SummaryArguments;
+use crate::config::Plan;
+use crate::output::{self, OutputError, RunSummary};
+
+pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
+    let mut summary = output::summarize_directory(&a.directory)?;
+    // The public test table may have moved since; the summary stands without it.
+    if let Ok(plan) = Plan::read(&a.directory.join("run.toml")) {
+        add_test_scores(&mut summary, &a.directory, &plan)?;
+    }
+    if let Some(path) = &a.plot {
+        plot(&a.directory, path)?;
+    }
+    if a.json {
+        let text =
+            serde_json::to_string_pretty(&summary).map_err(|e| CliError::Failure(e.to_string()))?;
+        println!("{text}");
+    } else {
+        print(&summary);
+    }
+    Ok(())
+}
+
+/// Adds accuracy and log loss where the run file declares a public test table.
+pub(super) fn add_test_scores(
+    summary: &mut RunSummary,
+    directory: &Path,
+    plan: &Plan,
+) -> Result<(), CliError> {
+    if let Some(test) = plan.load_test()?
+        && let Some((accuracy, loss)) = output::test_accuracy(directory, &test)?
+    {
+        summary.test_accuracy = Some(accuracy);
+        summary.test_log_loss = Some(loss);
+    }
+    Ok(())
+}
+
+fn plot(directory: &Path, path: &Path) -> Result<(), CliError> {
+    let table = output::read_draws(directory)?;
+    let parameters: Vec<(String, Vec<Vec<f64>>)> = table
+        .parameters
+        .iter()
+        .enumerate()
+        .map(|(j, name)| (name.clone(), table.parameter(j)))
+        .collect();
+    output::plot::marginals_svg(&parameters, "Posterior", path).map_err(|what| {
+        OutputError::Write {
+            path: path.into(),
+            what,
+        }
+        .into()
+    })
+}
+
+/// The table a person reads.
+pub(super) fn print(summary: &RunSummary) {
+    let width = summary
+        .parameters
+        .iter()
+        .map(|p| p.name.chars().count())
+        .max()
+        .unwrap_or(9)
+        .max(9);
+    println!(
+        "{:width$} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>6}",
+        "parameter", "mean", "sd", "5%", "50%", "95%", "ess_bulk", "ess_tail", "r_hat"
+    );
+    for p in &summary.parameters {
+        println!(
+            "{:width$} {:>9.4} {:>9.4} {:>9.4} {:>9.4} {:>9.4} {:>8.0} {:>8.0} {:>6.3}",
+            p.name, p.mean, p.sd, p.q5, p.q50, p.q95, p.ess_bulk, p.ess_tail, p.r_hat
+        );
+    }
+    let c = &summary.certificate;
+    println!(
+        "\n{} chain(s), {} draws each, acceptance {:.3}, {}",
+        summary.chains, summary.draws, summary.acceptance, c.status
+    );
+    if let Some(accuracy) = summary.test_accuracy {
+        println!(
+            "test accuracy {accuracy:.4}, log loss {:.4} (posterior predictive)",
+            summary.test_log_loss.unwrap_or(f64::NAN)
+        );
+    }
+    match (c.epsilon, c.delta, c.epsilon_spent) {
+        (Some(epsilon), Some(delta), Some(spent)) => {
+            println!(
+                "private: ({epsilon:.4}, {delta:e})-DP, neighbours by substitution, {} (spent {spent:.4}, rho {:.4}){}",
+                c.covers,
+                c.rho.unwrap_or(f64::NAN),
+                if c.adaptive {
+                    "; costs were adaptive, so the guarantee is the budget"
+                } else {
+                    ""
+                }
+            );
+        }
+        _ => println!("NOT private"),
+    }
+    for warning in &c.warnings {
+        println!("warning: {warning}");
+    }
+}

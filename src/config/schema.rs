@@ -1,0 +1,336 @@
+//! The keys of a run file. Unknown keys are errors.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::EngineChoice;
+use crate::sampler::{Adapt, Algorithm, ClipNorm};
+
+/// A run file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// The sensitive table.
+    pub data: DataSection,
+    /// A public held-out table for predictive accuracy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestSection>,
+    /// The model.
+    pub model: ModelSection,
+    /// The sampler.
+    pub sampler: SamplerSection,
+    /// Length, chains, start.
+    #[serde(default)]
+    pub run: RunSection,
+    /// The budget.
+    #[serde(default)]
+    pub privacy: PrivacySection,
+}
+
+/// `[data]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataSection {
+    /// Name of the data set, for ledgers; the file's stem by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// CSV (gzip allowed), Parquet or NPY; relative to the run file.
+    pub file: PathBuf,
+    /// NPY file of 0/1 labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_file: Option<PathBuf>,
+    /// Declared bound B on a row's L2 norm; by default what the features imply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row_norm: Option<f64>,
+    /// Declared label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<LabelEntry>,
+    /// Declared features, in order.
+    #[serde(default)]
+    pub features: Vec<FeatureEntry>,
+}
+
+/// One `[[data.features]]`: exactly one of `intercept`, `scale`, `clamp`, `one_hot`,
+/// `indicator`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeatureEntry {
+    /// The constant 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intercept: Option<bool>,
+    /// One column …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// … or several with the same declaration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Vec<String>>,
+    /// Declared bounds, mapped onto [−1, 1].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<[f64; 2]>,
+    /// Declared bounds, units kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clamp: Option<[f64; 2]>,
+    /// Declared levels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_hot: Option<Vec<String>>,
+    /// Refuse undeclared levels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict: Option<bool>,
+    /// A condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub indicator: Option<IndicatorEntry>,
+    /// Value of a missing numeric cell, in the column's units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<f64>,
+}
+
+/// `indicator = { in = […] }`, `{ above = v }` or `{ below = v }`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndicatorEntry {
+    /// Texts.
+    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
+    pub one_of: Option<Vec<String>>,
+    /// Threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub above: Option<f64>,
+    /// Threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below: Option<f64>,
+}
+
+/// `[data.label]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabelEntry {
+    /// The column.
+    pub column: String,
+    /// Texts that mean 1; without it cells must be 0 or 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub positive: Vec<String>,
+    /// Texts that mean 0; without it everything not positive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub negative: Vec<String>,
+}
+
+/// `[test]`: a held-out table that is **not** protected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestSection {
+    /// The table.
+    pub file: PathBuf,
+    /// NPY labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_file: Option<PathBuf>,
+    /// Must be true: the guarantee does not cover this table.
+    pub public: bool,
+}
+
+/// A number for all parameters, or one each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Numbers {
+    /// The same for all.
+    One(f64),
+    /// One each.
+    Each(Vec<f64>),
+}
+
+impl Numbers {
+    /// One value a parameter.
+    pub fn expand(&self, d: usize) -> Vec<f64> {
+        match self {
+            Numbers::One(v) => vec![*v; d],
+            Numbers::Each(values) => values.clone(),
+        }
+    }
+}
+
+/// Model kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelKind {
+    /// Bayesian logistic regression.
+    Logistic,
+    /// Gaussian mean with known covariance.
+    GaussianMean,
+    /// Two-component Gaussian mixture with tied means.
+    Mixture,
+}
+
+/// `[model]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSection {
+    /// Which model.
+    pub kind: ModelKind,
+    /// Likelihood tempering κ ∈ (0, 1].
+    #[serde(default = "one")]
+    pub tempering: f64,
+    /// Prior.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prior: Option<PriorEntry>,
+    /// `|θ_j| ≤ box`: parameters outside have density zero.
+    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
+    pub support: Option<Numbers>,
+    /// Mixture: variance of each component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variance: Option<f64>,
+    /// Gaussian mean: known covariance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covariance: Option<Vec<Vec<f64>>>,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// Prior kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PriorKind {
+    /// Constant.
+    Flat,
+    /// Independent normal.
+    Normal,
+    /// Independent Laplace.
+    Laplace,
+}
+
+/// `prior = { kind = "normal", sd = 10 }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriorEntry {
+    /// Family.
+    pub kind: PriorKind,
+    /// Normal: means (default 0).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Numbers>,
+    /// Normal: standard deviations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sd: Option<Numbers>,
+    /// Laplace: scales.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Numbers>,
+}
+
+/// `clip = { rate = … }` or `{ rms = … }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClipEntry {
+    /// Nats a unit of the norm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// In units of the root mean square that a row's ratio has when the proposal's scale
+    /// matches the posterior: rate = rms·√(κ/N), norm `proposal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rms: Option<f64>,
+    /// `euclidean` (default) or `proposal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub norm: Option<ClipNorm>,
+}
+
+/// `[sampler]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SamplerSection {
+    /// Name.
+    pub algorithm: Algorithm,
+    /// Poisson minibatch: λ itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lambda: Option<f64>,
+    /// Poisson minibatch: λ/Λ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lambda_ratio: Option<f64>,
+    /// Poisson minibatch: λ/Λ².
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chi: Option<f64>,
+    /// Penalty: noise multiplier τ; without it, what budget and iterations allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tau: Option<f64>,
+    /// Clip; without it the model's true bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<ClipEntry>,
+    /// Step s; 2.38/√d without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
+    /// Diagonal of the preconditioner A.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Numbers>,
+    /// Covariance whose Cholesky factor is A.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covariance: Option<Vec<Vec<f64>>>,
+    /// What warm-up adapts.
+    #[serde(default)]
+    pub adapt: Adapt,
+    /// Acceptance rate that warm-up aims at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_acceptance: Option<f64>,
+}
+
+/// `start = …`: `"zero"`, `"prior"` or `{ value = […] }`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartEntry {
+    /// The origin.
+    Zero,
+    /// A prior draw for each chain.
+    Prior,
+    /// A public point.
+    Value(Vec<f64>),
+}
+
+/// `[run]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunSection {
+    /// Iterations after warm-up.
+    pub iterations: u64,
+    /// Warm-up iterations (charged).
+    pub warmup: u64,
+    /// Keep every thin-th draw.
+    pub thin: u64,
+    /// Chains; their costs add up. 1 in a private run, 4 without privacy, by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chains: Option<usize>,
+    /// Where chains start.
+    pub start: StartEntry,
+    /// Fixes all generators: for tests and non-private runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Engine.
+    pub engine: EngineChoice,
+}
+
+impl Default for RunSection {
+    fn default() -> Self {
+        RunSection {
+            iterations: 10_000,
+            warmup: 0,
+            thin: 1,
+            chains: None,
+            start: StartEntry::Zero,
+            seed: None,
+            engine: EngineChoice::Auto,
+        }
+    }
+}
+
+/// `[privacy]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivacySection {
+    /// ε of the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
+    /// δ of the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
+    /// No privacy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_private: bool,
+    /// Ledger file shared by the runs on one data set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<PathBuf>,
+}

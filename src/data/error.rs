@@ -1,0 +1,77 @@
+//! What can be wrong with a table or with what was declared about it.
+//!
+//! Messages name file, line and column, never the content of a cell.
+
+use std::path::PathBuf;
+
+/// An error of the data layer. Positions are public; cell contents never appear.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The file cannot be opened or read.
+    #[error("{}: {what}", path.display())]
+    File {
+        /// The file at fault.
+        path: PathBuf,
+        /// What went wrong and what to do next.
+        what: String,
+    },
+    /// A cell or line does not fit the declarations.
+    #[error("{}, line {line}{}: {what}", path.display(), column.as_ref().map(|c| format!(", column '{c}'")).unwrap_or_default())]
+    Cell {
+        /// The file at fault.
+        path: PathBuf,
+        /// 1-based line (CSV) or row (Parquet, NPY).
+        line: u64,
+        /// The column's name, where one is at fault.
+        column: Option<String>,
+        /// What is wrong and what to do next; never the cell's content.
+        what: String,
+    },
+    /// A row handed to the builder does not fit.
+    #[error("row {row}: {what}")]
+    Row {
+        /// 1-based row number.
+        row: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// A key of the run file declares something impossible.
+    #[error("{key}: {what}")]
+    Declaration {
+        /// The key at fault.
+        key: String,
+        /// What is wrong and what to do next.
+        what: String,
+    },
+    /// Fewer than two rows.
+    #[error("the table has {rows} row(s); at least 2 are needed")]
+    TooFewRows {
+        /// Rows found.
+        rows: usize,
+    },
+    /// The table would not fit in memory.
+    #[error(
+        "{}: about {rows} rows × {features} features need {needed_mib} MiB, but {available_mib} MiB of memory are available; declare fewer features or split the table", path.display()
+    )]
+    TooLarge {
+        /// The file at fault.
+        path: PathBuf,
+        /// Rows, from the file's header or estimated from its size.
+        rows: u64,
+        /// Declared features.
+        features: usize,
+        /// Needed memory in MiB.
+        needed_mib: u64,
+        /// Available memory in MiB.
+        available_mib: u64,
+    },
+}
+
+impl DataError {
+    pub(crate) fn declaration(key: &str, what: String) -> Self {
+        DataError::Declaration {
+            key: key.into(),
+            what,
+        }
+    }
+}

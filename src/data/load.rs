@@ -1,0 +1,250 @@
+//! Reads a table file into a [`Dataset`] through its declarations.
+
+use std::path::{Path, PathBuf};
+
+use super::feature::Cell;
+use super::{DataError, Dataset, Feature, FeatureKind, Label, TILE};
+use super::{read_csv, read_npy, read_parquet};
+
+/// A table file and what is declared about it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// CSV (`.csv`, `.csv.gz`, `.tsv`), Parquet (`.parquet`) or NPY (`.npy`).
+    pub path: PathBuf,
+    /// An NPY file of 0/1 labels beside an NPY table.
+    pub label_file: Option<PathBuf>,
+    /// Feature declarations, in order.
+    pub features: Vec<Feature>,
+    /// The label, where the model needs one.
+    pub label: Option<Label>,
+    /// Declared L2 bound of a row; without it, the bound that the features imply.
+    pub row_norm: Option<f64>,
+}
+
+/// Where a row stands, for error messages.
+pub(super) struct Position<'a> {
+    pub path: &'a Path,
+    pub line: u64,
+}
+
+/// Columns a reader must deliver, by index into `names`.
+pub(super) struct Wanted {
+    pub names: Vec<String>,
+}
+
+/// A reader calls this once a row with the wanted cells in order.
+pub(super) type RowSink<'a> = dyn FnMut(&Position<'_>, &[Cell<'_>]) -> Result<(), DataError> + 'a;
+
+enum Format {
+    Csv,
+    Parquet,
+    Npy,
+}
+
+fn format_of(path: &Path) -> Result<Format, DataError> {
+    let name = path
+        .file_name()
+        .map(|n| n.to_string_lossy().to_lowercase())
+        .unwrap_or_default();
+    let stem = name.strip_suffix(".gz").unwrap_or(&name);
+    if stem.ends_with(".csv") || stem.ends_with(".tsv") || stem.ends_with(".txt") {
+        Ok(Format::Csv)
+    } else if name.ends_with(".parquet") {
+        Ok(Format::Parquet)
+    } else if name.ends_with(".npy") {
+        Ok(Format::Npy)
+    } else {
+        Err(DataError::File {
+            path: path.into(),
+            what: "unknown kind of file; use .csv, .csv.gz, .tsv, .parquet or .npy".into(),
+        })
+    }
+}
+
+/// Column names of a table, without reading its rows.
+///
+/// # Errors
+/// [`DataError::File`] where the file is missing, of unknown kind or has no header.
+pub fn header(path: &Path) -> Result<Vec<String>, DataError> {
+    match format_of(path)? {
+        Format::Csv => read_csv::header(path),
+        Format::Parquet => read_parquet::header(path),
+        Format::Npy => read_npy::header(path),
+    }
+}
+
+/// Reads the whole table.
+///
+/// # Errors
+/// [`DataError`], naming file, line and column or the key of the declaration.
+pub fn load(source: &Source) -> Result<Dataset, DataError> {
+    let format = format_of(&source.path)?;
+    for (i, feature) in source.features.iter().enumerate() {
+        feature.validate(&feature_key(feature, i))?;
+    }
+    let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
+    let implied = source
+        .features
+        .iter()
+        .map(Feature::max_square)
+        .sum::<f64>()
+        .sqrt();
+    let width = names.len();
+    let labelled = source.label.is_some() || source.label_file.is_some();
+    let mut builder = Dataset::builder(names, labelled, source.row_norm.unwrap_or(implied))?;
+
+    let mut wanted = Wanted { names: Vec::new() };
+    let mut index = |column: &str| {
+        wanted
+            .names
+            .iter()
+            .position(|n| n == column)
+            .unwrap_or_else(|| {
+                wanted.names.push(column.to_string());
+                wanted.names.len() - 1
+            })
+    };
+    let cells: Vec<Option<usize>> = source
+        .features
+        .iter()
+        .map(|f| f.column.as_deref().map(&mut index))
+        .collect();
+    let label_cell = source.label.as_ref().map(|l| index(&l.column));
+    let side_labels = match &source.label_file {
+        Some(path) => Some(read_npy::labels(path)?),
+        None => None,
+    };
+
+    let mut values: Vec<f32> = Vec::with_capacity(width);
+    let mut row = 0usize;
+    let mut sink = |at: &Position<'_>, table: &[Cell<'_>]| -> Result<(), DataError> {
+        let fail = |column: Option<&String>, what: String| DataError::Cell {
+            path: at.path.into(),
+            line: at.line,
+            column: column.cloned(),
+            what,
+        };
+        values.clear();
+        for (feature, cell) in source.features.iter().zip(&cells) {
+            let cell = match (cell, &feature.kind) {
+                (Some(k), _) => table[*k],
+                (None, FeatureKind::Intercept) => Cell::Missing,
+                (None, _) => return Err(fail(None, "a feature names no column".into())),
+            };
+            feature
+                .push(cell, &mut values)
+                .map_err(|what| fail(feature.column.as_ref(), what))?;
+        }
+        let label = match (&source.label, label_cell, &side_labels) {
+            (Some(label), Some(k), _) => Some(
+                label
+                    .read(table[k])
+                    .map_err(|what| fail(Some(&label.column), what))?,
+            ),
+            (_, _, Some(labels)) => Some(*labels.get(row).ok_or_else(|| {
+                fail(
+                    None,
+                    format!("the label file holds only {} labels", labels.len()),
+                )
+            })?),
+            _ => None,
+        };
+        row += 1;
+        builder
+            .push(&values, label)
+            .map_err(|e| fail(None, e.to_string()))
+    };
+    let fits = |rows: u64| check_memory(&source.path, rows, width, labelled);
+    match format {
+        Format::Csv => read_csv::rows(&source.path, &wanted, &fits, &mut sink)?,
+        Format::Parquet => read_parquet::rows(&source.path, &wanted, &fits, &mut sink)?,
+        Format::Npy => read_npy::rows(&source.path, &wanted, &fits, &mut sink)?,
+    }
+    if let Some(labels) = side_labels
+        && labels.len() != row
+    {
+        return Err(DataError::declaration(
+            "data.label_file",
+            format!("{} labels for {row} rows", labels.len()),
+        ));
+    }
+    builder.finish()
+}
+
+fn feature_key(feature: &Feature, index: usize) -> String {
+    match &feature.column {
+        Some(column) => format!("data.features[{index}] (column '{column}')"),
+        None => format!("data.features[{index}]"),
+    }
+}
+
+/// Refuses a table whose features would not fit in available memory.
+fn check_memory(path: &Path, rows: u64, width: usize, labelled: bool) -> Result<(), DataError> {
+    let Some(available) = available_memory() else {
+        return Ok(());
+    };
+    let tiles = rows.div_ceil(TILE as u64);
+    let needed = tiles.saturating_mul((TILE * 4 * (width + usize::from(labelled))) as u64);
+    if needed > available {
+        return Err(DataError::TooLarge {
+            path: path.into(),
+            rows,
+            features: width,
+            needed_mib: needed >> 20,
+            available_mib: available >> 20,
+        });
+    }
+    Ok(())
+}
+
+/// Bytes of memory available, where the system says so (Linux).
+pub(crate) fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib << 10)
+}
+
+pub(super) fn open(path: &Path) -> Result<std::fs::File, DataError> {
+    std::fs::File::open(path).map_err(|e| DataError::File {
+        path: path.into(),
+        what: match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                "no such file; paths in a run file are relative to the run file".into()
+            }
+            _ => format!("cannot be opened: {e}"),
+        },
+    })
+}
+
+/// Index of each wanted column in the table's header, with the nearest name in the error.
+pub(super) fn find_columns(
+    path: &Path,
+    header: &[String],
+    wanted: &Wanted,
+) -> Result<Vec<usize>, DataError> {
+    wanted
+        .names
+        .iter()
+        .map(|name| {
+            header.iter().position(|h| h == name).ok_or_else(|| {
+                let near = header
+                    .iter()
+                    .max_by(|a, b| {
+                        strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name))
+                    })
+                    .map(|n| format!("; the nearest is '{n}'"))
+                    .unwrap_or_default();
+                let hint = if header.len() == 1 && header[0].contains([';', '\t', '|']) {
+                    " (the table has a single column: is the delimiter wrong?)"
+                } else {
+                    ""
+                };
+                DataError::File {
+                    path: path.into(),
+                    what: format!("has no column '{name}'{near}{hint}"),
+                }
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,250 @@
+//! Sensitive rows and what was declared about them in public.
+//!
+//! A [`Dataset`] is built only from declarations (columns, bounds, levels, a row
+//! norm); nothing in it is estimated from rows, and no cell can be read back
+//! through its public interface.
+
+mod error;
+mod feature;
+mod load;
+mod read_csv;
+mod read_npy;
+mod read_parquet;
+pub mod synthetic;
+
+pub use error::DataError;
+pub use feature::{Condition, Feature, FeatureKind, Label, LabelLevels};
+#[cfg(feature = "cli")]
+pub(crate) use load::available_memory;
+pub use load::{Source, header, load};
+
+/// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
+pub(crate) const TILE: usize = 16;
+
+/// Sensitive rows, clipped to a declared public norm.
+///
+/// Layout: tiles of 16 rows, feature-major within a tile, so that one vector
+/// load holds one feature of 16 rows. Lanes past the last row are zero.
+pub struct Dataset {
+    features: Vec<String>,
+    rows: usize,
+    tiles: Vec<f32>,
+    labels: Option<Vec<f32>>,
+    row_norm: f64,
+}
+
+impl Dataset {
+    /// Starts a data set with the given feature names, whose rows will be clipped
+    /// to L2 norm `row_norm` (public, > 0). `labelled` rows carry a binary label.
+    ///
+    /// # Errors
+    /// [`DataError::Declaration`] where the norm is not positive or no feature is named.
+    pub fn builder(
+        features: Vec<String>,
+        labelled: bool,
+        row_norm: f64,
+    ) -> Result<DatasetBuilder, DataError> {
+        if !(row_norm > 0.0 && row_norm.is_finite()) {
+            return Err(DataError::declaration(
+                "data.row_norm",
+                format!("must be a positive number, not {row_norm}"),
+            ));
+        }
+        if features.is_empty() {
+            return Err(DataError::declaration(
+                "data.features",
+                "declare at least one feature".into(),
+            ));
+        }
+        let width = features.len();
+        Ok(DatasetBuilder {
+            set: Dataset {
+                features,
+                rows: 0,
+                tiles: Vec::new(),
+                labels: labelled.then(Vec::new),
+                row_norm,
+            },
+            clipped: vec![0.0; width],
+        })
+    }
+
+    /// Number of rows N. Public by convention (mathematics, section 1).
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Feature names, in column order.
+    pub fn features(&self) -> &[String] {
+        &self.features
+    }
+
+    /// The declared bound B on every row's L2 norm.
+    pub fn row_norm(&self) -> f64 {
+        self.row_norm
+    }
+
+    /// Whether rows carry a binary label.
+    pub fn labelled(&self) -> bool {
+        self.labels.is_some()
+    }
+
+    /// Bytes held by the rows.
+    pub fn bytes(&self) -> usize {
+        4 * (self.tiles.len() + self.labels.as_ref().map_or(0, Vec::len))
+    }
+
+    /// Tiles, each `features × TILE` values, feature-major.
+    pub(crate) fn tiles(&self) -> &[f32] {
+        &self.tiles
+    }
+
+    /// Labels as −1 / +1, one a row, padded to whole tiles; empty when unlabelled.
+    pub(crate) fn labels(&self) -> &[f32] {
+        self.labels.as_deref().unwrap_or(&[])
+    }
+
+    /// Row-major copy, for a **public** held-out table only (predictive accuracy).
+    pub(crate) fn public_rows(&self) -> Vec<f32> {
+        let d = self.features.len();
+        let mut rows = Vec::with_capacity(self.rows * d);
+        for i in 0..self.rows {
+            let tile = &self.tiles[(i / TILE) * TILE * d..];
+            rows.extend((0..d).map(|j| tile[j * TILE + i % TILE]));
+        }
+        rows
+    }
+
+    /// Labels as booleans, for a **public** held-out table only.
+    pub(crate) fn public_labels(&self) -> Vec<bool> {
+        self.labels()
+            .iter()
+            .take(self.rows)
+            .map(|&y| y > 0.0)
+            .collect()
+    }
+}
+
+impl std::fmt::Debug for Dataset {
+    /// Shape and declarations only: never a cell.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dataset")
+            .field("rows", &self.rows)
+            .field("features", &self.features)
+            .field("row_norm", &self.row_norm)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Collects rows into a [`Dataset`].
+pub struct DatasetBuilder {
+    set: Dataset,
+    clipped: Vec<f32>,
+}
+
+impl DatasetBuilder {
+    /// Adds one row, scaled to norm ≤ B where it is longer.
+    ///
+    /// # Errors
+    /// [`DataError::Row`] where the width is wrong, a value is not finite, or a label
+    /// is missing or not expected. The message holds the row's number, never a value.
+    pub fn push(&mut self, row: &[f32], label: Option<bool>) -> Result<(), DataError> {
+        let set = &mut self.set;
+        let (d, i) = (set.features.len(), set.rows);
+        let refuse = |what: String| Err(DataError::Row { row: i + 1, what });
+        if row.len() != d {
+            return refuse(format!("{} values for {d} features", row.len()));
+        }
+        if let Some(j) = row.iter().position(|v| !v.is_finite()) {
+            return refuse(format!("feature '{}' is not finite", set.features[j]));
+        }
+        let norm = row
+            .iter()
+            .map(|&v| f64::from(v) * f64::from(v))
+            .sum::<f64>()
+            .sqrt();
+        // The slack keeps the f32 result inside the ball after rounding.
+        let shrink = if norm > set.row_norm {
+            set.row_norm / norm * (1.0 - 1e-7)
+        } else {
+            1.0
+        };
+        for (to, &from) in self.clipped.iter_mut().zip(row) {
+            *to = (f64::from(from) * shrink) as f32;
+        }
+        let lane = i % TILE;
+        if lane == 0 {
+            set.tiles.resize(set.tiles.len() + d * TILE, 0.0);
+        }
+        let start = (i / TILE) * d * TILE;
+        for (j, &v) in self.clipped.iter().enumerate() {
+            set.tiles[start + j * TILE + lane] = v;
+        }
+        match (&mut set.labels, label) {
+            (None, None) => {}
+            (Some(labels), Some(y)) => {
+                if lane == 0 {
+                    labels.resize(labels.len() + TILE, 0.0);
+                }
+                labels[i] = if y { 1.0 } else { -1.0 };
+            }
+            (Some(_), None) => return refuse("the label is missing".into()),
+            (None, Some(_)) => return refuse("a label was given but none was declared".into()),
+        }
+        set.rows += 1;
+        Ok(())
+    }
+
+    /// Ends the data set.
+    ///
+    /// # Errors
+    /// [`DataError::TooFewRows`] under two rows: substitution needs a population.
+    pub fn finish(mut self) -> Result<Dataset, DataError> {
+        if self.set.rows < 2 {
+            return Err(DataError::TooFewRows {
+                rows: self.set.rows,
+            });
+        }
+        self.set.tiles.shrink_to_fit();
+        Ok(self.set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_clipped_to_the_declared_norm() -> Result<(), DataError> {
+        let mut b = Dataset::builder(vec!["a".into(), "b".into()], true, 1.0)?;
+        b.push(&[3.0, 4.0], Some(true))?;
+        b.push(&[0.3, 0.4], Some(false))?;
+        let set = b.finish()?;
+        let rows = set.public_rows();
+        let norm = f64::from(rows[0]).hypot(f64::from(rows[1]));
+        assert!(norm <= 1.0 && norm > 0.999_999);
+        assert_eq!(&rows[2..], &[0.3, 0.4]);
+        assert_eq!(set.public_labels(), [true, false]);
+        Ok(())
+    }
+
+    #[test]
+    fn one_row_or_a_bad_norm_is_refused() -> Result<(), DataError> {
+        let mut b = Dataset::builder(vec!["a".into()], false, 1.0)?;
+        b.push(&[1.0], None)?;
+        assert!(matches!(b.finish(), Err(DataError::TooFewRows { rows: 1 })));
+        assert!(Dataset::builder(vec!["a".into()], false, 0.0).is_err());
+        assert!(Dataset::builder(vec!["a".into()], false, f64::NAN).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn debug_shows_no_cell() -> Result<(), DataError> {
+        let mut b = Dataset::builder(vec!["a".into()], false, 1e3)?;
+        b.push(&[123.25], None)?;
+        b.push(&[321.5], None)?;
+        let text = format!("{:?}", b.finish()?);
+        assert!(!text.contains("123") && !text.contains("321"), "{text}");
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Parquet tables, through the row interface with a column projection.
+
+use std::path::Path;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use parquet::schema::types::Type;
+
+use super::DataError;
+use super::feature::Cell;
+use super::load::{Position, RowSink, Wanted, find_columns, open};
+
+fn damaged(path: &Path, error: impl std::fmt::Display) -> DataError {
+    // Parquet errors speak of pages and offsets; none quotes a value.
+    DataError::File {
+        path: path.into(),
+        what: format!("is not a readable Parquet file (truncated or damaged?): {error}"),
+    }
+}
+
+fn reader(path: &Path) -> Result<SerializedFileReader<std::fs::File>, DataError> {
+    SerializedFileReader::new(open(path)?).map_err(|e| damaged(path, e))
+}
+
+fn names(reader: &SerializedFileReader<std::fs::File>) -> Vec<String> {
+    let schema = reader.metadata().file_metadata().schema();
+    schema
+        .get_fields()
+        .iter()
+        .map(|f| f.name().to_string())
+        .collect()
+}
+
+pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
+    Ok(names(&reader(path)?))
+}
+
+pub(super) fn rows(
+    path: &Path,
+    wanted: &Wanted,
+    fits: &dyn Fn(u64) -> Result<(), DataError>,
+    sink: &mut RowSink<'_>,
+) -> Result<(), DataError> {
+    let reader = reader(path)?;
+    let columns = find_columns(path, &names(&reader), wanted)?;
+    let count = reader.metadata().file_metadata().num_rows();
+    fits(u64::try_from(count).unwrap_or(0))?;
+    let schema = reader.metadata().file_metadata().schema();
+    for (&c, name) in columns.iter().zip(&wanted.names) {
+        if !schema.get_fields()[c].is_primitive() {
+            return Err(DataError::File {
+                path: path.into(),
+                what: format!("column '{name}' is nested; flatten it first"),
+            });
+        }
+    }
+    // The projection keeps file order; `order` maps each wanted cell into it.
+    let mut kept = columns.clone();
+    kept.sort_unstable();
+    let order: Vec<usize> = columns
+        .iter()
+        .map(|c| kept.iter().position(|k| k == c).unwrap_or(0))
+        .collect();
+    let projection = Type::group_type_builder(schema.name())
+        .with_fields(
+            kept.iter()
+                .map(|&c| schema.get_fields()[c].clone())
+                .collect(),
+        )
+        .build()
+        .map_err(|e| damaged(path, e))?;
+    let iter = reader
+        .get_row_iter(Some(projection))
+        .map_err(|e| damaged(path, e))?;
+    for (i, row) in iter.enumerate() {
+        let row = row.map_err(|e| damaged(path, e))?;
+        let fields: Vec<&Field> = row.get_column_iter().map(|(_, f)| f).collect();
+        let line = i as u64 + 1;
+        let mut cells = Vec::with_capacity(order.len());
+        for (&k, name) in order.iter().zip(&wanted.names) {
+            cells.push(cell(fields[k]).ok_or_else(|| DataError::Cell {
+                path: path.into(),
+                line,
+                column: Some(name.clone()),
+                what: "is neither a number, a boolean nor a text".into(),
+            })?);
+        }
+        sink(&Position { path, line }, &cells)?;
+    }
+    Ok(())
+}
+
+fn cell(field: &Field) -> Option<Cell<'_>> {
+    Some(match field {
+        Field::Null => Cell::Missing,
+        Field::Bool(b) => Cell::Number(f64::from(u8::from(*b))),
+        Field::Byte(v) => Cell::Number(f64::from(*v)),
+        Field::Short(v) => Cell::Number(f64::from(*v)),
+        Field::Int(v) => Cell::Number(f64::from(*v)),
+        Field::Long(v) => Cell::Number(*v as f64),
+        Field::UByte(v) => Cell::Number(f64::from(*v)),
+        Field::UShort(v) => Cell::Number(f64::from(*v)),
+        Field::UInt(v) => Cell::Number(f64::from(*v)),
+        Field::ULong(v) => Cell::Number(*v as f64),
+        Field::Float(v) => Cell::Number(f64::from(*v)),
+        Field::Double(v) => Cell::Number(*v),
+        Field::Str(s) => Cell::Text(s),
+        _ => return None,
+    })
+}

@@ -1,0 +1,250 @@
+//! The inner loops: affine forms of a strip of tiles for a group of chains, then the
+//! row function, quantisation and integer sums.
+
+use super::dispatch::InstructionSet;
+use super::lanes::{Lanes, quantize, softplus_difference};
+use crate::data::TILE;
+use crate::engine::{RatioQuery, RatioSum};
+use crate::model::RowFunction;
+
+/// Chains that share one read of a tile.
+pub(super) const GROUP: usize = 4;
+
+/// Coefficients of one group of chains, repacked for the inner loop.
+pub(super) struct Group {
+    /// Index of the first chain.
+    pub first: usize,
+    /// Chains in the group, ≤ GROUP.
+    pub chains: usize,
+    function: RowFunction,
+    /// `offsets[k*chains + c]`.
+    offsets: Vec<f32>,
+    /// `weights[j*K*chains + k*chains + c]`.
+    weights: Vec<f32>,
+    scales: Vec<f32>,
+    bounds: Vec<i32>,
+}
+
+impl Group {
+    /// Splits a query's chains into groups of 4, 2 and 1.
+    pub fn split(query: &RatioQuery) -> Vec<Group> {
+        let mut groups = Vec::new();
+        let mut first = 0;
+        while first < query.chains() {
+            let chains = match query.chains() - first {
+                n if n >= GROUP => GROUP,
+                n if n >= 2 => 2,
+                _ => 1,
+            };
+            groups.push(Group::new(query, first, chains));
+            first += chains;
+        }
+        groups
+    }
+
+    /// The single chain `first`.
+    pub fn single(query: &RatioQuery, first: usize) -> Group {
+        Group::new(query, first, 1)
+    }
+
+    fn new(query: &RatioQuery, first: usize, chains: usize) -> Group {
+        let k = query.function().forms();
+        let each = |f: &dyn Fn(usize, usize) -> f32| -> Vec<f32> {
+            (0..k)
+                .flat_map(|k| (0..chains).map(move |c| (first + c, k)))
+                .map(|(c, k)| f(c, k))
+                .collect()
+        };
+        Group {
+            first,
+            chains,
+            function: query.function(),
+            offsets: each(&|c, k| query.offset(c, k)),
+            weights: (0..query.features())
+                .flat_map(|j| each(&|c, k| query.weight(c, k, j)))
+                .collect(),
+            scales: (0..chains).map(|c| query.scale(first + c)).collect(),
+            bounds: (0..chains).map(|c| query.grid(first + c).bound()).collect(),
+        }
+    }
+}
+
+/// Adds the sums of `rows` rows, laid out in `tiles`, to `sums[..group.chains]`.
+pub(super) fn sum_tiles(
+    set: InstructionSet,
+    group: &Group,
+    tiles: &[f32],
+    labels: &[f32],
+    rows: usize,
+    sums: &mut [RatioSum],
+) {
+    match group.offsets.len() {
+        1 => sum::<1>(set, group, tiles, labels, rows, sums),
+        2 => sum::<2>(set, group, tiles, labels, rows, sums),
+        3 => sum::<3>(set, group, tiles, labels, rows, sums),
+        4 => sum::<4>(set, group, tiles, labels, rows, sums),
+        6 => sum::<6>(set, group, tiles, labels, rows, sums),
+        8 => sum::<8>(set, group, tiles, labels, rows, sums),
+        _ => sum::<12>(set, group, tiles, labels, rows, sums),
+    }
+}
+
+/// Quantised ratios of one tile for the first chain of `group`.
+pub(super) fn ratio_tile(
+    set: InstructionSet,
+    group: &Group,
+    tile: &[f32],
+    labels: &Lanes,
+) -> [i32; TILE] {
+    match group.offsets.len() {
+        1 => tile_steps::<1>(set, group, tile, labels),
+        2 => tile_steps::<2>(set, group, tile, labels),
+        _ => tile_steps::<3>(set, group, tile, labels),
+    }
+}
+
+/// Tiles whose forms are computed before their row functions: enough to amortise the
+/// dispatch, few enough for the first-level cache.
+const STRIP: usize = 8;
+const STRIP_ROWS: usize = STRIP * TILE;
+
+/// F = K forms × C chains.
+fn sum<const F: usize>(
+    set: InstructionSet,
+    group: &Group,
+    tiles: &[f32],
+    labels: &[f32],
+    rows: usize,
+    sums: &mut [RatioSum],
+) {
+    let width = group.weights.len() / F * TILE;
+    let mut forms = [[0.0f32; STRIP_ROWS]; F];
+    let mut steps = [0i32; STRIP_ROWS];
+    for (t, strip) in tiles.chunks(width * STRIP).enumerate() {
+        set.forms(&group.weights, &group.offsets, strip, &mut forms);
+        let live = (rows - t * STRIP_ROWS).min(STRIP_ROWS);
+        let label = labels.get(t * STRIP_ROWS..).unwrap_or(&[]);
+        for c in 0..group.chains {
+            row_steps(set, group, c, &forms, label, &mut steps[..live]);
+            let bound = group.bounds[c];
+            let (mut sum, mut saturated) = (0i32, 0i32);
+            // 128 · 2^20 fits an i32 with room to spare.
+            for &q in &steps[..live] {
+                sum += q;
+                saturated += i32::from(q.abs() == bound);
+            }
+            sums[c].steps += i64::from(sum);
+            sums[c].saturated += saturated as u64;
+        }
+    }
+}
+
+fn tile_steps<const F: usize>(
+    set: InstructionSet,
+    group: &Group,
+    tile: &[f32],
+    labels: &Lanes,
+) -> [i32; TILE] {
+    let mut forms = [[0.0f32; TILE]; F];
+    set.forms(&group.weights, &group.offsets, tile, &mut forms);
+    let mut steps = [0i32; TILE];
+    row_steps(set, group, 0, &forms, labels, &mut steps);
+    steps
+}
+
+/// Quantised ratios of chain `c` from its forms, one a row.
+fn row_steps<const F: usize, const R: usize>(
+    set: InstructionSet,
+    group: &Group,
+    c: usize,
+    forms: &[[f32; R]; F],
+    labels: &[f32],
+    steps: &mut [i32],
+) {
+    let form = |k: usize| &forms[k * group.chains + c][..];
+    let row = match group.function {
+        RowFunction::Affine => RowForms::Affine { ratio: form(0) },
+        RowFunction::Logistic => RowForms::Logistic {
+            eta: form(0),
+            delta: form(1),
+            labels,
+        },
+        RowFunction::Mixture => RowForms::Mixture {
+            first: form(0),
+            odds: form(1),
+            change: form(2),
+        },
+    };
+    set.steps(&row, group.scales[c], group.bounds[c], steps);
+}
+
+/// The forms of some rows, by row function.
+pub(super) enum RowForms<'a> {
+    Affine {
+        ratio: &'a [f32],
+    },
+    Logistic {
+        eta: &'a [f32],
+        delta: &'a [f32],
+        labels: &'a [f32],
+    },
+    Mixture {
+        first: &'a [f32],
+        odds: &'a [f32],
+        change: &'a [f32],
+    },
+}
+
+/// Row function and quantisation; plain loops that vectorise for the caller's
+/// instruction set.
+#[inline(always)]
+pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
+    match row {
+        RowForms::Affine { ratio } => {
+            for (q, r) in out.iter_mut().zip(*ratio) {
+                *q = quantize(r * scale, bound);
+            }
+        }
+        RowForms::Logistic { eta, delta, labels } => {
+            for (q, ((a, d), y)) in out.iter_mut().zip(eta.iter().zip(*delta).zip(*labels)) {
+                let ratio = -softplus_difference::<FMA>(-y * a, -y * d);
+                *q = quantize(ratio * scale, bound);
+            }
+        }
+        RowForms::Mixture {
+            first,
+            odds,
+            change,
+        } => {
+            for (q, ((f, s), d)) in out.iter_mut().zip(first.iter().zip(*odds).zip(*change)) {
+                *q = quantize((f + softplus_difference::<FMA>(*s, *d)) * scale, bound);
+            }
+        }
+    }
+}
+
+/// Affine forms of some tiles; portable twin of the vector versions in `dispatch.rs`.
+pub(super) fn forms<const F: usize, const R: usize>(
+    weights: &[f32],
+    offsets: &[f32],
+    tiles: &[f32],
+    out: &mut [[f32; R]; F],
+) {
+    let width = weights.len() / F * TILE;
+    for (t, tile) in tiles.chunks_exact(width).enumerate() {
+        for f in 0..F {
+            let mut acc = [offsets[f]; TILE];
+            for (x, w) in tile
+                .as_chunks::<TILE>()
+                .0
+                .iter()
+                .zip(weights.chunks_exact(F))
+            {
+                for i in 0..TILE {
+                    acc[i] += w[f] * x[i];
+                }
+            }
+            out[f][t * TILE..(t + 1) * TILE].copy_from_slice(&acc);
+        }
+    }
+}

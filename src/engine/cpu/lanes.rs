@@ -1,0 +1,153 @@
+//! f32 row functions, written without branches so that a loop over lanes vectorises.
+//!
+//! Twins: `model::softplus_difference` (f64 oracle) and `shaders/model/*.wgsl`.
+//! Relative error of [`softplus_difference`] ≤ 2e-6 for |δ| ≤ 60 (tested).
+
+use crate::data::TILE;
+
+/// Values of one quantity for the 16 rows of a tile.
+pub(super) type Lanes = [f32; TILE];
+
+const ROUND: f32 = 12_582_912.0; // 1.5·2^23: adding it rounds to an integer
+const LN2_HIGH: f32 = 0.693_145_75; // top bits of ln 2: n·LN2_HIGH is exact for |n| < 512
+const LN2_LOW: f32 = 1.428_606_8e-6;
+
+/// Fused multiply-add where the instruction set has it, two roundings elsewhere.
+#[inline(always)]
+pub(super) fn multiply_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
+    if FMA { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// `(e^f − 1, 2^n)` with `x = n ln 2 + f`, |f| ≤ 0.35; x within ±87.
+#[inline(always)]
+fn split_exp<const FMA: bool>(x: f32) -> (f32, f32) {
+    let shifted = multiply_add::<FMA>(x, std::f32::consts::LOG2_E, ROUND);
+    let n = shifted - ROUND;
+    let f = multiply_add::<FMA>(n, -LN2_LOW, multiply_add::<FMA>(n, -LN2_HIGH, x));
+    // Taylor, degree 7: the remainder at 0.35 is 6e-9 relative.
+    let mut p = 1.0 / 5040.0;
+    p = multiply_add::<FMA>(p, f, 1.0 / 720.0);
+    p = multiply_add::<FMA>(p, f, 1.0 / 120.0);
+    p = multiply_add::<FMA>(p, f, 1.0 / 24.0);
+    p = multiply_add::<FMA>(p, f, 1.0 / 6.0);
+    p = multiply_add::<FMA>(p, f, 0.5);
+    p = multiply_add::<FMA>(p * f, f, f);
+    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(0x3f80_0000));
+    (p, power)
+}
+
+/// e^x, x clamped to ±87.
+#[inline(always)]
+fn exp<const FMA: bool>(x: f32) -> f32 {
+    let (p, power) = split_exp::<FMA>(clamp(x, -87.0, 87.0));
+    multiply_add::<FMA>(p, power, power)
+}
+
+/// e^x − 1 for 0 ≤ x ≤ 87.
+#[inline(always)]
+fn exp_m1<const FMA: bool>(x: f32) -> f32 {
+    let (p, power) = split_exp::<FMA>(x);
+    multiply_add::<FMA>(p, power, power - 1.0)
+}
+
+/// log(1 + x) for x ≥ 0 (up to 1e38): `n ln 2 + 2 artanh(f/(2+f))`.
+#[inline(always)]
+fn ln_1p<const FMA: bool>(x: f32) -> f32 {
+    let u = 1.0 + x;
+    // n such that u·2^-n lies in [0.75, 1.5).
+    let n = (u.to_bits().wrapping_sub(0x3f40_0000) as i32) >> 23;
+    let scale = f32::from_bits(((127 - n) as u32) << 23);
+    // (1+x)·2^-n − 1 without the rounding of 1 + x.
+    let f = multiply_add::<FMA>(x, scale, scale - 1.0);
+    let s = f / (2.0 + f);
+    let s2 = s * s;
+    let mut p = 1.0 / 11.0;
+    p = multiply_add::<FMA>(p, s2, 1.0 / 9.0);
+    p = multiply_add::<FMA>(p, s2, 1.0 / 7.0);
+    p = multiply_add::<FMA>(p, s2, 0.2);
+    p = multiply_add::<FMA>(p, s2, 1.0 / 3.0);
+    let series = multiply_add::<FMA>(2.0 * s * s2, p, 2.0 * s);
+    let n = n as f32;
+    multiply_add::<FMA>(n, LN2_HIGH, multiply_add::<FMA>(n, LN2_LOW, series))
+}
+
+#[inline(always)]
+fn clamp(x: f32, low: f32, high: f32) -> f32 {
+    let x = if x > low { x } else { low };
+    if x < high { x } else { high }
+}
+
+/// `softplus(a+δ) − softplus(a)` = `sign(δ) log1p(σ(min(a, a+δ)) expm1(|δ|))`.
+#[inline(always)]
+pub(super) fn softplus_difference<const FMA: bool>(a: f32, delta: f32) -> f32 {
+    let b = a + delta;
+    let low = if a < b { a } else { b };
+    let size = clamp(delta.abs(), 0.0, 60.0);
+    let odds = 1.0 + exp::<FMA>(-low);
+    let value = ln_1p::<FMA>(exp_m1::<FMA>(size) / odds);
+    // NaN in, NaN out: clamping must not turn a NaN row into a finite ratio.
+    let value = if delta == delta && a == a {
+        value
+    } else {
+        f32::NAN
+    };
+    value.copysign(delta)
+}
+
+/// A row's ratio in grid steps: nearest, ties to even, NaN → 0, clamped as an integer.
+#[inline(always)]
+pub(super) fn quantize(steps: f32, bound: i32) -> i32 {
+    let finite = clamp(steps, -1_048_577.0, 1_048_577.0);
+    let rounded = ((finite + ROUND).to_bits() as i32).wrapping_sub(0x4b40_0000);
+    let rounded = if (steps.to_bits() & 0x7fff_ffff) > 0x7f80_0000 {
+        0
+    } else {
+        rounded
+    };
+    let rounded = if rounded > bound { bound } else { rounded };
+    if rounded < -bound { -bound } else { rounded }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model;
+    use proptest::prelude::*;
+
+    fn check<const FMA: bool>(a: f32, d: f32) -> Result<(), TestCaseError> {
+        let exact = model::softplus_difference(f64::from(a), f64::from(d));
+        let ours = f64::from(softplus_difference::<FMA>(a, d));
+        prop_assert!(
+            (ours - exact).abs() <= 2e-6 * exact.abs() + 1e-35,
+            "a {a} d {d}: {ours} against {exact}"
+        );
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn softplus_difference_is_accurate(a in -40f32..40.0, log in -20f32..4.0, up in any::<bool>()) {
+            let d = if up { log.exp() } else { -log.exp() };
+            check::<true>(a, d)?;
+            check::<false>(a, d)?;
+        }
+
+        #[test]
+        fn quantize_matches_the_oracle(steps in -3e6f32..3e6, bound in 524_289i32..1_048_576) {
+            let oracle = (steps.round_ties_even() as i32).clamp(-bound, bound);
+            prop_assert_eq!(quantize(steps, bound), oracle);
+        }
+    }
+
+    #[test]
+    fn special_values_stay_within_the_bound() {
+        let nan = f32::NAN;
+        assert_eq!(quantize(nan, 600_000), 0);
+        assert_eq!(quantize(-nan, 600_000), 0);
+        assert_eq!(quantize(f32::INFINITY, 600_000), 600_000);
+        assert_eq!(quantize(f32::NEG_INFINITY, 600_000), -600_000);
+        assert!(softplus_difference::<true>(nan, 1.0).is_nan());
+        assert!(softplus_difference::<true>(1.0, nan).is_nan());
+        assert_eq!(softplus_difference::<true>(0.3, 0.0), 0.0);
+    }
+}

@@ -1,0 +1,135 @@
+//! The native CPU engine: tiles of 16 rows, blocks over threads, the best instruction
+//! set chosen at run time.
+
+mod dispatch;
+mod kernel;
+mod lanes;
+
+use std::sync::Arc;
+
+pub(crate) use dispatch::InstructionSet;
+use kernel::Group;
+use rayon::prelude::*;
+
+use super::{Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
+use crate::data::{Dataset, TILE};
+
+/// Rows of one unit of parallel work; any multiple of 16 gives the same bits.
+const BLOCK_ROWS: usize = 4096;
+/// Row·feature·chain products under which one thread is faster than several.
+const SERIAL_WORK: usize = 1 << 17;
+
+/// The CPU engine over a shared data set.
+pub(crate) struct CpuEngine {
+    data: Arc<Dataset>,
+    set: InstructionSet,
+    block_rows: usize,
+    scratch: Vec<f32>,
+}
+
+impl CpuEngine {
+    pub fn new(data: Arc<Dataset>) -> Self {
+        Self::with(data, InstructionSet::detect(), BLOCK_ROWS)
+    }
+
+    /// With a given instruction set and block size (rounded up to whole tiles).
+    pub fn with(data: Arc<Dataset>, set: InstructionSet, block_rows: usize) -> Self {
+        CpuEngine {
+            scratch: vec![0.0; data.features().len() * TILE],
+            data,
+            set,
+            block_rows: block_rows.max(1).next_multiple_of(TILE),
+        }
+    }
+}
+
+impl Engine for CpuEngine {
+    fn info(&self) -> EngineInfo {
+        EngineInfo {
+            kind: "cpu".into(),
+            adapter: self.set.name().into(),
+            driver: format!("native, {} threads", rayon::current_num_threads()),
+        }
+    }
+
+    fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
+        let (data, set) = (&*self.data, self.set);
+        let groups = Group::split(query);
+        let width = data.features().len() * TILE;
+        let (rows, block) = (data.rows(), self.block_rows);
+        let labels = data.labels();
+        let block_sum = |b: usize| -> Vec<RatioSum> {
+            let (start, end) = (b * block, ((b + 1) * block).min(rows));
+            let (t0, t1) = (start / TILE, end.div_ceil(TILE));
+            let label = labels.get(t0 * TILE..t1 * TILE).unwrap_or(&[]);
+            let mut sums = vec![RatioSum::default(); query.chains()];
+            for group in &groups {
+                kernel::sum_tiles(
+                    set,
+                    group,
+                    &data.tiles()[t0 * width..t1 * width],
+                    label,
+                    end - start,
+                    &mut sums[group.first..group.first + group.chains],
+                );
+            }
+            sums
+        };
+        let add = |mut a: Vec<RatioSum>, b: Vec<RatioSum>| {
+            for (a, b) in a.iter_mut().zip(&b) {
+                a.steps += b.steps;
+                a.saturated += b.saturated;
+            }
+            a
+        };
+        let zero = || vec![RatioSum::default(); query.chains()];
+        let blocks = rows.div_ceil(block);
+        let mut sums = if rows * data.features().len() * query.chains() < SERIAL_WORK {
+            (0..blocks).map(block_sum).fold(zero(), add)
+        } else {
+            (0..blocks)
+                .into_par_iter()
+                .fold(zero, |a, b| add(a, block_sum(b)))
+                .reduce(zero, add)
+        };
+        for (c, sum) in sums.iter_mut().enumerate() {
+            sum.steps *= i64::from(query.sign(c));
+        }
+        Ok(sums)
+    }
+
+    fn ratio_rows(
+        &mut self,
+        query: &RatioQuery,
+        rows: &[Vec<u64>],
+        out: &mut [Vec<i32>],
+    ) -> Result<(), EngineError> {
+        let data = &*self.data;
+        let d = data.features().len();
+        for (c, (rows, out)) in rows.iter().zip(out).enumerate() {
+            let group = Group::single(query, c);
+            let sign = query.sign(c);
+            out.clear();
+            for chunk in rows.chunks(TILE) {
+                let mut labels = [0.0; TILE];
+                for (lane, &row) in chunk.iter().enumerate() {
+                    let row = row as usize;
+                    let tile = &data.tiles()[row / TILE * d * TILE..][..d * TILE];
+                    for (x, source) in self
+                        .scratch
+                        .as_chunks_mut::<TILE>()
+                        .0
+                        .iter_mut()
+                        .zip(tile.as_chunks::<TILE>().0)
+                    {
+                        x[lane] = source[row % TILE];
+                    }
+                    labels[lane] = data.labels().get(row).copied().unwrap_or(0.0);
+                }
+                let steps = kernel::ratio_tile(self.set, &group, &self.scratch, &labels);
+                out.extend(steps[..chunk.len()].iter().map(|q| q * sign));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,26 @@
+//! What can go wrong in an engine.
+
+/// An engine's failure; holds no value derived from rows.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No adapter could be had.
+    #[error(
+        "no GPU adapter was found ({tried}). Install a Vulkan driver (Debian's software driver: `apt-get install mesa-vulkan-drivers libvulkan1`) or use `--engine cpu`"
+    )]
+    NoAdapter {
+        /// Backends and adapters tried.
+        tried: String,
+    },
+    /// The engine was not compiled in.
+    #[error("this build has no GPU engine; build with feature `gpu` or use `--engine cpu`")]
+    NotBuilt,
+    /// The device went away; the run ends with what was drawn.
+    #[error("the GPU device was lost ({0}); draws up to here are kept")]
+    DeviceLost(String),
+    /// The device refused a request.
+    #[error("GPU error: {0}")]
+    Device(String),
+    /// A clip bound outside the range that the grid supports.
+    #[error("clip bound {0:e} is outside [2^-80, 2^80]; change the step or the clip rate")]
+    ClipRange(f64),
+}

@@ -1,0 +1,34 @@
+//! Row queries: exact integer answers about all rows or listed rows, for all chains
+//! at once. Engines touch rows, know no probability, hold no generator, add no noise.
+
+pub(crate) mod cpu;
+mod error;
+//GPUCFG
+//GPUMOD
+mod grid;
+mod query;
+mod select;
+
+pub use error::EngineError;
+pub use grid::Grid;
+pub(crate) use query::{RatioQuery, RatioSum};
+pub(crate) use select::open;
+pub use select::{EngineChoice, EngineInfo, devices};
+
+/// Answers queries about the rows it holds, exactly and reproducibly.
+pub(crate) trait Engine: Send {
+    /// What computes, for the certificate.
+    fn info(&self) -> EngineInfo;
+
+    /// `Σ_i clip(r_i)` over all rows, one answer a chain, in grid steps.
+    fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError>;
+
+    /// `clip(r_i)` in grid steps of the listed rows; `rows[chain]` lists global row
+    /// numbers (repeats allowed), `out[chain]` receives as many answers.
+    fn ratio_rows(
+        &mut self,
+        query: &RatioQuery,
+        rows: &[Vec<u64>],
+        out: &mut [Vec<i32>],
+    ) -> Result<(), EngineError>;
+}

@@ -1,0 +1,105 @@
+//! What the curator asks an engine, prepared once for all engines.
+
+use super::{EngineError, Grid};
+use crate::model::{Model, RowFunction};
+
+/// One chain's exact answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RatioSum {
+    /// `Σ clip(r_i)` in grid steps.
+    pub steps: i64,
+    /// Rows whose ratio reached the clip bound (a private quantity like any other).
+    pub saturated: u64,
+}
+
+/// Log-ratio query for C chains. Every pair is evaluated from the lexicographically
+/// smaller of θ, θ' and negated where it was swapped, so ratios are odd to the bit.
+pub(crate) struct RatioQuery {
+    function: RowFunction,
+    features: usize,
+    /// Per chain K offsets, f32.
+    offsets: Vec<f32>,
+    /// Per chain K×d weights, f32.
+    weights: Vec<f32>,
+    /// Per chain κ/γ: untempered ratio → grid steps.
+    scales: Vec<f32>,
+    grids: Vec<Grid>,
+    signs: Vec<i32>,
+}
+
+impl RatioQuery {
+    /// `thetas`, `proposals`: C rows of d values; `clip_bounds`: C values, nats.
+    pub fn new(
+        model: &dyn Model,
+        thetas: &[&[f64]],
+        proposals: &[&[f64]],
+        clip_bounds: &[f64],
+    ) -> Result<Self, EngineError> {
+        let function = model.row_function();
+        let mut query = RatioQuery {
+            function,
+            features: model.features(),
+            offsets: Vec::with_capacity(thetas.len() * function.forms()),
+            weights: Vec::with_capacity(thetas.len() * function.forms() * model.features()),
+            scales: Vec::with_capacity(thetas.len()),
+            grids: Vec::with_capacity(thetas.len()),
+            signs: Vec::with_capacity(thetas.len()),
+        };
+        for ((theta, proposal), &clip) in thetas.iter().zip(proposals).zip(clip_bounds) {
+            let swap = theta.partial_cmp(proposal) == Some(std::cmp::Ordering::Greater);
+            let (low, high) = if swap {
+                (proposal, theta)
+            } else {
+                (theta, proposal)
+            };
+            let forms = model.forms(low, high);
+            let grid = Grid::new(clip)?;
+            query
+                .offsets
+                .extend(forms.offsets.iter().map(|&v| v as f32));
+            query
+                .weights
+                .extend(forms.weights.iter().map(|&v| v as f32));
+            query
+                .scales
+                .push((model.tempering() * f64::powi(2.0, -grid.exponent())) as f32);
+            query.grids.push(grid);
+            query.signs.push(if swap { -1 } else { 1 });
+        }
+        Ok(query)
+    }
+
+    /// Number of chains C.
+    pub fn chains(&self) -> usize {
+        self.grids.len()
+    }
+
+    pub fn features(&self) -> usize {
+        self.features
+    }
+
+    pub fn function(&self) -> RowFunction {
+        self.function
+    }
+
+    pub fn grid(&self, chain: usize) -> Grid {
+        self.grids[chain]
+    }
+
+    /// +1, or −1 where the engine's raw answer is to be negated.
+    pub fn sign(&self, chain: usize) -> i32 {
+        self.signs[chain]
+    }
+
+    pub fn scale(&self, chain: usize) -> f32 {
+        self.scales[chain]
+    }
+
+    pub fn offset(&self, chain: usize, form: usize) -> f32 {
+        self.offsets[chain * self.function.forms() + form]
+    }
+
+    pub fn weight(&self, chain: usize, form: usize, feature: usize) -> f32 {
+        self.weights[(chain * self.function.forms() + form) * self.features + feature]
+    }
+}

@@ -1,0 +1,13 @@
+//! Bayesian posterior sampling over sensitive tables under differential privacy.
+
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod config;
+pub mod data;
+pub mod diagnostics;
+pub mod engine;
+pub mod model;
+pub mod output;
+pub mod posterior_run;
+pub mod privacy;
+pub mod sampler;

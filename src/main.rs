@@ -1,0 +1,7 @@
+//! The `dpmc` command. See `dpmc --help`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    dpmc::cli::main()
+}

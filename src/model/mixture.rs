@@ -1,0 +1,100 @@
+//! Two-component Gaussian mixture with tied means:
+//! `x ~ ½N(θ₁, σ²) + ½N(θ₁+θ₂, σ²)` (Heikkilä 2019, section 5; Zhang & Zhang 2023, section 5).
+
+use super::{Forms, Model, ModelError, Prior, RowFunction, Support, check_tempering};
+
+/// The two-component mixture of one numeric column.
+#[derive(Clone, Debug)]
+pub struct Mixture {
+    parameters: Vec<String>,
+    variance: f64,
+    row_norm: f64,
+    prior: Prior,
+    tempering: f64,
+}
+
+impl Mixture {
+    /// `variance`: σ² of each component; `row_norm`: the declared bound on |x|.
+    ///
+    /// # Errors
+    /// [`ModelError`] for a bad variance, prior or κ.
+    pub fn new(
+        variance: f64,
+        row_norm: f64,
+        prior: Prior,
+        tempering: f64,
+    ) -> Result<Self, ModelError> {
+        if !(variance > 0.0 && variance.is_finite()) {
+            return Err(ModelError::new(
+                "model.variance",
+                format!("must be positive, not {variance}"),
+            ));
+        }
+        prior.validate(2)?;
+        check_tempering(tempering)?;
+        Ok(Mixture {
+            parameters: vec!["theta1".into(), "theta2".into()],
+            variance,
+            row_norm,
+            prior,
+            tempering,
+        })
+    }
+}
+
+impl Model for Mixture {
+    fn name(&self) -> &'static str {
+        "mixture"
+    }
+    fn parameters(&self) -> &[String] {
+        &self.parameters
+    }
+    fn features(&self) -> usize {
+        1
+    }
+    fn labelled(&self) -> bool {
+        false
+    }
+    fn tempering(&self) -> f64 {
+        self.tempering
+    }
+    fn prior(&self) -> &Prior {
+        &self.prior
+    }
+    /// The gradient is a convex combination of `(a₁, 0)` and `(a₂, a₂)` with
+    /// `a₁ = (x−θ₁)/σ²`, `a₂ = (x−θ₁−θ₂)/σ²`, so its norm is at most
+    /// `max(|a₁|, √2|a₂|)`; bounded over a box, unbounded without one.
+    fn ratio_rate(&self) -> Option<f64> {
+        match &self.prior.support {
+            Support::Unbounded => None,
+            Support::Box(b) => {
+                let first = self.row_norm + b[0];
+                let second = std::f64::consts::SQRT_2 * (self.row_norm + b[0] + b[1]);
+                Some(self.tempering * first.max(second) / self.variance)
+            }
+        }
+    }
+    fn row_function(&self) -> RowFunction {
+        RowFunction::Mixture
+    }
+    /// `u₀ = [(x−θ₁)² − (x−θ₁')²]/2σ²`; `s = θ₂(x − θ₁ − θ₂/2)/σ²` the log odds of
+    /// component 2 at θ, `u₁ = s`, `u₂ = s' − s`.
+    fn forms(&self, theta: &[f64], proposal: &[f64]) -> Forms {
+        let v = self.variance;
+        let (t1, t2, p1, p2) = (theta[0], theta[1], proposal[0], proposal[1]);
+        let odds = |t1: f64, t2: f64| (t2 / v, -t2 * (t1 + 0.5 * t2) / v);
+        let ((w, o), (w_new, o_new)) = (odds(t1, t2), odds(p1, p2));
+        Forms {
+            offsets: vec![-(p1 - t1) * (t1 + p1) / (2.0 * v), o, o_new - o],
+            weights: vec![(p1 - t1) / v, w, w_new - w],
+        }
+    }
+    fn log_ratio(&self, row: &[f64], _label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
+        let log_density = |t: &[f64]| {
+            let a = -(row[0] - t[0]).powi(2) / (2.0 * self.variance);
+            let b = -(row[0] - t[0] - t[1]).powi(2) / (2.0 * self.variance);
+            a.max(b) + (-(a - b).abs()).exp().ln_1p()
+        };
+        self.tempering * (log_density(proposal) - log_density(theta))
+    }
+}

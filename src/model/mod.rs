@@ -1,0 +1,154 @@
+//! Models: what a row says about θ, and what is known about it in public.
+//!
+//! Every model here sees a row only through a few affine forms `u_k = o_k + w_k·x`,
+//! whose coefficients the host computes in f64 from (θ, θ'); a scalar row function of
+//! the forms gives the log-likelihood ratio. The row function exists three times: the
+//! f64 oracle here, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
+
+mod gaussian_mean;
+mod logistic;
+mod mixture;
+mod prior;
+
+pub(crate) use gaussian_mean::cholesky;
+
+pub use gaussian_mean::GaussianMean;
+pub use logistic::Logistic;
+pub use mixture::Mixture;
+pub use prior::{Density, Prior, Support};
+
+/// What is wrong with a model's declaration.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: {what}")]
+pub struct ModelError {
+    /// Key of the run file at fault.
+    pub key: String,
+    /// What is wrong and what to do next.
+    pub what: String,
+}
+
+impl ModelError {
+    pub(crate) fn new(key: &str, what: impl Into<String>) -> Self {
+        ModelError {
+            key: key.into(),
+            what: what.into(),
+        }
+    }
+}
+
+/// Which scalar function of the forms gives a row's untempered log ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowFunction {
+    /// `u = (x·θ, x·Δθ)`, label y = ±1: `softplus(−y u₀) − softplus(−y(u₀+u₁))`.
+    Logistic,
+    /// `u = (log ratio)`: already the answer.
+    Affine,
+    /// `u = (log ratio of component 1, log odds s, their change)`:
+    /// `u₀ + softplus(u₁+u₂) − softplus(u₁)`.
+    Mixture,
+}
+
+impl RowFunction {
+    /// Number K of affine forms.
+    pub fn forms(self) -> usize {
+        match self {
+            RowFunction::Affine => 1,
+            RowFunction::Logistic => 2,
+            RowFunction::Mixture => 3,
+        }
+    }
+
+    /// Stem of the WGSL file in `shaders/model`.
+    pub fn shader(self) -> &'static str {
+        match self {
+            RowFunction::Affine => "gaussian_mean",
+            RowFunction::Logistic => "logistic",
+            RowFunction::Mixture => "mixture",
+        }
+    }
+}
+
+/// Affine forms of one (θ, θ') pair: K offsets and K×d weights.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Forms {
+    /// `o_k`, length K.
+    pub offsets: Vec<f64>,
+    /// `w_k`, K rows of d values.
+    pub weights: Vec<f64>,
+}
+
+/// A Bayesian model of independent rows with parameter θ ∈ R^d.
+pub trait Model: Send + Sync + std::fmt::Debug {
+    /// Name in run files and certificates.
+    fn name(&self) -> &'static str;
+    /// Parameter names, in order; their number is the dimension d.
+    fn parameters(&self) -> &[String];
+    /// Number of features a row must have.
+    fn features(&self) -> usize;
+    /// Whether rows must carry a binary label.
+    fn labelled(&self) -> bool;
+    /// Likelihood tempering κ ∈ (0, 1].
+    fn tempering(&self) -> f64;
+    /// Prior density and support.
+    fn prior(&self) -> &Prior;
+    /// A true bound b on `|r_i| / ‖θ'−θ‖₂` over the support (κ included), if there is one.
+    fn ratio_rate(&self) -> Option<f64>;
+    /// The row function that the engines run.
+    fn row_function(&self) -> RowFunction;
+    /// Coefficients of the forms for moving from `theta` to `proposal`.
+    fn forms(&self, theta: &[f64], proposal: &[f64]) -> Forms;
+    /// f64 reference, straight from the density: `κ [log p(x|θ') − log p(x|θ)]`, nats,
+    /// unclipped. `label` is ±1 (ignored by models without labels).
+    fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64;
+
+    /// Dimension d of θ.
+    fn dim(&self) -> usize {
+        self.parameters().len()
+    }
+}
+
+/// `softplus(a+δ) − softplus(a)` without cancellation, f64.
+///
+/// Twin of the f32 forms in `engine/cpu/lanes.rs` and `shaders/model`.
+pub fn softplus_difference(a: f64, delta: f64) -> f64 {
+    let low = a.min(a + delta);
+    let size = delta.abs();
+    let value = if size > 700.0 {
+        // log(1 + σ(low)(e^size − 1)) for sizes whose exponential overflows.
+        (low + size).max(0.0) - low.max(0.0)
+    } else {
+        (size.exp_m1() / (1.0 + (-low).exp())).ln_1p()
+    };
+    value.copysign(delta)
+}
+
+pub(crate) fn check_tempering(kappa: f64) -> Result<(), ModelError> {
+    if kappa > 0.0 && kappa <= 1.0 {
+        Ok(())
+    } else {
+        Err(ModelError::new(
+            "model.tempering",
+            format!("must lie in (0, 1], not {kappa}"),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn softplus_difference_matches_the_plain_form() {
+        let softplus = |a: f64| a.max(0.0) + (-a.abs()).exp().ln_1p();
+        for a in [-40.0, -3.0, -0.1, 0.0, 0.7, 5.0, 60.0] {
+            for d in [-900.0, -30.0, -1.0, -1e-3, 0.0, 1e-3, 0.5, 20.0, 900.0] {
+                let plain = softplus(a + d) - softplus(a);
+                let ours = softplus_difference(a, d);
+                assert!(
+                    (plain - ours).abs() < 1e-12 * (1.0 + plain.abs()),
+                    "{a} {d}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Public priors and supports, evaluated on the host in f64.
+
+use super::ModelError;
+
+/// Independent prior of every parameter, with an optional public support.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prior {
+    /// Density family.
+    pub density: Density,
+    /// Parameters outside have density zero.
+    pub support: Support,
+}
+
+/// Density family of a prior.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Density {
+    /// Constant (improper without a bounded support).
+    Flat,
+    /// `N(mean_j, sd_j²)`.
+    Normal {
+        /// Means, one a parameter.
+        mean: Vec<f64>,
+        /// Standard deviations, one a parameter.
+        sd: Vec<f64>,
+    },
+    /// Laplace with scale `scale_j` around zero.
+    Laplace {
+        /// Scales, one a parameter.
+        scale: Vec<f64>,
+    },
+}
+
+/// Public set outside which the prior is zero.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Support {
+    /// All of R^d.
+    Unbounded,
+    /// `|θ_j| ≤ bound_j`.
+    Box(Vec<f64>),
+}
+
+impl Prior {
+    /// N(0, sd²) on every one of `d` parameters.
+    pub fn normal(d: usize, sd: f64) -> Self {
+        Prior {
+            density: Density::Normal {
+                mean: vec![0.0; d],
+                sd: vec![sd; d],
+            },
+            support: Support::Unbounded,
+        }
+    }
+
+    /// Flat inside the box `|θ_j| ≤ bound`.
+    pub fn flat_box(d: usize, bound: f64) -> Self {
+        Prior {
+            density: Density::Flat,
+            support: Support::Box(vec![bound; d]),
+        }
+    }
+
+    /// Checks lengths and scales for dimension `d`.
+    ///
+    /// # Errors
+    /// [`ModelError`] for a wrong length, or a zero, negative or non-finite scale.
+    pub fn validate(&self, d: usize) -> Result<(), ModelError> {
+        let positive = |key: &str, values: &[f64]| {
+            if values.len() != d {
+                return Err(ModelError::new(
+                    key,
+                    format!("{} values for {d} parameters", values.len()),
+                ));
+            }
+            match values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
+                Some(v) => Err(ModelError::new(key, format!("must be positive, not {v}"))),
+                None => Ok(()),
+            }
+        };
+        match &self.density {
+            Density::Flat => {}
+            Density::Normal { mean, sd } => {
+                positive("model.prior.sd", sd)?;
+                if mean.len() != d || mean.iter().any(|m| !m.is_finite()) {
+                    return Err(ModelError::new(
+                        "model.prior.mean",
+                        format!("needs {d} finite values"),
+                    ));
+                }
+            }
+            Density::Laplace { scale } => positive("model.prior.scale", scale)?,
+        }
+        match &self.support {
+            Support::Unbounded => Ok(()),
+            Support::Box(bounds) => positive("model.box", bounds),
+        }
+    }
+
+    /// Whether θ lies in the support.
+    pub fn contains(&self, theta: &[f64]) -> bool {
+        match &self.support {
+            Support::Unbounded => theta.iter().all(|t| t.is_finite()),
+            Support::Box(bounds) => theta.iter().zip(bounds).all(|(t, b)| t.abs() <= *b),
+        }
+    }
+
+    /// Log density up to a constant, nats; −∞ outside the support.
+    pub fn log_density(&self, theta: &[f64]) -> f64 {
+        if !self.contains(theta) {
+            return f64::NEG_INFINITY;
+        }
+        match &self.density {
+            Density::Flat => 0.0,
+            Density::Normal { mean, sd } => theta
+                .iter()
+                .zip(mean.iter().zip(sd))
+                .map(|(t, (m, s))| -0.5 * ((t - m) / s).powi(2))
+                .sum(),
+            Density::Laplace { scale } => theta.iter().zip(scale).map(|(t, s)| -t.abs() / s).sum(),
+        }
+    }
+
+    /// One draw inside the support, by rejection; `None` where the prior is improper
+    /// or 10,000 draws all fell outside.
+    pub fn draw(&self, rng: &mut impl rand::Rng) -> Option<Vec<f64>> {
+        use rand::RngExt;
+        use rand_distr::{Distribution, Exp1, StandardNormal};
+        for _ in 0..10_000 {
+            let theta: Vec<f64> = match (&self.density, &self.support) {
+                (Density::Flat, Support::Unbounded) => return None,
+                (Density::Flat, Support::Box(bounds)) => bounds
+                    .iter()
+                    .map(|b| b * (2.0 * rng.random::<f64>() - 1.0))
+                    .collect(),
+                (Density::Normal { mean, sd }, _) => mean
+                    .iter()
+                    .zip(sd)
+                    .map(|(m, s)| {
+                        let z: f64 = StandardNormal.sample(rng);
+                        m + s * z
+                    })
+                    .collect(),
+                (Density::Laplace { scale }, _) => scale
+                    .iter()
+                    .map(|s| {
+                        let e: f64 = Exp1.sample(rng);
+                        if rng.random::<bool>() { s * e } else { -s * e }
+                    })
+                    .collect(),
+            };
+            if self.contains(&theta) {
+                return Some(theta);
+            }
+        }
+        None
+    }
+}

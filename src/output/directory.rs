@@ -1,0 +1,195 @@
+//! The run directory. At any moment it holds only draws that its certificate covers:
+//! certificate first, then the closed part file, then the state that owns the part.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::to_vec_pretty;
+
+use super::draws::write_part;
+use crate::posterior_run::{PosteriorRun, RunState, Status};
+use crate::privacy::{Certificate, replace_durably};
+
+/// What can go wrong with a run directory.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// It holds something already.
+    #[error("{}: is not empty; choose another --out or continue it with --resume", .0.display())]
+    NotEmpty(PathBuf),
+    /// It is no run directory.
+    #[error("{}: is not a run directory (no draws.parquet)", .0.display())]
+    NotARun(PathBuf),
+    /// It cannot be written.
+    #[error("{}: cannot be written: {what}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
+    /// It cannot be read.
+    #[error("{}: cannot be read: {what}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        what: String,
+    },
+}
+
+impl OutputError {
+    /// Whether the user's input is at fault (exit code 2).
+    pub fn is_input(&self) -> bool {
+        matches!(self, OutputError::NotEmpty(_) | OutputError::NotARun(_))
+    }
+}
+
+/// A run directory that is being written.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    parts: u64,
+    created: bool,
+}
+
+impl RunDirectory {
+    /// Creates an empty run directory.
+    ///
+    /// # Errors
+    /// [`OutputError`] where it is not empty or cannot be made.
+    pub fn create(path: &Path) -> Result<Self, OutputError> {
+        let write = |e: std::io::Error| OutputError::Write {
+            path: path.into(),
+            what: e.to_string(),
+        };
+        let created = !path.exists();
+        if !created {
+            let mut entries = std::fs::read_dir(path).map_err(write)?;
+            if entries.next().is_some() {
+                return Err(OutputError::NotEmpty(path.into()));
+            }
+        }
+        std::fs::create_dir_all(path.join("draws.parquet")).map_err(write)?;
+        Ok(RunDirectory {
+            path: path.into(),
+            parts: 0,
+            created,
+        })
+    }
+
+    /// Opens a run directory to go on with it; parts that its state does not own (a
+    /// crash between two files) are removed. Returns its state.
+    ///
+    /// # Errors
+    /// [`OutputError`] where it is no run directory or its state is damaged.
+    pub fn resume(path: &Path) -> Result<(Self, RunState), OutputError> {
+        let file = path.join("state.json");
+        let text = std::fs::read_to_string(&file).map_err(|_| OutputError::NotARun(path.into()))?;
+        let state: RunState = serde_json::from_str(&text).map_err(|e| OutputError::Read {
+            path: file,
+            what: e.to_string(),
+        })?;
+        let directory = RunDirectory {
+            path: path.into(),
+            parts: state.parts,
+            created: false,
+        };
+        let mut extra = state.parts;
+        while std::fs::remove_file(directory.part(extra)).is_ok() {
+            extra += 1;
+        }
+        Ok((directory, state))
+    }
+
+    /// Removes what [`RunDirectory::create`] made, after a failure before the first step.
+    pub fn discard(self) {
+        // Best effort: a folder that someone else filled meanwhile stays.
+        for name in [
+            "run.toml",
+            "ledger.json",
+            "ledger.json.lock",
+            "certificate.json",
+            "state.json",
+        ] {
+            let _ = std::fs::remove_file(self.path.join(name));
+        }
+        let _ = std::fs::remove_dir(self.path.join("draws.parquet"));
+        if self.created {
+            let _ = std::fs::remove_dir(&self.path);
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn part(&self, number: u64) -> PathBuf {
+        self.path
+            .join("draws.parquet")
+            .join(format!("part-{number:06}.parquet"))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
+        let path = self.path.join(name);
+        replace_durably(&path, bytes).map_err(|e| OutputError::Write {
+            path,
+            what: e.to_string(),
+        })
+    }
+
+    fn write_certificate(&self, certificate: &Certificate) -> Result<(), OutputError> {
+        let bytes = to_vec_pretty(certificate).map_err(|e| OutputError::Write {
+            path: self.path.join("certificate.json"),
+            what: e.to_string(),
+        })?;
+        self.write("certificate.json", &bytes)
+    }
+
+    /// Publishes the run's pending draws: certificate, part, state, in this order.
+    ///
+    /// # Errors
+    /// [`OutputError`]; draws not yet published are lost with the run.
+    pub fn publish(&mut self, run: &mut PosteriorRun) -> Result<(), OutputError> {
+        let parameters = run.curator().model().parameters().to_vec();
+        let (draws, certificate) = run.take_draws();
+        self.write_certificate(&certificate)?;
+        if !draws.is_empty() {
+            let temporary = self.path.join(".part.tmp");
+            write_part(&self.part(self.parts), &temporary, &parameters, &draws)?;
+            self.parts += 1;
+        }
+        let state = to_vec_pretty(&run.state(self.parts)).map_err(|e| OutputError::Write {
+            path: self.path.join("state.json"),
+            what: e.to_string(),
+        })?;
+        self.write("state.json", &state)
+    }
+
+    /// Writes the first certificate and the resolved run file, before the first step.
+    ///
+    /// # Errors
+    /// [`OutputError`].
+    pub fn begin(&mut self, run: &mut PosteriorRun) -> Result<(), OutputError> {
+        self.write("run.toml", run.resolved().as_bytes())?;
+        self.publish(run)
+    }
+
+    /// Ends the run: last draws under the budget's guarantee, then the settled ledger,
+    /// then the final certificate.
+    ///
+    /// # Errors
+    /// [`OutputError`].
+    pub fn finish(&mut self, run: &mut PosteriorRun) -> Result<Certificate, OutputError> {
+        self.publish(run)?;
+        if let Some(ledger) = run.curator_mut().ledger_mut() {
+            ledger.settle().map_err(|e| OutputError::Write {
+                path: self.path.clone(),
+                what: e.to_string(),
+            })?;
+        }
+        let certificate = run.certificate();
+        self.write_certificate(&certificate)?;
+        debug_assert!(*run.status() != Status::Running);
+        Ok(certificate)
+    }
+}

@@ -1,0 +1,171 @@
+//! Draws as Parquet part files: `chain` (int32), `iteration` (int64), one float64 column
+//! per parameter.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Repetition, Type as Physical, ZstdLevel};
+use parquet::data_type::{DoubleType, Int32Type, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::record::Field;
+use parquet::schema::types::Type;
+
+use super::OutputError;
+use crate::posterior_run::Draw;
+
+fn schema(parameters: &[String]) -> Result<Arc<Type>, parquet::errors::ParquetError> {
+    let column = |name: &str, kind: Physical| {
+        Type::primitive_type_builder(name, kind)
+            .with_repetition(Repetition::REQUIRED)
+            .build()
+            .map(Arc::new)
+    };
+    let mut fields = vec![
+        column("chain", Physical::INT32)?,
+        column("iteration", Physical::INT64)?,
+    ];
+    for name in parameters {
+        fields.push(column(name, Physical::DOUBLE)?);
+    }
+    Type::group_type_builder("draws")
+        .with_fields(fields)
+        .build()
+        .map(Arc::new)
+}
+
+/// Writes one closed part file under a temporary name and renames it into place.
+pub(super) fn write_part(
+    path: &Path,
+    temporary: &Path,
+    parameters: &[String],
+    draws: &[Draw],
+) -> Result<(), OutputError> {
+    let fail = |what: String| OutputError::Write {
+        path: path.into(),
+        what,
+    };
+    let write = || -> Result<File, parquet::errors::ParquetError> {
+        let file = File::create(temporary)?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+            .build();
+        let mut writer =
+            SerializedFileWriter::new(&file, schema(parameters)?, Arc::new(properties))?;
+        let mut group = writer.next_row_group()?;
+        let mut index = 0usize;
+        while let Some(mut column) = group.next_column()? {
+            match index {
+                0 => {
+                    let v: Vec<i32> = draws.iter().map(|d| d.chain as i32).collect();
+                    column.typed::<Int32Type>().write_batch(&v, None, None)?;
+                }
+                1 => {
+                    let v: Vec<i64> = draws.iter().map(|d| d.iteration as i64).collect();
+                    column.typed::<Int64Type>().write_batch(&v, None, None)?;
+                }
+                j => {
+                    let v: Vec<f64> = draws.iter().map(|d| d.theta[j - 2]).collect();
+                    column.typed::<DoubleType>().write_batch(&v, None, None)?;
+                }
+            }
+            column.close()?;
+            index += 1;
+        }
+        group.close()?;
+        writer.close()?;
+        Ok(file)
+    };
+    let file = write().map_err(|e| fail(e.to_string()))?;
+    file.sync_all().map_err(|e| fail(e.to_string()))?;
+    std::fs::rename(temporary, path).map_err(|e| fail(e.to_string()))?;
+    crate::privacy::sync_folder(path);
+    Ok(())
+}
+
+/// All draws of a run directory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrawTable {
+    /// Parameter names.
+    pub parameters: Vec<String>,
+    /// Per chain, per parameter, the draws in order of iteration.
+    pub chains: Vec<Vec<Vec<f64>>>,
+}
+
+impl DrawTable {
+    /// The draws of one parameter, one vector a chain.
+    pub fn parameter(&self, index: usize) -> Vec<Vec<f64>> {
+        self.chains.iter().map(|c| c[index].clone()).collect()
+    }
+
+    /// Draws of the shortest chain.
+    pub fn len(&self) -> usize {
+        self.chains
+            .iter()
+            .map(|c| c.first().map_or(0, Vec::len))
+            .min()
+            .unwrap_or(0)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Reads every part of `directory/draws.parquet`.
+///
+/// # Errors
+/// [`OutputError`] where the folder is missing or a part is damaged.
+pub fn read_draws(directory: &Path) -> Result<DrawTable, OutputError> {
+    let folder = directory.join("draws.parquet");
+    let mut parts: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .map_err(|_| OutputError::NotARun(directory.into()))?
+        .filter_map(|entry| entry.ok().map(|e| e.path()))
+        .filter(|p| p.extension().is_some_and(|e| e == "parquet"))
+        .collect();
+    parts.sort();
+    let mut table = DrawTable {
+        parameters: Vec::new(),
+        chains: Vec::new(),
+    };
+    for part in parts {
+        let fail = |what: String| OutputError::Read {
+            path: part.clone(),
+            what,
+        };
+        let file = File::open(&part).map_err(|e| fail(e.to_string()))?;
+        let reader = SerializedFileReader::new(file).map_err(|e| fail(e.to_string()))?;
+        let rows = reader.get_row_iter(None).map_err(|e| fail(e.to_string()))?;
+        for row in rows {
+            let row = row.map_err(|e| fail(e.to_string()))?;
+            let mut chain = 0usize;
+            let mut theta = Vec::new();
+            for (name, field) in row.get_column_iter() {
+                match (name.as_str(), field) {
+                    ("chain", Field::Int(c)) => chain = usize::try_from(*c).unwrap_or(0),
+                    ("iteration", _) => {}
+                    (name, Field::Double(v)) => {
+                        if table.chains.is_empty() {
+                            table.parameters.push(name.to_string());
+                        }
+                        theta.push(*v);
+                    }
+                    _ => return Err(fail(format!("unexpected column '{name}'"))),
+                }
+            }
+            while table.chains.len() <= chain {
+                table.chains.push(vec![Vec::new(); table.parameters.len()]);
+            }
+            if theta.len() != table.parameters.len() {
+                return Err(fail("parts have different columns".into()));
+            }
+            for (column, v) in table.chains[chain].iter_mut().zip(theta) {
+                column.push(v);
+            }
+        }
+    }
+    Ok(table)
+}

@@ -1,0 +1,13 @@
+//! What a run leaves behind: draws, certificate, state, summary, plots. Draws are
+//! accepted only from a [`PosteriorRun`](crate::posterior_run::PosteriorRun), which
+//! brings the certificate that covers them.
+
+mod directory;
+mod draws;
+#[cfg(feature = "cli")]
+pub mod plot;
+mod summary;
+
+pub use directory::{OutputError, RunDirectory};
+pub use draws::{DrawTable, read_draws};
+pub use summary::{RunSummary, summarize_directory, test_accuracy};

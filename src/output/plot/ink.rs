@@ -1,0 +1,143 @@
+//! Text and lines placed in pixels, on a canvas that counts in finer units.
+
+use std::fmt::Display;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Plotters' coordinates are whole units. With eight of them a pixel, curves
+/// have no visible steps; the SVG's view box scales them back.
+const UNITS: f64 = 8.0;
+const FONT: &str = "Helvetica, Arial, sans-serif";
+/// Plotters' SVG backend writes font sizes divided by this.
+const FONT_DIVISOR: f64 = 1.24;
+/// What is drawn on; plotters writes the SVG.
+pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// A place in pixels from the upper left corner.
+pub(super) type Point = (f64, f64);
+
+/// How text looks.
+#[derive(Clone, Copy)]
+pub(super) struct Face {
+    /// Font size in pixels.
+    size: f64,
+    /// Mean width of a character in pixels, rather too wide: which font the
+    /// reader's machine takes is unknown here.
+    character: f64,
+    style: FontStyle,
+    color: RGBColor,
+}
+
+pub(super) const TITLE: Face = Face::strong(19.0);
+pub(super) const NAME: Face = Face::strong(13.0);
+pub(super) const LEGEND: Face = Face::quiet(12.0);
+pub(super) const LABEL: Face = Face::quiet(11.0);
+
+impl Face {
+    const fn strong(size: f64) -> Self {
+        Self {
+            size,
+            character: 0.68 * size,
+            style: FontStyle::Bold,
+            color: RGBColor(31, 35, 40),
+        }
+    }
+
+    const fn quiet(size: f64) -> Self {
+        Self {
+            size,
+            character: 0.6 * size,
+            style: FontStyle::Normal,
+            color: RGBColor(89, 99, 110),
+        }
+    }
+
+    /// Estimated width of a text, in pixels.
+    pub(super) fn width(self, text: &str) -> f64 {
+        text.chars().count() as f64 * self.character
+    }
+
+    /// The first characters of a text, as many as fit a width, with an ellipsis
+    /// where some are missing. Control characters, which XML forbids, are left
+    /// out.
+    pub(super) fn fit(self, text: &str, width: f64) -> String {
+        let fitting = (width / self.character) as usize;
+        let mut clean: Vec<char> = text.chars().filter(|c| !c.is_control()).collect();
+        if clean.len() > fitting {
+            clean.truncate(fitting.saturating_sub(1));
+            clean.push('…');
+        }
+        clean.into_iter().collect()
+    }
+}
+
+/// How a line looks; the width is in pixels.
+#[derive(Clone, Copy)]
+pub(super) struct Pen {
+    color: RGBColor,
+    width: f64,
+}
+
+pub(super) const AXIS: Pen = Pen::new(RGBColor(160, 168, 178), 1.0);
+pub(super) const CURVE: Pen = Pen::new(RGBColor(31, 95, 153), 1.5);
+pub(super) const MEAN: Pen = Pen::new(RGBColor(200, 78, 37), 1.75);
+
+impl Pen {
+    const fn new(color: RGBColor, width: f64) -> Self {
+        Self { color, width }
+    }
+}
+
+/// Fill below the curve, inside and outside the 90 % interval.
+pub(super) const INTERVAL: RGBColor = RGBColor(143, 188, 225);
+pub(super) const TAILS: RGBColor = RGBColor(222, 235, 246);
+
+/// Writes text with its vertical middle at a place.
+pub(super) fn text(
+    canvas: &Canvas,
+    face: Face,
+    content: &str,
+    at: Point,
+    anchor: HPos,
+) -> Result<(), String> {
+    let size = face.size * UNITS * FONT_DIVISOR;
+    let style = TextStyle::from(FontDesc::new(FontFamily::Name(FONT), size, face.style))
+        .color(&face.color)
+        .pos(Pos::new(anchor, VPos::Center));
+    canvas
+        .draw(&Text::new(content.to_owned(), to_units(at), style))
+        .map_err(message)
+}
+
+/// Joins the points by straight lines.
+pub(super) fn line(canvas: &Canvas, pen: Pen, points: &[Point]) -> Result<(), String> {
+    let points: Vec<(i32, i32)> = points.iter().copied().map(to_units).collect();
+    let style = pen.color.stroke_width(units(pen.width) as u32);
+    canvas
+        .draw(&PathElement::new(points, style))
+        .map_err(message)
+}
+
+/// Fills the polygon with these corners.
+pub(super) fn fill(canvas: &Canvas, color: RGBColor, corners: &[Point]) -> Result<(), String> {
+    let corners: Vec<(i32, i32)> = corners.iter().copied().map(to_units).collect();
+    canvas
+        .draw(&Polygon::new(corners, color.filled()))
+        .map_err(message)
+}
+
+/// Pixels in the units of the canvas.
+pub(super) fn units(pixels: f64) -> i32 {
+    (pixels * UNITS).round() as i32
+}
+
+fn to_units((x, y): Point) -> (i32, i32) {
+    (units(x), units(y))
+}
+
+/// An error of plotters as text; its type names the backend.
+pub(super) fn message(error: impl Display) -> String {
+    error.to_string()
+}

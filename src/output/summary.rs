@@ -1,0 +1,95 @@
+//! The summary of a run directory: moments, quantiles, convergence, cost.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{OutputError, read_draws};
+use crate::data::Dataset;
+use crate::diagnostics::{ParameterSummary, accuracy, log_loss, logistic_predictive, summarize};
+use crate::posterior_run::RunState;
+use crate::privacy::Certificate;
+
+/// Draws used for predictive averages; more change nothing that can be seen.
+const PREDICTIVE_DRAWS: usize = 500;
+
+/// Summary of a run; `dpmc summary --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunSummary {
+    /// One entry a parameter.
+    pub parameters: Vec<ParameterSummary>,
+    /// Chains.
+    pub chains: usize,
+    /// Kept draws of each chain.
+    pub draws: usize,
+    /// Share of accepted moves (decisions are released).
+    pub acceptance: f64,
+    /// Held-out accuracy of the posterior predictive, where a public test table is declared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_accuracy: Option<f64>,
+    /// Held-out mean negative log-likelihood, nats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_log_loss: Option<f64>,
+    /// The certificate.
+    pub certificate: Certificate,
+}
+
+/// Summarises what `directory` holds at this moment.
+///
+/// # Errors
+/// [`OutputError`] where it is no run directory.
+pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> {
+    fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, OutputError> {
+        let fail = |what: String| OutputError::Read {
+            path: path.into(),
+            what,
+        };
+        let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+        serde_json::from_str(&text).map_err(|e| fail(e.to_string()))
+    }
+    let table = read_draws(directory)?;
+    let certificate: Certificate = json(&directory.join("certificate.json"))?;
+    let state: RunState = json(&directory.join("state.json"))?;
+    let accepted: u64 = state.chains.accepted.iter().sum();
+    let moves = state.iteration * state.chains.accepted.len() as u64;
+    Ok(RunSummary {
+        parameters: table
+            .parameters
+            .iter()
+            .enumerate()
+            .map(|(j, name)| summarize(name, &table.parameter(j)))
+            .collect(),
+        chains: table.chains.len(),
+        draws: table.len(),
+        acceptance: accepted as f64 / moves.max(1) as f64,
+        test_accuracy: None,
+        test_log_loss: None,
+        certificate,
+    })
+}
+
+/// Accuracy and log loss of the posterior predictive of a logistic model on a public
+/// table; `None` without labels or draws.
+///
+/// # Errors
+/// [`OutputError`] where the draws cannot be read.
+pub fn test_accuracy(directory: &Path, test: &Dataset) -> Result<Option<(f64, f64)>, OutputError> {
+    let table = read_draws(directory)?;
+    let total: usize = table.chains.iter().map(|c| c[0].len()).sum();
+    if !test.labelled() || total == 0 || table.parameters.len() != test.features().len() {
+        return Ok(None);
+    }
+    let stride = total.div_ceil(PREDICTIVE_DRAWS);
+    let mut thetas = Vec::new();
+    for chain in &table.chains {
+        for i in (0..chain[0].len()).step_by(stride) {
+            thetas.push(chain.iter().map(|column| column[i]).collect::<Vec<f64>>());
+        }
+    }
+    let probabilities = logistic_predictive(&thetas, &test.public_rows());
+    let labels = test.public_labels();
+    Ok(Some((
+        accuracy(&probabilities, &labels),
+        log_loss(&probabilities, &labels),
+    )))
+}

@@ -1,0 +1,269 @@
+//! A posterior run: chains in lockstep, pulled step by step. The only file that knows
+//! sampler, curator and output; draws leave it only beside their certificate.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Support;
+use crate::privacy::{Certificate, Curator, Halt, RunFacts};
+use crate::sampler::{Chains, ChainsState, RandomWalk, SamplerState};
+
+/// How long a run is and what it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLength {
+    /// Iterations of each chain after warm-up.
+    pub iterations: u64,
+    /// Warm-up iterations, not kept but charged like all others.
+    pub warmup: u64,
+    /// Every `thin`-th draw is kept.
+    pub thin: u64,
+}
+
+/// How a run ended, or that it has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It can be stepped.
+    Running,
+    /// All iterations were made.
+    Finished,
+    /// The next step would not have fitted the budget.
+    BudgetSpent,
+    /// The caller stopped it.
+    Interrupted,
+    /// Engine or ledger failed; draws up to there are valid.
+    Failed(String),
+}
+
+impl Status {
+    /// Its name in certificates.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Finished => "finished",
+            Status::BudgetSpent => "budget spent",
+            Status::Interrupted => "interrupted",
+            Status::Failed(_) => "failed",
+        }
+    }
+}
+
+/// One kept draw.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draw {
+    /// Chain, from 0.
+    pub chain: u32,
+    /// Iteration after warm-up, from 1.
+    pub iteration: u64,
+    /// θ.
+    pub theta: Vec<f64>,
+}
+
+/// Public state of a run, as `state.json` keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// Iterations made, warm-up included.
+    pub iteration: u64,
+    /// Whether the run was ever resumed.
+    pub resumed: bool,
+    /// Accepted moves after warm-up, all chains.
+    pub kept_accepted: u64,
+    /// Part files that belong to this state.
+    pub parts: u64,
+    /// θ, counts and streams.
+    pub chains: ChainsState,
+    /// Step, preconditioner, warm-up.
+    pub sampler: SamplerState,
+}
+
+/// A run in progress. See [`PosteriorRun::step`].
+pub struct PosteriorRun {
+    curator: Curator,
+    sampler: RandomWalk,
+    chains: Chains,
+    length: RunLength,
+    iteration: u64,
+    resumed: bool,
+    status: Status,
+    draws: Vec<Draw>,
+    kept_accepted: u64,
+    warnings: Vec<String>,
+    resolved: String,
+}
+
+impl PosteriorRun {
+    /// A run from its start. `resolved`: the run file that would repeat it; `warnings`:
+    /// what its certificate must say.
+    pub fn new(
+        curator: Curator,
+        sampler: RandomWalk,
+        chains: Chains,
+        length: RunLength,
+        resolved: String,
+        warnings: Vec<String>,
+    ) -> Self {
+        PosteriorRun {
+            curator,
+            sampler,
+            chains,
+            length,
+            iteration: 0,
+            resumed: false,
+            status: Status::Running,
+            draws: Vec::new(),
+            kept_accepted: 0,
+            warnings,
+            resolved,
+        }
+    }
+
+    /// Takes up a saved state, with the curator's fresh secret generator.
+    ///
+    /// # Errors
+    /// A message naming what does not fit.
+    pub fn resume(&mut self, state: &RunState) -> Result<(), String> {
+        let chains = Chains::restore(&state.chains)?;
+        if chains.thetas.dim() != self.chains.thetas.dim() {
+            return Err(format!(
+                "the saved state has {:?} chains × parameters, the run file {:?}",
+                chains.thetas.dim(),
+                self.chains.thetas.dim()
+            ));
+        }
+        self.chains = chains;
+        self.sampler.restore(&state.sampler);
+        self.iteration = state.iteration;
+        self.kept_accepted = state.kept_accepted;
+        self.resumed = true;
+        Ok(())
+    }
+
+    /// One iteration of all chains. Returns the status after it.
+    pub fn step(&mut self) -> &Status {
+        if self.status != Status::Running {
+            return &self.status;
+        }
+        if self.iteration >= self.total() {
+            self.status = Status::Finished;
+            return &self.status;
+        }
+        match self.sampler.step(&mut self.chains, &mut self.curator) {
+            Ok(info) => {
+                self.iteration += 1;
+                self.keep(&info.accepted);
+                if self.iteration >= self.total() {
+                    self.status = Status::Finished;
+                }
+            }
+            Err(Halt::BudgetSpent(_)) => self.status = Status::BudgetSpent,
+            Err(Halt::Refused(what) | Halt::Failed(what)) => self.status = Status::Failed(what),
+        }
+        &self.status
+    }
+
+    fn keep(&mut self, accepted: &[bool]) {
+        let Some(iteration) = self.iteration.checked_sub(self.length.warmup) else {
+            return;
+        };
+        if iteration == 0 {
+            return;
+        }
+        self.kept_accepted += accepted.iter().filter(|a| **a).count() as u64;
+        if !iteration.is_multiple_of(self.length.thin) {
+            return;
+        }
+        for (c, theta) in self.chains.thetas.rows().into_iter().enumerate() {
+            self.draws.push(Draw {
+                chain: c as u32,
+                iteration,
+                theta: theta.to_vec(),
+            });
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.length.iterations + self.length.warmup
+    }
+
+    /// Stops the run at the caller's wish.
+    pub fn interrupt(&mut self) {
+        if self.status == Status::Running {
+            self.status = Status::Interrupted;
+        }
+    }
+
+    /// Status now.
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// Iterations made and to make, warm-up included.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.iteration, self.total())
+    }
+
+    /// Share of accepted moves after warm-up (decisions are released).
+    pub fn acceptance(&self) -> f64 {
+        let moves = self.iteration.saturating_sub(self.length.warmup) * self.chains.len() as u64;
+        let (hits, moves) = if moves == 0 {
+            let made = self.iteration * self.chains.len() as u64;
+            (self.chains.accepted.iter().sum(), made)
+        } else {
+            (self.kept_accepted, moves)
+        };
+        hits as f64 / moves.max(1) as f64
+    }
+
+    /// Kept draws not yet taken by the output.
+    pub fn pending(&self) -> usize {
+        self.draws.len()
+    }
+
+    /// The curator (its ledger, engine and model).
+    pub fn curator(&self) -> &Curator {
+        &self.curator
+    }
+
+    pub(crate) fn curator_mut(&mut self) -> &mut Curator {
+        &mut self.curator
+    }
+
+    /// The resolved run file.
+    pub fn resolved(&self) -> &str {
+        &self.resolved
+    }
+
+    /// The certificate at this moment. Only a run that ended by itself, never resumed and
+    /// with costs that could not follow released values, may claim what it spent.
+    pub fn certificate(&self) -> Certificate {
+        let by_itself = matches!(self.status, Status::Finished | Status::BudgetSpent);
+        let bounded = self.curator.model().prior().support != Support::Unbounded;
+        let adaptive = !by_itself || self.resumed || bounded || self.sampler.adaptation.is_active();
+        Certificate::new(
+            &self.curator,
+            &RunFacts {
+                chains: self.chains.len(),
+                iterations: self.iteration,
+                status: self.status.name(),
+                adaptive,
+                warnings: &self.warnings,
+            },
+        )
+    }
+
+    /// Public state; `parts` counts the published part files.
+    pub fn state(&self, parts: u64) -> RunState {
+        RunState {
+            iteration: self.iteration,
+            resumed: self.resumed,
+            kept_accepted: self.kept_accepted,
+            parts,
+            chains: self.chains.state(),
+            sampler: self.sampler.state(),
+        }
+    }
+
+    /// Hands the pending draws over together with the certificate that covers them.
+    pub fn take_draws(&mut self) -> (Vec<Draw>, Certificate) {
+        let certificate = self.certificate();
+        (std::mem::take(&mut self.draws), certificate)
+    }
+}

@@ -1,0 +1,131 @@
+//! The certificate: what is guaranteed about everything a run has published.
+
+use serde::{Deserialize, Serialize};
+
+use super::curator::Curator;
+use super::event::Event;
+use super::ledger::Budget;
+use crate::engine::EngineInfo;
+
+/// One group of equal events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EventCount {
+    /// What was released.
+    #[serde(flatten)]
+    pub event: Event,
+    /// How often.
+    pub count: u64,
+}
+
+/// A run's certificate; `certificate.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// Whether any guarantee is made.
+    pub private: bool,
+    /// The guarantee: ε at `delta`. Absent without privacy.
+    pub epsilon: Option<f64>,
+    /// ε of what was spent. Equal to `epsilon` where costs could not depend on the data's
+    /// answers; otherwise for information only.
+    pub epsilon_spent: Option<f64>,
+    /// Whether costs or stopping could follow released values. Then the guarantee is the
+    /// filter's budget (mathematics, section 7).
+    pub adaptive: bool,
+    /// δ.
+    pub delta: Option<f64>,
+    /// ρ of the guarantee (zCDP).
+    pub rho: Option<f64>,
+    /// Neighbouring relation.
+    pub neighbours: String,
+    /// Rows N, public.
+    pub rows: usize,
+    /// Chains; their costs add up.
+    pub chains: usize,
+    /// Iterations of each chain, warm-up included.
+    pub iterations: u64,
+    /// What the guarantee covers: `this run only`, or all runs of a ledger file.
+    pub covers: String,
+    /// `running`, `finished`, `budget spent`, `interrupted`, `failed`.
+    pub status: String,
+    /// Releases of this run, grouped. While `running`, those up to the last published draw.
+    pub events: Vec<EventCount>,
+    /// The budget.
+    pub budget: Option<Budget>,
+    /// How ε follows from the events.
+    pub accountant: String,
+    /// What computed.
+    pub engine: EngineInfo,
+    /// Version of dpmc.
+    pub version: String,
+    /// What a reader must know.
+    pub warnings: Vec<String>,
+}
+
+/// What the run knows and the curator does not.
+pub(crate) struct RunFacts<'a> {
+    pub chains: usize,
+    pub iterations: u64,
+    pub status: &'a str,
+    /// Costs or stopping may have followed released values.
+    pub adaptive: bool,
+    pub warnings: &'a [String],
+}
+
+impl Certificate {
+    pub(crate) fn new(curator: &Curator, run: &RunFacts<'_>) -> Self {
+        let mut warnings = run.warnings.to_vec();
+        let mut certificate = Certificate {
+            private: false,
+            epsilon: None,
+            epsilon_spent: None,
+            adaptive: run.adaptive,
+            delta: None,
+            rho: None,
+            neighbours: "substitution".into(),
+            rows: curator.rows(),
+            chains: run.chains,
+            iterations: run.iterations,
+            covers: "this run only".into(),
+            status: run.status.into(),
+            events: Vec::new(),
+            budget: None,
+            accountant: "none".into(),
+            engine: curator.engine_info(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            warnings: Vec::new(),
+        };
+        if let Some(ledger) = curator.ledger() {
+            let budget = ledger.budget();
+            let adaptive = run.adaptive || ledger.has_earlier_runs();
+            let spent = ledger.epsilon_spent();
+            certificate.private = true;
+            certificate.adaptive = adaptive;
+            certificate.epsilon_spent = Some(spent);
+            certificate.delta = Some(budget.delta);
+            certificate.budget = Some(budget);
+            (certificate.epsilon, certificate.rho) = if adaptive {
+                (Some(budget.epsilon), Some(ledger.rho_limit()))
+            } else {
+                (Some(spent), Some(ledger.rho_spent()))
+            };
+            certificate.events = ledger
+                .events()
+                .into_iter()
+                .map(|(event, count)| EventCount { event, count })
+                .collect();
+            certificate.accountant = "zCDP filter; Canonne, Kamath & Steinke 2020, Prop. 12".into();
+            if ledger.is_shared() {
+                certificate.covers = "every run of the ledger file".into();
+            }
+            if curator.is_seeded() {
+                warnings.push(
+                    "the secret generator was seeded: the guarantee holds only while the seed stays secret"
+                        .into(),
+                );
+            }
+        } else {
+            warnings.push("this run is NOT private: it may reveal any row".into());
+        }
+        certificate.warnings = warnings;
+        certificate
+    }
+}

@@ -1,0 +1,383 @@
+//! The ledger: a privacy filter on ρ (mathematics, section 7).
+//!
+//! Every step is charged before it is made. The filter refuses a charge that does not
+//! fit, and refusing changes nothing. With a ledger file the budget is reserved durably
+//! in blocks before it is spent, so a crash can only over-count.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::conversion::{epsilon_of_rho, rho_of_budget};
+use super::event::{Event, EventKey};
+use super::ledger_file::{Durable, LedgerFile, LedgerFileError};
+
+/// An amount of ρ in units of 2^-96 nats: sums are exact, rounding is upwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rho(u128);
+
+impl Rho {
+    /// Rounded up.
+    pub fn cost(rho: f64) -> Self {
+        Rho(((rho * f64::powi(2.0, 96)).ceil() as u128).saturating_add(1))
+    }
+
+    /// Rounded down, for limits.
+    pub fn limit(rho: f64) -> Self {
+        Rho((rho * f64::powi(2.0, 96)).floor() as u128)
+    }
+
+    /// In nats, rounded up.
+    pub fn nats(self) -> f64 {
+        if self.0 == 0 {
+            return 0.0;
+        }
+        (self.0 as f64 * f64::powi(2.0, -96)).next_up()
+    }
+
+    fn times(self, count: u64) -> Self {
+        Rho(self.0.saturating_mul(u128::from(count)))
+    }
+
+    fn plus(self, other: Rho) -> Self {
+        Rho(self.0.saturating_add(other.0))
+    }
+
+    fn minus(self, other: Rho) -> Self {
+        Rho(self.0.saturating_sub(other.0))
+    }
+
+    pub(super) fn units(self) -> u128 {
+        self.0
+    }
+
+    pub(super) fn from_units(units: u128) -> Self {
+        Rho(units)
+    }
+}
+
+/// An (ε, δ) budget for neighbours by substitution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Budget {
+    /// ε, nats.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+}
+
+/// A budget that means nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: {what}")]
+pub struct BudgetError {
+    /// Key at fault.
+    pub key: &'static str,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Budget {
+    /// Checks ε > 0 and 0 < δ < 1.
+    ///
+    /// # Errors
+    /// [`BudgetError`] naming the key.
+    pub fn new(epsilon: f64, delta: f64) -> Result<Self, BudgetError> {
+        let refuse = |key, what| Err(BudgetError { key, what });
+        if !(epsilon > 0.0 && epsilon.is_finite()) {
+            return refuse(
+                "privacy.epsilon",
+                format!("must be a positive number, not {epsilon}"),
+            );
+        }
+        if !(delta > 0.0 && delta < 1.0) {
+            return refuse(
+                "privacy.delta",
+                format!("must lie strictly between 0 and 1, not {delta}"),
+            );
+        }
+        Ok(Budget { epsilon, delta })
+    }
+
+    /// The part of δ that conversion from ρ may use; the rest pays for coins.
+    pub fn conversion_delta(self) -> f64 {
+        self.delta * (1.0 - f64::powi(2.0, -10))
+    }
+
+    /// The part of δ kept for the error of secret draws (Poisson tables).
+    pub fn coin_delta(self) -> f64 {
+        self.delta * f64::powi(2.0, -10)
+    }
+
+    /// The filter's limit on ρ.
+    pub fn rho(self) -> f64 {
+        rho_of_budget(self.epsilon, self.conversion_delta())
+    }
+}
+
+/// A charge that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Refusal {
+    /// What the step would have cost, ρ.
+    pub cost: f64,
+    /// What is left, ρ.
+    pub left: f64,
+}
+
+/// Why a charge was not made.
+#[derive(Debug)]
+pub(super) enum ChargeError {
+    Spent(Refusal),
+    File(LedgerFileError),
+}
+
+/// The privacy filter of one data set (with a file) or of one run.
+pub struct Ledger {
+    budget: Budget,
+    limit: Rho,
+    spent: Rho,
+    coins: f64,
+    earlier: bool,
+    shared: bool,
+    events: BTreeMap<EventKey, Charged>,
+    file: Option<LedgerFile>,
+    reserved: Durable,
+    block: Rho,
+    reserved_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Charged {
+    count: u64,
+    cost: Rho,
+}
+
+impl Ledger {
+    /// A ledger in memory for one run.
+    pub fn in_memory(budget: Budget) -> Self {
+        Ledger {
+            limit: Rho::limit(budget.rho()),
+            budget,
+            spent: Rho::default(),
+            coins: 0.0,
+            earlier: false,
+            shared: false,
+            events: BTreeMap::new(),
+            file: None,
+            reserved: Durable::default(),
+            block: Rho::default(),
+            reserved_at: Instant::now(),
+        }
+    }
+
+    /// Opens or starts a ledger file for the data set named `dataset` with `rows` rows.
+    /// A budget in the file rules; `budget` must agree with it.
+    ///
+    /// # Errors
+    /// [`LedgerFileError`] where the file is locked, damaged, of another data set or
+    /// of another budget.
+    pub fn open(
+        path: &std::path::Path,
+        dataset: &str,
+        rows: usize,
+        budget: Budget,
+    ) -> Result<Self, LedgerFileError> {
+        let file = LedgerFile::open(path, dataset, rows, budget)?;
+        let before = file.durable();
+        let mut ledger = Ledger::in_memory(budget);
+        ledger.spent = before.spent;
+        ledger.coins = before.coins;
+        ledger.earlier = before.spent > Rho::default();
+        ledger.reserved = before;
+        ledger.file = Some(file);
+        ledger.shared = true;
+        Ok(ledger)
+    }
+
+    /// The budget.
+    pub fn budget(&self) -> Budget {
+        self.budget
+    }
+
+    /// Whether earlier runs have spent from this ledger.
+    pub fn has_earlier_runs(&self) -> bool {
+        self.earlier
+    }
+
+    /// Says that the ledger file belongs to a single run (it lies in its directory).
+    pub fn covers_one_run(&mut self, one: bool) {
+        self.shared = !one;
+    }
+
+    /// Whether the budget is cumulative over the runs of a shared ledger file.
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    /// Charges `events` (each with its count) and `coins` of δ together, or nothing.
+    pub(super) fn charge(
+        &mut self,
+        events: &[(EventKey, u64)],
+        coins: f64,
+    ) -> Result<(), ChargeError> {
+        let cost = events.iter().fold(Rho::default(), |sum, (key, count)| {
+            let one = self
+                .events
+                .get(key)
+                .map_or_else(|| Rho::cost(key.rho()), |c| c.cost);
+            sum.plus(one.times(*count))
+        });
+        let spent = self.spent.plus(cost);
+        if spent > self.limit || self.coins + coins > self.budget.coin_delta() {
+            return Err(ChargeError::Spent(Refusal {
+                cost: cost.nats(),
+                left: self.limit.minus(self.spent).nats(),
+            }));
+        }
+        if self.file.is_some()
+            && (spent > self.reserved.spent || self.coins + coins > self.reserved.coins)
+        {
+            self.reserve(cost, coins).map_err(ChargeError::File)?;
+        }
+        self.spent = spent;
+        self.coins += coins;
+        for (key, count) in events {
+            self.events
+                .entry(*key)
+                .or_insert_with(|| Charged {
+                    count: 0,
+                    cost: Rho::cost(key.rho()),
+                })
+                .count += count;
+        }
+        Ok(())
+    }
+
+    /// Reserves a block of about a second of steps durably, never beyond the budget.
+    fn reserve(&mut self, cost: Rho, coins: f64) -> Result<(), LedgerFileError> {
+        let elapsed = self.reserved_at.elapsed().as_secs_f64();
+        let grown = if elapsed < 0.5 {
+            self.block.times(4)
+        } else if elapsed > 2.0 {
+            Rho(self.block.0 / 2)
+        } else {
+            self.block
+        };
+        self.block = grown.max(cost.times(16));
+        let steps = (self.block.0 / cost.0.max(1)).max(1) as f64;
+        let want = Durable {
+            spent: self.spent.plus(self.block).min(self.limit),
+            coins: (self.coins + coins * (steps + 1.0)).min(self.budget.coin_delta()),
+        };
+        if let Some(file) = &mut self.file {
+            file.reserve(want)?;
+        }
+        self.reserved = want;
+        self.reserved_at = Instant::now();
+        Ok(())
+    }
+
+    /// Writes what was really spent in place of the reservation. After this a further
+    /// charge reserves anew.
+    ///
+    /// # Errors
+    /// [`LedgerFileError`] where the file cannot be written; the reservation stands.
+    pub fn settle(&mut self) -> Result<(), LedgerFileError> {
+        let events = self.events();
+        let now = Durable {
+            spent: self.spent,
+            coins: self.coins,
+        };
+        if let Some(file) = &mut self.file {
+            file.settle(now, &events)?;
+            self.reserved = now;
+        }
+        Ok(())
+    }
+
+    /// This run's events, grouped, with counts. Asking changes nothing.
+    pub fn events(&self) -> Vec<(Event, u64)> {
+        self.events
+            .iter()
+            .map(|(key, c)| (key.event(), c.count))
+            .collect()
+    }
+
+    /// ρ spent by this run alone.
+    pub fn rho_of_run(&self) -> f64 {
+        self.events
+            .values()
+            .fold(Rho::default(), |sum, c| sum.plus(c.cost.times(c.count)))
+            .nats()
+    }
+
+    /// ρ spent from the budget, earlier runs of a shared ledger included.
+    pub fn rho_spent(&self) -> f64 {
+        self.spent.nats()
+    }
+
+    /// ρ counted as spent on disk at this moment: after a crash, this is the cost.
+    pub fn rho_reserved(&self) -> f64 {
+        self.reserved.spent.max(self.spent).nats()
+    }
+
+    /// ε spent at the budget's δ, by ρ.
+    pub fn epsilon_spent(&self) -> f64 {
+        epsilon_of_rho(self.rho_spent(), self.budget.conversion_delta())
+    }
+
+    /// The filter's limit on ρ.
+    pub fn rho_limit(&self) -> f64 {
+        self.limit.nats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(eta: f64) -> EventKey {
+        EventKey::bounded_range(eta).unwrap()
+    }
+
+    #[test]
+    fn the_filter_never_exceeds_its_budget_and_refusing_changes_nothing() {
+        let budget = Budget::new(1.0, 1e-6).unwrap();
+        let mut ledger = Ledger::in_memory(budget);
+        let mut steps = 0u64;
+        while ledger.charge(&[(key(0.05), 1)], 0.0).is_ok() {
+            steps += 1;
+        }
+        assert!(steps > 10);
+        let (spent, events) = (ledger.rho_spent(), ledger.events());
+        assert!(ledger.charge(&[(key(0.05), 1)], 0.0).is_err());
+        assert_eq!((spent, events), (ledger.rho_spent(), ledger.events()));
+        assert!(ledger.epsilon_spent() <= 1.0);
+        // A cheaper step may still fit.
+        assert!(ledger.charge(&[(key(1e-6), 1)], 0.0).is_ok());
+    }
+
+    #[test]
+    fn coins_have_their_own_budget() {
+        let mut ledger = Ledger::in_memory(Budget::new(1.0, 1e-6).unwrap());
+        assert!(ledger.charge(&[(key(1e-4), 1)], 2e-9).is_err());
+        assert!(ledger.charge(&[(key(1e-4), 1)], 1e-12).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn composition_is_the_sum_of_counts(etas in proptest::collection::vec(1e-4f64..1e-2, 1..20)) {
+            let budget = Budget::new(10.0, 1e-6).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            let (mut one, mut all) = (Ledger::in_memory(budget), Ledger::in_memory(budget));
+            let keys: Vec<(EventKey, u64)> = etas.iter().map(|&e| (key(e), 3)).collect();
+            for (k, _) in &keys {
+                for _ in 0..3 {
+                    prop_assert!(one.charge(&[(*k, 1)], 0.0).is_ok());
+                }
+            }
+            prop_assert!(all.charge(&keys, 0.0).is_ok());
+            prop_assert_eq!(one.rho_spent(), all.rho_spent());
+            prop_assert_eq!(one.events(), all.events());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What a sampler may ask for. Every answer has been paid for and released.
+
+use ndarray::ArrayView2;
+
+use super::ledger::Refusal;
+
+/// Proposed moves of all chains.
+#[derive(Debug)]
+pub struct Moves<'a> {
+    /// Current θ, C × d.
+    pub thetas: ArrayView2<'a, f64>,
+    /// Proposed θ', C × d.
+    pub proposals: ArrayView2<'a, f64>,
+    /// Public part h of each log acceptance ratio, nats: prior, proposal, kinetic energy.
+    pub public: &'a [f64],
+    /// Public clip bound c(θ, θ') of each move, nats, symmetric in its arguments.
+    /// `None` in a non-private run: the curator widens the clip until nothing is clipped.
+    pub clip_bounds: Option<&'a [f64]>,
+}
+
+/// How the log-likelihood ratio of a move is estimated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Estimator {
+    /// All rows.
+    FullBatch,
+    /// A Poisson minibatch (mathematics, section 4).
+    Poisson {
+        /// How λ follows from Λ = Nc; public and symmetric in θ, θ'.
+        lambda: Lambda,
+    },
+}
+
+/// The parameter λ of the Poisson minibatch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Lambda {
+    /// A constant.
+    Fixed(f64),
+    /// λ = ratio · Λ: constant privacy factor `2 + 1/ratio`.
+    Ratio(f64),
+    /// λ = χ Λ² (Zhang 2020, TunaMH).
+    Chi(f64),
+}
+
+impl Lambda {
+    /// λ for Λ = N·c.
+    pub fn value(self, big_lambda: f64) -> f64 {
+        match self {
+            Lambda::Fixed(lambda) => lambda,
+            Lambda::Ratio(ratio) => ratio * big_lambda,
+            Lambda::Chi(chi) => chi * big_lambda * big_lambda,
+        }
+    }
+}
+
+/// How a decision is made from the estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Acceptance {
+    /// min(1, e^z); not private.
+    Metropolis,
+    /// σ(z) (mathematics, sections 3 and 4).
+    Barker,
+    /// Discrete Gaussian noise of scale σ = 2cτ and its penalty (section 5).
+    Penalty {
+        /// Noise multiplier τ: ρ = 1/(2τ²) a step.
+        tau: f64,
+    },
+}
+
+/// Why a run cannot go on. Only [`Halt::Failed`] is a failure.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// The next step does not fit the budget; the run ends, successfully.
+    #[error("the privacy budget is spent: the next step costs rho = {:.3e}, {:.3e} is left", .0.cost, .0.left)]
+    BudgetSpent(Refusal),
+    /// A request that can never be answered, refused before anything was charged.
+    #[error("{0}")]
+    Refused(String),
+    /// The engine or the ledger failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The samplers' only view of the data.
+pub trait Releases {
+    /// Decides every chain's move; `accepted` has C entries. Charged before anything is
+    /// computed; moves with h = −∞ are rejected at no cost.
+    ///
+    /// # Errors
+    /// [`Halt`]; nothing was charged on `BudgetSpent` and `Refused`.
+    fn decide(
+        &mut self,
+        moves: &Moves<'_>,
+        estimator: Estimator,
+        rule: Acceptance,
+        accepted: &mut [bool],
+    ) -> Result<(), Halt>;
+}

@@ -1,0 +1,15 @@
+//! Samplers: public post-processing. They propose, integrate and adapt, and see
+//! neither a row, an exact sum nor the secret generator.
+
+mod adaptation;
+pub mod catalog;
+mod chains;
+mod proposal;
+mod random_walk;
+
+pub use adaptation::{Adapt, Adaptation};
+pub use catalog::Algorithm;
+pub(crate) use chains::stream;
+pub use chains::{Chains, ChainsState, PublicRng};
+pub use proposal::{ClipNorm, ClipRule, Preconditioner};
+pub use random_walk::{RandomWalk, SamplerState, StepInfo};

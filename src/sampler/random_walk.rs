@@ -1,0 +1,146 @@
+//! Random-walk samplers: one proposal for every chain, one request for all decisions.
+
+use std::sync::Arc;
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+use super::proposal::{ClipNorm, ClipRule, Preconditioner, propose};
+use super::{Adaptation, Chains};
+use crate::model::Prior;
+use crate::privacy::{Acceptance, Estimator, Halt, Moves, Releases};
+
+/// A random-walk sampler: `mh`, `tuna-mh`, `barker`, `poisson-barker`, `dp-penalty`.
+#[derive(Clone, Debug)]
+pub struct RandomWalk {
+    prior: Arc<Prior>,
+    /// Estimator of the log-likelihood ratio.
+    pub estimator: Estimator,
+    /// Acceptance rule.
+    pub acceptance: Acceptance,
+    /// Public clip; `None` only in non-private full-batch runs.
+    pub clip: Option<ClipRule>,
+    /// Step s, public.
+    pub step: f64,
+    /// Matrix A, public.
+    pub preconditioner: Preconditioner,
+    /// Warm-up state.
+    pub adaptation: Adaptation,
+    iteration: u64,
+}
+
+/// What one step released.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepInfo {
+    /// Decision of every chain.
+    pub accepted: Vec<bool>,
+}
+
+/// What `state.json` keeps of a sampler: all of it public.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SamplerState {
+    step: f64,
+    preconditioner: Preconditioner,
+    adaptation: Adaptation,
+    iteration: u64,
+}
+
+impl RandomWalk {
+    /// A sampler for the given prior; `adaptation` as configured.
+    pub fn new(
+        prior: Prior,
+        estimator: Estimator,
+        acceptance: Acceptance,
+        clip: Option<ClipRule>,
+        step: f64,
+        preconditioner: Preconditioner,
+        adaptation: Adaptation,
+    ) -> Self {
+        RandomWalk {
+            prior: Arc::new(prior),
+            estimator,
+            acceptance,
+            clip,
+            step,
+            preconditioner,
+            adaptation,
+            iteration: 0,
+        }
+    }
+
+    /// Advances all chains by one step.
+    ///
+    /// # Errors
+    /// [`Halt`]; the chains have not moved then.
+    pub fn step(
+        &mut self,
+        chains: &mut Chains,
+        releases: &mut dyn Releases,
+    ) -> Result<StepInfo, Halt> {
+        let (count, d) = chains.thetas.dim();
+        let mut proposals = Array2::zeros((count, d));
+        let norm = self.clip.map_or(ClipNorm::Euclidean, |c| c.norm);
+        let mut public = Vec::with_capacity(count);
+        let mut clips = Vec::with_capacity(count);
+        for c in 0..count {
+            let theta = chains.thetas.row(c);
+            let size = propose(
+                theta,
+                proposals.row_mut(c),
+                self.step,
+                &self.preconditioner,
+                norm,
+                &mut chains.rngs[c],
+            );
+            let log_prior = |t: ndarray::ArrayView1<'_, f64>| {
+                self.prior.log_density(t.as_slice().unwrap_or(&[f64::NAN]))
+            };
+            public.push(log_prior(proposals.row(c)) - log_prior(theta));
+            clips.push(self.clip.map_or(0.0, |rule| rule.rate * size));
+        }
+        let mut info = StepInfo {
+            accepted: vec![false; count],
+        };
+        let moves = Moves {
+            thetas: chains.thetas.view(),
+            proposals: proposals.view(),
+            public: &public,
+            clip_bounds: self.clip.is_some().then_some(&clips),
+        };
+        releases.decide(&moves, self.estimator, self.acceptance, &mut info.accepted)?;
+        for (c, &accepted) in info.accepted.iter().enumerate() {
+            if accepted {
+                chains.thetas.row_mut(c).assign(&proposals.row(c));
+                chains.accepted[c] += 1;
+            }
+        }
+        self.iteration += 1;
+        let rate = info.accepted.iter().filter(|a| **a).count() as f64 / count.max(1) as f64;
+        self.adaptation.update(
+            self.iteration,
+            &chains.thetas,
+            rate,
+            &mut self.step,
+            &mut self.preconditioner,
+        );
+        Ok(info)
+    }
+
+    /// The public state.
+    pub fn state(&self) -> SamplerState {
+        SamplerState {
+            step: self.step,
+            preconditioner: self.preconditioner.clone(),
+            adaptation: self.adaptation.clone(),
+            iteration: self.iteration,
+        }
+    }
+
+    /// Restores the public state.
+    pub fn restore(&mut self, state: &SamplerState) {
+        self.step = state.step;
+        self.preconditioner = state.preconditioner.clone();
+        self.adaptation = state.adaptation.clone();
+        self.iteration = state.iteration;
+    }
+}
