@@ -13,6 +13,7 @@ use super::CliError;
 use super::args::SampleArguments;
 use super::{check, summary};
 use crate::config::Plan;
+use crate::engine::EngineSetup;
 use crate::output::{self, RunDirectory};
 use crate::posterior_run::{PosteriorRun, RunState, Status};
 use crate::privacy::{Curator, Ledger};
@@ -116,7 +117,11 @@ fn prepare(
     let seed = plan.config.run.seed;
     let public_seed = public_seed(seed)?;
     let starts = plan.starts(&*model, public_seed)?;
-    let engine = plan.config.run.engine;
+    let engine = EngineSetup {
+        choice: plan.config.run.engine,
+        listed_rows: plan.config.sampler.algorithm.is_minibatch(),
+        chains: plan.chains(),
+    };
     let curator = match budget {
         Some(budget) => {
             let path = match &plan.config.privacy.ledger {

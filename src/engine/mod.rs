@@ -3,8 +3,8 @@
 
 pub(crate) mod cpu;
 mod error;
-//GPUCFG
-//GPUMOD
+#[cfg(feature = "gpu")]
+pub(crate) mod gpu;
 mod grid;
 mod query;
 mod select;
@@ -13,7 +13,7 @@ pub use error::EngineError;
 pub use grid::Grid;
 pub(crate) use query::{RatioQuery, RatioSum};
 pub(crate) use select::open;
-pub use select::{EngineChoice, EngineInfo, devices};
+pub use select::{EngineChoice, EngineInfo, EngineSetup, devices};
 
 /// Answers queries about the rows it holds, exactly and reproducibly.
 pub(crate) trait Engine: Send {
@@ -32,3 +32,6 @@ pub(crate) trait Engine: Send {
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError>;
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,33 @@ pub struct Mixture {
     tempering: f64,
 }
 
+/// A bound on the gradient's norm for `|a₁| ≤ first`, `|a₂| ≤ second`, where
+/// `a₁ = (x−θ₁)/σ²`, `a₂ = (x−θ₁−θ₂)/σ²`.
+///
+/// The gradient is `(γ₁a₁ + γ₂a₂, γ₂a₂)` with `γ₂ = σ(v(a₁²−a₂²)/2)`, v = σ²: a far
+/// component has little weight. Its norm is at most `√((γ₁u+γ₂t)² + (γ₂t)²)` with
+/// u = |a₁|, t = |a₂|. The maximum is bracketed cell by cell: on a cell γ₂ is largest at
+/// (u₁, t₀) and γ₁ at (u₀, t₁), so the value below bounds every point of it.
+fn gradient_bound(first: f64, second: f64, variance: f64) -> f64 {
+    const CELLS: usize = 512;
+    let sigma = |z: f64| 1.0 / (1.0 + (-z).exp());
+    let (du, dt) = (first / CELLS as f64, second / CELLS as f64);
+    let mut largest = 0.0f64;
+    for i in 0..CELLS {
+        let (u0, u1) = (i as f64 * du, (i + 1) as f64 * du);
+        for j in 0..CELLS {
+            let (t0, t1) = (j as f64 * dt, (j + 1) as f64 * dt);
+            let gamma2 = sigma(0.5 * variance * (u1 * u1 - t0 * t0));
+            let gamma1 = sigma(0.5 * variance * (t1 * t1 - u0 * u0));
+            let sum = (gamma1 * u1 + gamma2 * t1).min(u1.max(t1));
+            let part = gamma2 * t1;
+            largest = largest.max(sum * sum + part * part);
+        }
+    }
+    // Covers the rounding of the few operations above.
+    largest.sqrt() * (1.0 + 1e-12)
+}
+
 impl Mixture {
     /// `variance`: σ² of each component; `row_norm`: the declared bound on |x|.
     ///
@@ -61,16 +88,14 @@ impl Model for Mixture {
     fn prior(&self) -> &Prior {
         &self.prior
     }
-    /// The gradient is a convex combination of `(a₁, 0)` and `(a₂, a₂)` with
-    /// `a₁ = (x−θ₁)/σ²`, `a₂ = (x−θ₁−θ₂)/σ²`, so its norm is at most
-    /// `max(|a₁|, √2|a₂|)`; bounded over a box, unbounded without one.
+    /// See [`gradient_bound`]; bounded over a box, unbounded without one.
     fn ratio_rate(&self) -> Option<f64> {
         match &self.prior.support {
             Support::Unbounded => None,
             Support::Box(b) => {
-                let first = self.row_norm + b[0];
-                let second = std::f64::consts::SQRT_2 * (self.row_norm + b[0] + b[1]);
-                Some(self.tempering * first.max(second) / self.variance)
+                let first = (self.row_norm + b[0]) / self.variance;
+                let second = (self.row_norm + b[0] + b[1]) / self.variance;
+                Some(self.tempering * gradient_bound(first, second, self.variance))
             }
         }
     }

@@ -107,6 +107,11 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     }
 }
 
+/// `log(1 + e^a)`.
+fn softplus(a: f64) -> f64 {
+    a.max(0.0) + (-a.abs()).exp().ln_1p()
+}
+
 /// `softplus(a+δ) − softplus(a)` without cancellation, f64.
 ///
 /// Twin of the f32 forms in `engine/cpu/lanes.rs` and `shaders/model`.
@@ -114,8 +119,8 @@ pub fn softplus_difference(a: f64, delta: f64) -> f64 {
     let low = a.min(a + delta);
     let size = delta.abs();
     let value = if size > 700.0 {
-        // log(1 + σ(low)(e^size − 1)) for sizes whose exponential overflows.
-        (low + size).max(0.0) - low.max(0.0)
+        // The exponential overflows; the two ends are too far apart to cancel.
+        softplus(low + size) - softplus(low)
     } else {
         (size.exp_m1() / (1.0 + (-low).exp())).ln_1p()
     };
@@ -139,7 +144,6 @@ mod tests {
 
     #[test]
     fn softplus_difference_matches_the_plain_form() {
-        let softplus = |a: f64| a.max(0.0) + (-a.abs()).exp().ln_1p();
         for a in [-40.0, -3.0, -0.1, 0.0, 0.7, 5.0, 60.0] {
             for d in [-900.0, -30.0, -1.0, -1e-3, 0.0, 1e-3, 0.5, 20.0, 900.0] {
                 let plain = softplus(a + d) - softplus(a);

@@ -11,7 +11,7 @@ use super::mechanism::{
 use super::releases::{Acceptance, Estimator, Halt, Lambda, Moves, Releases};
 use crate::data::Dataset;
 use crate::engine::{
-    self, Engine, EngineChoice, EngineError, EngineInfo, Grid, RatioQuery, RatioSum,
+    self, Engine, EngineError, EngineInfo, EngineSetup, Grid, RatioQuery, RatioSum,
 };
 use crate::model::Model;
 
@@ -69,11 +69,11 @@ impl Curator {
     pub fn private(
         data: Dataset,
         model: Arc<dyn Model>,
-        choice: EngineChoice,
+        engine: impl Into<EngineSetup>,
         ledger: Ledger,
         seed: Option<u64>,
     ) -> Result<Self, CuratorError> {
-        Self::build(data, model, choice, Some(ledger), seed)
+        Self::build(data, model, engine.into(), Some(ledger), seed)
     }
 
     /// A curator without privacy, for references, tests and benchmarks.
@@ -83,16 +83,16 @@ impl Curator {
     pub fn not_private(
         data: Dataset,
         model: Arc<dyn Model>,
-        choice: EngineChoice,
+        engine: impl Into<EngineSetup>,
         seed: u64,
     ) -> Result<OpenCurator, CuratorError> {
-        Self::build(data, model, choice, None, Some(seed)).map(OpenCurator)
+        Self::build(data, model, engine.into(), None, Some(seed)).map(OpenCurator)
     }
 
     fn build(
         data: Dataset,
         model: Arc<dyn Model>,
-        choice: EngineChoice,
+        setup: EngineSetup,
         ledger: Option<Ledger>,
         seed: Option<u64>,
     ) -> Result<Self, CuratorError> {
@@ -112,7 +112,7 @@ impl Curator {
         }
         let rows = data.rows();
         Ok(Curator {
-            engine: engine::open(choice, Arc::new(data), &*model)?,
+            engine: engine::open(setup, Arc::new(data), &*model)?,
             model,
             rows,
             ledger,

@@ -179,7 +179,7 @@ fn row_steps<const F: usize, const R: usize>(
 }
 
 /// The forms of some rows, by row function.
-pub(super) enum RowForms<'a> {
+pub(crate) enum RowForms<'a> {
     Affine {
         ratio: &'a [f32],
     },

@@ -1,7 +1,8 @@
 //! f32 row functions, written without branches so that a loop over lanes vectorises.
 //!
 //! Twins: `model::softplus_difference` (f64 oracle) and `shaders/model/*.wgsl`.
-//! Relative error of [`softplus_difference`] ≤ 2e-6 for |δ| ≤ 60 (tested).
+//! Relative error of [`softplus_difference`] ≤ 2e-6 + |min(a, a+δ)|·2^-23 for |δ| ≤ 60
+//! (tested; the second term is the rounding of a+δ, felt where the ratio is e^−|a|).
 
 use crate::data::TILE;
 
@@ -117,8 +118,10 @@ mod tests {
     fn check<const FMA: bool>(a: f32, d: f32) -> Result<(), TestCaseError> {
         let exact = model::softplus_difference(f64::from(a), f64::from(d));
         let ours = f64::from(softplus_difference::<FMA>(a, d));
+        let low = a.min(a + d).abs();
+        let relative = 2e-6 + f64::from(low) * f64::powi(2.0, -23);
         prop_assert!(
-            (ours - exact).abs() <= 2e-6 * exact.abs() + 1e-35,
+            (ours - exact).abs() <= relative * exact.abs() + 1e-35,
             "a {a} d {d}: {ours} against {exact}"
         );
         Ok(())

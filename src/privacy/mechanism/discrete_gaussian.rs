@@ -10,7 +10,7 @@ use super::secret_rng::SecretRng;
 pub(in crate::privacy) const MAX_VARIANCE: u128 = 1 << 100;
 
 /// One draw; `1 ≤ variance ≤ MAX_VARIANCE` in squared grid steps.
-pub(crate) fn discrete_gaussian(rng: &mut SecretRng, variance: u128) -> i128 {
+pub(super) fn discrete_gaussian(rng: &mut SecretRng, variance: u128) -> i128 {
     // t = ⌊√S⌋ + 1.
     let t = variance.isqrt() + 1;
     let (s, tf) = (variance as f64, t as f64);

@@ -14,8 +14,6 @@ pub(super) use decide::{
     SealedRatio, barker, draw_rows, full_batch, metropolis, penalty, poisson_estimate, recycle,
 };
 pub(super) use discrete_gaussian::MAX_VARIANCE;
-#[cfg(test)]
-pub(crate) use discrete_gaussian::discrete_gaussian;
 pub(super) use poisson::{DRAW_DELTA, PoissonSampler};
 pub(super) use secret::Secret;
 pub(super) use secret_rng::SecretRng;

@@ -1,0 +1,21 @@
+// Shared piece: the fixed-point grid and exact sums.
+//
+// Formula: q = clamp(round_ties_even(ratio · scale), ±bound), NaN → 0; the clamp that
+// counts is on integers, so the sensitivity holds whatever the arithmetic before did.
+// A sum of i32 is split into halves, value = high·2^16 + low with 0 ≤ low < 2^16; 256
+// halves fit an i32 each, and integer atomics give the same bits in any order.
+// Units: grid steps. Bindings: none. Twin: src/engine/grid.rs, src/engine/gpu/mod.rs.
+
+fn quantize(steps: f32, bound: i32) -> i32 {
+    let finite = clamp(steps, -1048577.0, 1048577.0);
+    let q = clamp(i32(round(finite)), -bound, bound);
+    return select(q, 0, (bitcast<u32>(steps) & 0x7fffffffu) > 0x7f800000u);
+}
+
+fn low_half(value: i32) -> i32 {
+    return value & 0xffff;
+}
+
+fn high_half(value: i32) -> i32 {
+    return value >> 16u;
+}

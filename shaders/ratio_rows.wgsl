@@ -1,0 +1,66 @@
+// clip(r_i) of listed rows of a chunk: one invocation an entry.
+//
+// Formula: the K affine forms of the entry's row and chain, row_ratio, quantize.
+// Units: grid steps. K is a constant put before this text; T = 1 in the coefficients.
+//
+// | binding | kind    | content |
+// | 0       | uniform | params (twin: Params in src/engine/gpu/buffers.rs) |
+// | 1       | read    | rows, four to a vector: rows[feature·quads + quad] |
+// | 2       | read    | labels ±1, four to a vector (one vector when there are none) |
+// | 3       | read    | per chain: scale, bound, K offsets, features·K weights |
+// | 4       | read    | entries (row in this chunk, chain, place of the answer, 0) |
+// | 5       | write   | answers, one i32 an entry |
+//
+// Dispatch: ⌈entries / WORKGROUP⌉ workgroups. Twin: src/engine/cpu/kernel.rs.
+
+struct Params {
+    rows: u32,
+    quads: u32,
+    features: u32,
+    quads_per_thread: u32,
+    first_slot: u32,
+    coefficients: u32,
+    labelled: u32,
+    entries: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> rows: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read> coefficients: array<f32>;
+@group(0) @binding(4) var<storage, read> entries: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read_write> answers: array<i32>;
+
+override WORKGROUP: u32 = 256u;
+
+@compute @workgroup_size(WORKGROUP)
+fn ratio_rows(
+    @builtin(local_invocation_index) lane: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let index = (group.y * groups.x + group.x) * WORKGROUP + lane;
+    if index >= params.entries {
+        return;
+    }
+    let entry = entries[params.first_slot + index];
+    let quad = entry.x / 4u;
+    let r = entry.x % 4u;
+    let base = entry.y * (2u + K + params.features * K);
+    var forms: array<f32, K>;
+    for (var k = 0u; k < K; k++) {
+        forms[k] = coefficients[base + 2u + k];
+    }
+    for (var j = 0u; j < params.features; j++) {
+        let x = rows[j * params.quads + quad][r];
+        for (var k = 0u; k < K; k++) {
+            forms[k] = fma(coefficients[base + 2u + K + j * K + k], x, forms[k]);
+        }
+    }
+    var label = 0.0;
+    if params.labelled == 1u {
+        label = labels[quad][r];
+    }
+    let steps = row_ratio(forms, label) * coefficients[base];
+    answers[entry.z] = quantize(steps, i32(coefficients[base + 1u]));
+}

@@ -1,0 +1,123 @@
+//! The GPU engine (wgpu): rows feature-major on the device, one submission and one
+//! read-back a query; chunks beyond device memory are streamed.
+
+mod buffers;
+mod device;
+mod pipelines;
+mod submit;
+
+use std::sync::Arc;
+
+pub(crate) use buffers::GpuLimits;
+use buffers::{Chunk, RowBuffers, place, row_buffers};
+use device::Device;
+use pipelines::Pipelines;
+
+use super::cpu::CpuEngine;
+use super::{Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
+use crate::data::Dataset;
+
+/// Rows one thread may sum in an i32.
+const ROWS_PER_THREAD: usize = 1024;
+/// Workgroups wanted before threads take more rows.
+const WORKGROUPS: usize = 2048;
+
+/// Adapters of this machine.
+pub(crate) fn adapters() -> Vec<EngineInfo> {
+    device::adapters()
+}
+
+/// The engine on one device.
+pub(crate) struct GpuEngine {
+    device: Device,
+    pipelines: Pipelines,
+    workgroup: u32,
+    features: usize,
+    labelled: bool,
+    chunks: Vec<Chunk>,
+    /// Host rows: for streamed chunks and, on the CPU, for listed rows.
+    host: Option<Arc<Dataset>>,
+    listed: Option<CpuEngine>,
+    stream: Option<RowBuffers>,
+    cache: submit::Cache,
+}
+
+impl GpuEngine {
+    /// Opens the best adapter and uploads `data`. With `listed_rows` the CPU copy stays
+    /// and answers listed rows; without, it is dropped once all rows are on the device.
+    pub fn new(
+        data: Arc<Dataset>,
+        listed_rows: bool,
+        limits: GpuLimits,
+    ) -> Result<Self, EngineError> {
+        let device = Device::open()?;
+        let workgroup = limits.workgroup.unwrap_or(256);
+        let chunks = place(&device, &data, limits)?;
+        let streamed = chunks
+            .iter()
+            .filter(|c| c.buffers.is_none())
+            .map(|c| c.rows)
+            .max();
+        let stream = match streamed {
+            Some(rows) => Some(row_buffers(&device, &data, rows)?),
+            None => None,
+        };
+        Ok(GpuEngine {
+            pipelines: Pipelines::new(workgroup),
+            workgroup,
+            features: data.features().len(),
+            labelled: data.labelled(),
+            chunks,
+            listed: listed_rows.then(|| CpuEngine::new(data.clone())),
+            host: (streamed.is_some()).then_some(data),
+            stream,
+            cache: submit::Cache::default(),
+            device,
+        })
+    }
+
+    /// Whether the adapter computes in software.
+    pub fn is_software(&self) -> bool {
+        self.device.software
+    }
+
+    /// Gives the device up, as a driver reset would.
+    #[cfg(test)]
+    pub fn lose(&self) {
+        self.device.device.destroy();
+    }
+
+    /// Workgroups of a chunk and quads each thread takes.
+    fn shape(&self, chunk: &Chunk) -> (u32, u32) {
+        let group = self.workgroup as usize;
+        let per_thread = chunk
+            .quads()
+            .div_ceil(WORKGROUPS * group)
+            .clamp(1, ROWS_PER_THREAD / 4);
+        let groups = chunk.quads().div_ceil(per_thread * group);
+        (groups as u32, per_thread as u32)
+    }
+}
+
+impl Engine for GpuEngine {
+    fn info(&self) -> EngineInfo {
+        self.device.info.clone()
+    }
+
+    fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
+        self.submit_sums(query)
+    }
+
+    fn ratio_rows(
+        &mut self,
+        query: &RatioQuery,
+        rows: &[Vec<u64>],
+        out: &mut [Vec<i32>],
+    ) -> Result<(), EngineError> {
+        self.device.check()?;
+        match &mut self.listed {
+            Some(cpu) => cpu.ratio_rows(query, rows, out),
+            None => self.submit_rows(query, rows, out),
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Same bits, true bounds, and the three forms of every model against each other.
+
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
+
+use super::cpu::{CpuEngine, InstructionSet};
+use super::{Engine, RatioQuery, RatioSum};
+use crate::data::{Dataset, synthetic};
+use crate::model::{GaussianMean, Logistic, Mixture, Model, Prior};
+
+/// How far an f32 ratio may lie from the f64 oracle, in grid steps: a relative error of
+/// 4e-6 of ratios up to the clip (4 steps), one step of rounding, and the rounding of
+/// forms in f32 (16 ulp of a value up to the clip bound: 2 steps).
+const QUANTA: i32 = 8;
+
+struct Case {
+    data: Arc<Dataset>,
+    rows: Vec<f64>,
+    labels: Vec<f64>,
+    model: Box<dyn Model>,
+}
+
+fn case(data: Dataset, model: impl Fn(&Dataset) -> Box<dyn Model>) -> Case {
+    let rows = data.public_rows().iter().map(|v| f64::from(*v)).collect();
+    let labels = data.labels().iter().map(|v| f64::from(*v)).collect();
+    Case {
+        model: model(&data),
+        data: Arc::new(data),
+        rows,
+        labels,
+    }
+}
+
+/// Row counts that leave partial tiles, quads and workgroups.
+fn cases() -> Vec<Case> {
+    let theta: Vec<f64> = (0..7).map(|j| 0.5 * f64::from(j) - 1.5).collect();
+    vec![
+        case(synthetic::logistic(3_003, &theta, 1).unwrap(), |d| {
+            let prior = Prior::normal(7, 10.0);
+            Box::new(Logistic::new(d.features(), d.row_norm(), prior, 0.3).unwrap())
+        }),
+        case(synthetic::mixture(2_021, Some(3.0), 2).unwrap(), |d| {
+            Box::new(Mixture::new(2.0, d.row_norm(), Prior::flat_box(2, 3.0), 0.02).unwrap())
+        }),
+        case(
+            synthetic::gaussian(1_501, &[0.0, 3.0, 0.0], &[1.0, 0.5, 2.0], 8.0, 3).unwrap(),
+            |d| {
+                let covariance = [1.0, 0.1, 0.0, 0.1, 0.25, 0.0, 0.0, 0.0, 4.0];
+                let prior = Prior::flat_box(3, 4.0);
+                let model = GaussianMean::new(d.features(), &covariance, 8.0, prior, 1.0);
+                Box::new(model.unwrap())
+            },
+        ),
+    ]
+}
+
+/// `count` random pairs with moves from tiny to large.
+fn pairs(model: &dyn Model, count: usize, seed: u64) -> Vec<(Vec<f64>, Vec<f64>)> {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    (0..count)
+        .map(|i| {
+            let size = 10f64.powi(-((i % 4) as i32)) * 0.5;
+            let theta: Vec<f64> = (0..model.dim())
+                .map(|_| 2.0 * rng.random::<f64>() - 1.0)
+                .collect();
+            let proposal = theta
+                .iter()
+                .map(|t| t + size * (2.0 * rng.random::<f64>() - 1.0))
+                .collect();
+            (theta, proposal)
+        })
+        .collect()
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
+}
+
+/// A query whose clip is `share` of the model's bound.
+fn query(model: &dyn Model, pairs: &[(Vec<f64>, Vec<f64>)], share: f64) -> RatioQuery {
+    let thetas: Vec<&[f64]> = pairs.iter().map(|p| &p.0[..]).collect();
+    let proposals: Vec<&[f64]> = pairs.iter().map(|p| &p.1[..]).collect();
+    let rate = model.ratio_rate().unwrap();
+    let clips: Vec<f64> = pairs
+        .iter()
+        .map(|p| share * rate * distance(&p.0, &p.1))
+        .collect();
+    RatioQuery::new(model, &thetas, &proposals, &clips).unwrap()
+}
+
+fn all_rows(case: &Case, chains: usize) -> Vec<Vec<u64>> {
+    vec![(0..case.data.rows() as u64).collect(); chains]
+}
+
+fn ratio_rows(engine: &mut dyn Engine, q: &RatioQuery, rows: &[Vec<u64>]) -> Vec<Vec<i32>> {
+    let mut out = vec![Vec::new(); q.chains()];
+    engine.ratio_rows(q, rows, &mut out).unwrap();
+    out
+}
+
+fn assert_matches_oracle(
+    case: &Case,
+    pairs: &[(Vec<f64>, Vec<f64>)],
+    q: &RatioQuery,
+    got: &[Vec<i32>],
+) {
+    let d = case.data.features().len();
+    for (c, (theta, proposal)) in pairs.iter().enumerate() {
+        for (i, &steps) in got[c].iter().enumerate() {
+            let label = case.labels.get(i).copied().unwrap_or(0.0);
+            let row = &case.rows[i * d..(i + 1) * d];
+            let exact = q
+                .grid(c)
+                .quantize(case.model.log_ratio(row, label, theta, proposal));
+            assert!(
+                (steps - exact).abs() <= QUANTA,
+                "{} chain {c} row {i}: {steps} against {exact}",
+                case.model.name()
+            );
+        }
+    }
+}
+
+fn totals(rows: &[Vec<i32>], q: &RatioQuery) -> Vec<RatioSum> {
+    rows.iter()
+        .enumerate()
+        .map(|(c, r)| RatioSum {
+            steps: r.iter().map(|&s| i64::from(s)).sum(),
+            saturated: r.iter().filter(|s| s.abs() == q.grid(c).bound()).count() as u64,
+        })
+        .collect()
+}
+
+#[test]
+fn cpu_rows_match_the_f64_oracle_and_sum_to_the_sums() {
+    for case in cases() {
+        let pairs = pairs(&*case.model, 11, 5);
+        for share in [1.0, 0.02] {
+            let q = query(&*case.model, &pairs, share);
+            for set in InstructionSet::available() {
+                let mut cpu = CpuEngine::with(case.data.clone(), set, 512);
+                let rows = ratio_rows(&mut cpu, &q, &all_rows(&case, 11));
+                assert_matches_oracle(&case, &pairs, &q, &rows);
+                assert_eq!(cpu.ratio_sums(&q).unwrap(), totals(&rows, &q));
+            }
+        }
+    }
+}
+
+#[test]
+fn cpu_sums_have_the_same_bits_for_any_threads_blocks_and_row_order() {
+    let theta = [0.4, -1.0, 0.3, 2.0];
+    let original = synthetic::logistic(40_000, &theta, 4).unwrap();
+    let rows = original.public_rows();
+    let labels = original.public_labels();
+    let mut reversed = Dataset::builder(original.features().to_vec(), true, 3.0).unwrap();
+    for (row, label) in rows.chunks(4).zip(&labels).rev() {
+        reversed.push(row, Some(*label)).unwrap();
+    }
+    let reversed = Arc::new(reversed.finish().unwrap());
+    let original = Arc::new(original);
+    let model = Logistic::new(original.features(), 3.0, Prior::normal(4, 1.0), 1.0).unwrap();
+    let q = query(&model, &pairs(&model, 5, 6), 0.1);
+    for set in InstructionSet::available() {
+        let expected = CpuEngine::with(original.clone(), set, 4096)
+            .ratio_sums(&q)
+            .unwrap();
+        for (data, block) in [
+            (&original, 16),
+            (&original, 100),
+            (&original, 1 << 20),
+            (&reversed, 4096),
+        ] {
+            let sums = CpuEngine::with(data.clone(), set, block)
+                .ratio_sums(&q)
+                .unwrap();
+            assert_eq!(sums, expected, "{} block {block}", set.name());
+        }
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            let mut cpu = CpuEngine::with(original.clone(), set, 256);
+            assert_eq!(pool.install(|| cpu.ratio_sums(&q)).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn ratios_are_odd_to_the_bit() {
+    for case in cases() {
+        let forward = pairs(&*case.model, 6, 7);
+        let backward: Vec<_> = forward
+            .iter()
+            .map(|(a, b)| (b.clone(), a.clone()))
+            .collect();
+        let mut cpu = CpuEngine::new(case.data.clone());
+        let ask = |cpu: &mut CpuEngine, p: &[(Vec<f64>, Vec<f64>)]| {
+            ratio_rows(cpu, &query(&*case.model, p, 0.3), &all_rows(&case, 6))
+        };
+        let negated: Vec<Vec<i32>> = ask(&mut cpu, &backward)
+            .into_iter()
+            .map(|r| r.into_iter().map(|q| -q).collect())
+            .collect();
+        assert_eq!(ask(&mut cpu, &forward), negated);
+    }
+}
+
+/// No row, also at the edge of what was declared, exceeds the model's stated bound.
+#[test]
+fn the_models_bounds_are_true() {
+    let mut rng = ChaCha12Rng::seed_from_u64(11);
+    for case in cases() {
+        let d = case.data.features().len();
+        let rate = case.model.ratio_rate().unwrap();
+        let bound = case.data.row_norm();
+        let mut largest = 0.0f64;
+        for _ in 0..50_000 {
+            let direction: Vec<f64> = (0..d).map(|_| 2.0 * rng.random::<f64>() - 1.0).collect();
+            let norm = distance(&direction, &vec![0.0; d]);
+            let row: Vec<f64> = direction.iter().map(|v| v * bound / norm).collect();
+            // Anywhere in a box inside every case's support, often at its edge.
+            let inside = |v: f64| v.clamp(-3.0, 3.0);
+            let theta: Vec<f64> = (0..case.model.dim())
+                .map(|_| inside(8.0 * rng.random::<f64>() - 4.0))
+                .collect();
+            let proposal: Vec<f64> = theta
+                .iter()
+                .map(|t| inside(t + 0.02 * rng.random::<f64>() - 0.01))
+                .collect();
+            let label = if rng.random::<bool>() { 1.0 } else { -1.0 };
+            let ratio = case.model.log_ratio(&row, label, &theta, &proposal).abs();
+            let limit = rate * distance(&theta, &proposal);
+            assert!(ratio <= limit * (1.0 + 1e-9), "{}", case.model.name());
+            largest = largest.max(ratio / limit);
+        }
+        // A bound that is never nearly met might be a factor of two off unnoticed.
+        assert!(largest > 0.5, "{}: {largest}", case.model.name());
+    }
+}
+
+#[cfg(feature = "gpu")]
+mod gpu {
+    use super::super::EngineError;
+    use super::super::gpu::{GpuEngine, GpuLimits};
+    use super::*;
+
+    /// An engine, or `None` without an adapter: a failure under DPMC_REQUIRE_GPU=1.
+    fn open(case: &Case, listed_on_cpu: bool, limits: GpuLimits) -> Option<GpuEngine> {
+        match GpuEngine::new(case.data.clone(), listed_on_cpu, limits) {
+            Ok(engine) => Some(engine),
+            Err(EngineError::NoAdapter { .. })
+                if std::env::var_os("DPMC_REQUIRE_GPU").is_none() =>
+            {
+                eprintln!("skipped: no GPU adapter (DPMC_REQUIRE_GPU=1 makes this a failure)");
+                None
+            }
+            Err(e) => panic!("{e}"),
+        }
+    }
+
+    #[test]
+    fn gpu_rows_match_the_oracle_and_sum_to_the_sums() {
+        for case in cases() {
+            let Some(mut gpu) = open(&case, false, GpuLimits::default()) else {
+                return;
+            };
+            for chains in [1, 2, 3, 11] {
+                let pairs = pairs(&*case.model, chains, 5);
+                for share in [1.0, 0.02] {
+                    let q = query(&*case.model, &pairs, share);
+                    let rows = ratio_rows(&mut gpu, &q, &all_rows(&case, chains));
+                    assert_matches_oracle(&case, &pairs, &q, &rows);
+                    let sums = gpu.ratio_sums(&q).unwrap();
+                    // Both passes run the same row function; contraction may differ.
+                    for (a, b) in sums.iter().zip(totals(&rows, &q)) {
+                        assert!((a.steps - b.steps).abs() <= case.data.rows() as i64);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gpu_sums_have_the_same_bits_for_any_workgroup_and_chunking() {
+        for case in cases() {
+            let q = query(&*case.model, &pairs(&*case.model, 5, 9), 0.3);
+            let d = case.data.features().len() as u64;
+            let Some(mut gpu) = open(&case, true, GpuLimits::default()) else {
+                return;
+            };
+            let expected = gpu.ratio_sums(&q).unwrap();
+            let small = Some(4 * d * 500);
+            for limits in [
+                GpuLimits {
+                    workgroup: Some(64),
+                    ..GpuLimits::default()
+                },
+                GpuLimits {
+                    workgroup: Some(128),
+                    ..GpuLimits::default()
+                },
+                // Several bindings.
+                GpuLimits {
+                    binding: small,
+                    ..GpuLimits::default()
+                },
+                // More rows than the device may hold: streamed.
+                GpuLimits {
+                    binding: small,
+                    resident: Some(0),
+                    ..GpuLimits::default()
+                },
+                GpuLimits {
+                    binding: small,
+                    resident: Some(4 * d * 1000),
+                    ..GpuLimits::default()
+                },
+            ] {
+                let mut other = open(&case, false, limits).unwrap();
+                assert_eq!(other.ratio_sums(&q).unwrap(), expected, "{limits:?}");
+                assert_eq!(other.ratio_sums(&q).unwrap(), expected, "again, {limits:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lost_device_is_an_error() {
+        let case = &cases()[0];
+        let q = query(&*case.model, &pairs(&*case.model, 1, 9), 0.3);
+        let Some(mut gpu) = open(case, false, GpuLimits::default()) else {
+            return;
+        };
+        assert!(gpu.ratio_sums(&q).is_ok());
+        gpu.lose();
+        assert!(matches!(
+            gpu.ratio_sums(&q),
+            Err(EngineError::DeviceLost(_))
+        ));
+    }
+}
