@@ -8,7 +8,8 @@ use super::{Forms, Model, ModelError, Prior, RowFunction, Support, check_temperi
 pub struct Mixture {
     parameters: Vec<String>,
     variance: f64,
-    row_norm: f64,
+    /// The bound on `|r|/‖Δθ‖`, κ included.
+    rate: Option<f64>,
     prior: Prior,
     tempering: f64,
 }
@@ -59,10 +60,18 @@ impl Mixture {
         }
         prior.validate(2)?;
         check_tempering(tempering)?;
+        let rate = match &prior.support {
+            Support::Unbounded => None,
+            Support::Box(b) => {
+                let first = (row_norm + b[0]) / variance;
+                let second = (row_norm + b[0] + b[1]) / variance;
+                Some(tempering * gradient_bound(first, second, variance))
+            }
+        };
         Ok(Mixture {
             parameters: vec!["theta1".into(), "theta2".into()],
             variance,
-            row_norm,
+            rate,
             prior,
             tempering,
         })
@@ -90,14 +99,7 @@ impl Model for Mixture {
     }
     /// See [`gradient_bound`]; bounded over a box, unbounded without one.
     fn ratio_rate(&self) -> Option<f64> {
-        match &self.prior.support {
-            Support::Unbounded => None,
-            Support::Box(b) => {
-                let first = (self.row_norm + b[0]) / self.variance;
-                let second = (self.row_norm + b[0] + b[1]) / self.variance;
-                Some(self.tempering * gradient_bound(first, second, self.variance))
-            }
-        }
+        self.rate
     }
     fn row_function(&self) -> RowFunction {
         RowFunction::Mixture

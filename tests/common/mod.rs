@@ -1,0 +1,142 @@
+//! Shared by the statistical tests: small problems with references, and chains over them.
+#![allow(dead_code)]
+
+use std::sync::Arc;
+
+use dpmc::data::Dataset;
+use dpmc::engine::EngineChoice;
+use dpmc::model::Model;
+use dpmc::privacy::{
+    Acceptance, Budget, Curator, Estimator, Lambda, Ledger, OpenCurator, Releases,
+};
+use dpmc::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
+
+/// A budget that never stops a test, so that the private path itself is tested.
+pub fn unlimited() -> Ledger {
+    Ledger::in_memory(Budget::new(1e9, 0.5).expect("a valid budget"))
+}
+
+/// Every sampler of the catalogue with its estimator, rule, and whether it is private.
+pub fn samplers() -> Vec<(&'static str, Estimator, Acceptance, bool)> {
+    let poisson = |ratio| Estimator::Poisson {
+        lambda: Lambda::Ratio(ratio),
+    };
+    vec![
+        ("mh", Estimator::FullBatch, Acceptance::Metropolis, false),
+        ("tuna-mh", poisson(0.5), Acceptance::Metropolis, false),
+        ("barker", Estimator::FullBatch, Acceptance::Barker, true),
+        ("poisson-barker", poisson(0.5), Acceptance::Barker, true),
+        (
+            "dp-penalty",
+            Estimator::FullBatch,
+            Acceptance::Penalty { tau: 0.0 },
+            true,
+        ),
+    ]
+}
+
+pub enum AnyCurator {
+    Private(Box<Curator>),
+    Open(Box<OpenCurator>),
+}
+
+impl AnyCurator {
+    pub fn new(
+        data: Dataset,
+        model: Arc<dyn Model>,
+        engine: EngineChoice,
+        private: bool,
+        seed: u64,
+    ) -> Self {
+        if private {
+            let c = Curator::private(data, model, engine, unlimited(), Some(seed));
+            AnyCurator::Private(Box::new(c.expect("a curator")))
+        } else {
+            let c = Curator::not_private(data, model, engine, seed);
+            AnyCurator::Open(Box::new(c.expect("a curator")))
+        }
+    }
+
+    pub fn releases(&mut self) -> &mut dyn Releases {
+        match self {
+            AnyCurator::Private(c) => &mut **c,
+            AnyCurator::Open(c) => &mut **c,
+        }
+    }
+}
+
+/// Draws of one long chain, warm-up dropped: `draws[parameter][iteration]`.
+pub fn run(
+    curator: &mut AnyCurator,
+    model: &dyn Model,
+    (estimator, acceptance): (Estimator, Acceptance),
+    start: &[f64],
+    scale: &[f64],
+    iterations: usize,
+    seed: u8,
+) -> Vec<Vec<f64>> {
+    let clip = ClipRule {
+        rate: model.ratio_rate().expect("a bounded model"),
+        norm: ClipNorm::Euclidean,
+    };
+    let d = model.dim();
+    let mut sampler = RandomWalk::new(
+        model.prior().clone(),
+        estimator,
+        acceptance,
+        Some(clip),
+        2.0 / (d as f64).sqrt(),
+        Preconditioner::Diagonal(scale.to_vec()),
+        Adaptation::new(Adapt::None, 0.3, 0, d),
+    );
+    let mut chains = Chains::new(&[start.to_vec()], [seed; 32]);
+    let mut draws = vec![Vec::with_capacity(iterations); d];
+    for i in 0..iterations + 2000 {
+        sampler
+            .step(&mut chains, curator.releases())
+            .expect("a step");
+        if i >= 2000 {
+            for (column, v) in draws.iter_mut().zip(chains.thetas.row(0)) {
+                column.push(*v);
+            }
+        }
+    }
+    draws
+}
+
+/// Mean and sd of each parameter by quadrature on a grid of `log_density` around `centre`
+/// ± 8 `scale` (clipped to ±`limit`), 2 parameters.
+pub fn quadrature(
+    log_density: impl Fn(&[f64]) -> f64,
+    centre: &[f64],
+    scale: &[f64],
+    limit: f64,
+) -> Vec<(f64, f64)> {
+    const CELLS: usize = 240;
+    let axis = |j: usize| -> Vec<f64> {
+        let low = (centre[j] - 8.0 * scale[j]).max(-limit);
+        let high = (centre[j] + 8.0 * scale[j]).min(limit);
+        (0..CELLS)
+            .map(|i| low + (high - low) * (i as f64 + 0.5) / CELLS as f64)
+            .collect()
+    };
+    let (a, b) = (axis(0), axis(1));
+    let top = log_density(centre);
+    let (mut mass, mut first, mut second) = (0.0, [0.0; 2], [0.0; 2]);
+    for &x in &a {
+        for &y in &b {
+            let w = (log_density(&[x, y]) - top).exp();
+            mass += w;
+            for (j, v) in [x, y].into_iter().enumerate() {
+                first[j] += w * v;
+                second[j] += w * v * v;
+            }
+        }
+    }
+    (0..2)
+        .map(|j| {
+            let mean = first[j] / mass;
+            (mean, (second[j] / mass - mean * mean).sqrt())
+        })
+        .collect()
+}
