@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::Support;
-use crate::privacy::{Certificate, Curator, Halt, RunFacts};
+use crate::privacy::{Certificate, Curator, Halt, Ledger, RunFacts, Voucher};
 use crate::sampler::{Chains, ChainsState, RandomWalk, SamplerState};
 
 /// How long a run is and what it keeps.
@@ -68,6 +68,8 @@ pub struct RunState {
     pub kept_accepted: u64,
     /// Part files that belong to this state.
     pub parts: u64,
+    /// Which ledger paid for the draws so far; absent in a non-private run.
+    pub paid: Option<Voucher>,
     /// θ, counts and streams.
     pub chains: ChainsState,
     /// Step, preconditioner, warm-up.
@@ -87,6 +89,8 @@ pub struct PosteriorRun {
     kept_accepted: u64,
     warnings: Vec<String>,
     resolved: String,
+    /// The curator had answered before this run.
+    used: bool,
 }
 
 impl PosteriorRun {
@@ -101,6 +105,7 @@ impl PosteriorRun {
         warnings: Vec<String>,
     ) -> Self {
         PosteriorRun {
+            used: curator.ledger().is_some_and(|l| l.rho_spent() > 0.0),
             curator,
             sampler,
             chains,
@@ -127,6 +132,14 @@ impl PosteriorRun {
                 chains.thetas.dim(),
                 self.chains.thetas.dim()
             ));
+        }
+        match (&state.paid, self.curator.ledger_mut()) {
+            (None, None) => {}
+            (Some(voucher), Some(ledger)) => ledger.accept(voucher)?,
+            (None, Some(_)) => return Err("the saved draws are not private".into()),
+            (Some(_), None) => {
+                return Err("the saved run is private; so must its resumption be".into());
+            }
         }
         self.chains = chains;
         self.sampler.restore(&state.sampler);
@@ -180,7 +193,7 @@ impl PosteriorRun {
     }
 
     fn total(&self) -> u64 {
-        self.length.iterations + self.length.warmup
+        self.length.iterations.saturating_add(self.length.warmup)
     }
 
     /// Stops the run at the caller's wish.
@@ -236,7 +249,11 @@ impl PosteriorRun {
     pub fn certificate(&self) -> Certificate {
         let by_itself = matches!(self.status, Status::Finished | Status::BudgetSpent);
         let bounded = self.curator.model().prior().support != Support::Unbounded;
-        let adaptive = !by_itself || self.resumed || bounded || self.sampler.adaptation.is_active();
+        let adaptive = !by_itself
+            || self.used
+            || self.resumed
+            || bounded
+            || self.sampler.adaptation.is_active();
         Certificate::new(
             &self.curator,
             &RunFacts {
@@ -256,6 +273,7 @@ impl PosteriorRun {
             resumed: self.resumed,
             kept_accepted: self.kept_accepted,
             parts,
+            paid: self.curator.ledger().map(Ledger::voucher),
             chains: self.chains.state(),
             sampler: self.sampler.state(),
         }

@@ -10,7 +10,7 @@ const PRIVACY_HELP: &str = "\
 What the guarantee is not: it covers what a run publishes, not how long its steps take \
 (side channels). Settings tuned by looking at the data (bounds, clip, lambda, tau, steps, a \
 start from a non-private fit) void it. Runs on one data set add up: share a ledger with \
---ledger. A person with k rows has k times the epsilon. A fixed --seed must stay secret.";
+--ledger. A person with k rows has k times the epsilon.";
 
 /// Bayesian posterior sampling over sensitive tables under differential privacy.
 #[derive(Debug, Parser)]
@@ -84,7 +84,8 @@ pub(super) struct Overrides {
     /// Engine
     #[arg(long, value_enum)]
     pub engine: Option<EngineArgument>,
-    /// Fix all generators (tests, non-private runs; a private run's seed must stay secret)
+    /// Fix the public streams (starts, proposals); without privacy, all of them. The secret
+    /// coins of a private run are always fresh
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
 }

@@ -60,10 +60,10 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         let total = (length.iterations + length.warmup) as f64 * plan.chains() as f64;
         println!(
             "budget     ({}, {:e})-DP = rho {:.4}; a typical step costs rho {rho:.3e} (epsilon {:.2e} alone)",
-            budget.epsilon,
-            budget.delta,
+            budget.epsilon(),
+            budget.delta(),
             budget.rho(),
-            epsilon_of_rho(rho, budget.delta)
+            epsilon_of_rho(rho, budget.delta())
         );
         println!(
             "           affords about {steps:.0} steps; the run asks for {total:.0}{}",
@@ -79,12 +79,35 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     Ok(())
 }
 
+/// A resumed run keeps data, model, algorithm, budget and ledger: its draws were made
+/// and paid for under them.
+pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
+    let foreign = [
+        ("--data", o.data.is_some()),
+        ("--algorithm", o.algorithm.is_some()),
+        ("--epsilon", o.epsilon.is_some()),
+        ("--delta", o.delta.is_some()),
+        ("--not-private", o.not_private),
+        ("--ledger", o.ledger.is_some()),
+        ("--chains", o.chains.is_some()),
+        ("--seed", o.seed.is_some()),
+    ];
+    match foreign.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((flag, _)) => Err(CliError::Input(format!(
+            "{flag}: a resumed run keeps its settings; only --iterations, --engine and --quiet may change"
+        ))),
+    }
+}
+
 /// Flags override the run file.
 pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
     let absolute = |p: &std::path::Path| std::path::absolute(p).unwrap_or_else(|_| p.into());
+    let name = plan.dataset_name();
     let config = &mut plan.config;
     if let Some(file) = &o.data {
         // The data set keeps its name: a ledger follows the name, not the file.
+        config.data.name = Some(name);
         config.data.file = absolute(file);
     }
     if let Some(name) = &o.algorithm {

@@ -26,6 +26,9 @@ const PUBLISH_DRAWS: usize = 1 << 16;
 
 pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
     let mut plan = read_plan(a)?;
+    if a.resume.is_some() {
+        check::only_length_and_engine(&a.overrides)?;
+    }
     check::merge(&mut plan, &a.overrides)?;
     plan.check_declarations()?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -107,10 +110,10 @@ fn prepare(
     let mut warnings = Vec::new();
     if let Some(budget) = budget {
         check::affordable(plan, &sampler, &*model, rows, budget)?;
-        if budget.delta > 1.0 / rows as f64 {
+        if budget.delta() > 1.0 / rows as f64 {
             warnings.push(format!(
                 "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
-                budget.delta
+                budget.delta()
             ));
         }
     }
@@ -130,7 +133,8 @@ fn prepare(
             };
             let mut ledger = Ledger::open(&path, &plan.dataset_name(), rows, budget)?;
             ledger.covers_one_run(plan.config.privacy.ledger.is_none());
-            Curator::private(data, model, engine, ledger, seed)?
+            // --seed fixes the public streams alone: secret coins are always fresh.
+            Curator::private(data, model, engine, ledger, None)?
         }
         None => Curator::not_private(data, model, engine, seed.unwrap_or_else(rand::random))?
             .into_curator(),
@@ -203,7 +207,7 @@ fn advance(
 fn message(run: &PosteriorRun) -> String {
     let privacy = run.curator().ledger().map_or_else(
         || "NOT private".into(),
-        |l| format!("ε {:.3} of {}", l.epsilon_spent(), l.budget().epsilon),
+        |l| format!("ε {:.3} of {}", l.epsilon_spent(), l.budget().epsilon()),
     );
     format!("acceptance {:.3}, {privacy}", run.acceptance())
 }

@@ -473,7 +473,7 @@ impl Plan {
             return Err(self.refuse("sampler.algorithm", "a non-private dp-penalty needs 'tau'"));
         };
         let length = self.length()?;
-        let steps = (length.iterations + length.warmup) as f64 * self.chains() as f64;
+        let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         // The slack covers the rounding of σ² and of the event grid, both upwards.
         Ok((steps / (2.0 * budget.rho())).sqrt() * (1.0 + 2e-5))
     }

@@ -172,6 +172,11 @@ impl DatasetBuilder {
         for (to, &from) in self.clipped.iter_mut().zip(row) {
             *to = (f64::from(from) * shrink) as f32;
         }
+        match (&set.labels, label) {
+            (Some(_), None) => return refuse("the label is missing".into()),
+            (None, Some(_)) => return refuse("a label was given but none was declared".into()),
+            _ => {}
+        }
         let lane = i % TILE;
         if lane == 0 {
             set.tiles.resize(set.tiles.len() + d * TILE, 0.0);
@@ -180,16 +185,11 @@ impl DatasetBuilder {
         for (j, &v) in self.clipped.iter().enumerate() {
             set.tiles[start + j * TILE + lane] = v;
         }
-        match (&mut set.labels, label) {
-            (None, None) => {}
-            (Some(labels), Some(y)) => {
-                if lane == 0 {
-                    labels.resize(labels.len() + TILE, 0.0);
-                }
-                labels[i] = if y { 1.0 } else { -1.0 };
+        if let (Some(labels), Some(y)) = (&mut set.labels, label) {
+            if lane == 0 {
+                labels.resize(labels.len() + TILE, 0.0);
             }
-            (Some(_), None) => return refuse("the label is missing".into()),
-            (None, Some(_)) => return refuse("a label was given but none was declared".into()),
+            labels[i] = if y { 1.0 } else { -1.0 };
         }
         set.rows += 1;
         Ok(())

@@ -35,7 +35,9 @@ fn values(
     ) -> Result<(), DataError> {
         let data = npy.data::<T>().map_err(|e| damaged(path, e))?;
         for (i, v) in data.enumerate() {
-            each(i as u64, to(v.map_err(|e| damaged(path, e))?))?;
+            // The library's message may quote the element.
+            let v = v.map_err(|_| damaged(path, format!("element {} cannot be read", i + 1)))?;
+            each(i as u64, to(v))?;
         }
         Ok(())
     }
@@ -63,6 +65,10 @@ fn shape(path: &Path, npy: &NpyFile<impl Read>) -> Result<(u64, u64), DataError>
         return Err(damaged(path, "is in Fortran order; save it in C order"));
     }
     match npy.shape() {
+        [_, columns] if *columns == 0 || *columns > 1 << 20 => Err(damaged(
+            path,
+            format!("has {columns} columns; 1 to 2^20 are supported"),
+        )),
         [rows] => Ok((*rows, 1)),
         [rows, columns] => Ok((*rows, *columns)),
         _ => Err(damaged(path, "must have one or two dimensions")),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use parquet::schema::types::Type;
@@ -11,7 +12,8 @@ use super::feature::Cell;
 use super::load::{Position, RowSink, Wanted, find_columns, open};
 
 fn damaged(path: &Path, error: impl std::fmt::Display) -> DataError {
-    // Parquet errors speak of pages and offsets; none quotes a value.
+    // Errors of the file's structure (footer, schema) alone: decoding errors may quote a
+    // cell and are not shown.
     DataError::File {
         path: path.into(),
         what: format!("is not a readable Parquet file (truncated or damaged?): {error}"),
@@ -47,10 +49,12 @@ pub(super) fn rows(
     fits(u64::try_from(count).unwrap_or(0))?;
     let schema = reader.metadata().file_metadata().schema();
     for (&c, name) in columns.iter().zip(&wanted.names) {
-        if !schema.get_fields()[c].is_primitive() {
+        if !is_supported(&schema.get_fields()[c]) {
             return Err(DataError::File {
                 path: path.into(),
-                what: format!("column '{name}' is nested; flatten it first"),
+                what: format!(
+                    "column '{name}' is nested or of an unsupported type; store it as boolean, integer, float, double or UTF-8 text"
+                ),
             });
         }
     }
@@ -73,7 +77,12 @@ pub(super) fn rows(
         .get_row_iter(Some(projection))
         .map_err(|e| damaged(path, e))?;
     for (i, row) in iter.enumerate() {
-        let row = row.map_err(|e| damaged(path, e))?;
+        let row = row.map_err(|_| DataError::Cell {
+            path: path.into(),
+            line: i as u64 + 1,
+            column: None,
+            what: "cannot be decoded (truncated or damaged?)".into(),
+        })?;
         let fields: Vec<&Field> = row.get_column_iter().map(|(_, f)| f).collect();
         let line = i as u64 + 1;
         let mut cells = Vec::with_capacity(order.len());
@@ -88,6 +97,36 @@ pub(super) fn rows(
         sink(&Position { path, line }, &cells)?;
     }
     Ok(())
+}
+
+/// Plain columns that the row reader converts without failing on a value.
+fn is_supported(column: &Type) -> bool {
+    if !column.is_primitive() {
+        return false;
+    }
+    let info = column.get_basic_info();
+    match column.get_physical_type() {
+        Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE => true,
+        Physical::INT32 | Physical::INT64 => matches!(
+            info.converted_type(),
+            ConvertedType::NONE
+                | ConvertedType::INT_8
+                | ConvertedType::INT_16
+                | ConvertedType::INT_32
+                | ConvertedType::INT_64
+                | ConvertedType::UINT_8
+                | ConvertedType::UINT_16
+                | ConvertedType::UINT_32
+                | ConvertedType::UINT_64
+        ),
+        Physical::BYTE_ARRAY => {
+            matches!(
+                info.converted_type(),
+                ConvertedType::UTF8 | ConvertedType::ENUM
+            )
+        }
+        Physical::INT96 | Physical::FIXED_LEN_BYTE_ARRAY => false,
+    }
 }
 
 fn cell(field: &Field) -> Option<Cell<'_>> {

@@ -20,6 +20,9 @@ pub enum EngineError {
     /// The device refused a request.
     #[error("GPU error: {0}")]
     Device(String),
+    /// A query that does not fit model or rows.
+    #[error("{0}")]
+    Query(String),
     /// A clip bound outside the range that the grid supports.
     #[error("clip bound {0:e} is outside [2^-80, 2^80]; change the step or the clip rate")]
     ClipRange(f64),

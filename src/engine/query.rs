@@ -53,6 +53,14 @@ impl RatioQuery {
                 (theta, proposal)
             };
             let forms = model.forms(low, high);
+            if forms.offsets.len() != function.forms()
+                || forms.weights.len() != function.forms() * query.features
+            {
+                return Err(EngineError::Query(format!(
+                    "model '{}' gave forms of the wrong size",
+                    model.name()
+                )));
+            }
             let grid = Grid::new(clip)?;
             query
                 .offsets
@@ -67,6 +75,17 @@ impl RatioQuery {
             query.signs.push(if swap { -1 } else { 1 });
         }
         Ok(query)
+    }
+
+    /// Refuses a query that does not fit the rows: sums are exact only over rows of the
+    /// width and kind that the model was checked for.
+    pub fn check(&self, data_features: usize, labelled: bool) -> Result<(), EngineError> {
+        if self.features != data_features || self.function == RowFunction::Logistic && !labelled {
+            return Err(EngineError::Query(
+                "the model does not fit the rows it is asked about".into(),
+            ));
+        }
+        Ok(())
     }
 
     /// Number of chains C.

@@ -15,6 +15,9 @@ pub enum OutputError {
     /// It holds something already.
     #[error("{}: is not empty; choose another --out or continue it with --resume", .0.display())]
     NotEmpty(PathBuf),
+    /// Another process writes it.
+    #[error("{}: is being written by another run", .0.display())]
+    Locked(PathBuf),
     /// It is no run directory.
     #[error("{}: is not a run directory (no draws.parquet)", .0.display())]
     NotARun(PathBuf),
@@ -39,7 +42,10 @@ pub enum OutputError {
 impl OutputError {
     /// Whether the user's input is at fault (exit code 2).
     pub fn is_input(&self) -> bool {
-        matches!(self, OutputError::NotEmpty(_) | OutputError::NotARun(_))
+        matches!(
+            self,
+            OutputError::NotEmpty(_) | OutputError::NotARun(_) | OutputError::Locked(_)
+        )
     }
 }
 
@@ -49,6 +55,22 @@ pub struct RunDirectory {
     path: PathBuf,
     parts: u64,
     created: bool,
+    _lock: std::fs::File,
+}
+
+/// Takes the directory's lock, so that two runs never write it at once.
+fn lock(path: &Path) -> Result<std::fs::File, OutputError> {
+    let file = path.join("run.lock");
+    let write = |e: std::io::Error| OutputError::Write {
+        path: file.clone(),
+        what: e.to_string(),
+    };
+    let lock = std::fs::File::create(&file).map_err(write)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(std::fs::TryLockError::WouldBlock) => Err(OutputError::Locked(path.into())),
+        Err(std::fs::TryLockError::Error(e)) => Err(write(e)),
+    }
 }
 
 impl RunDirectory {
@@ -73,16 +95,20 @@ impl RunDirectory {
             path: path.into(),
             parts: 0,
             created,
+            _lock: lock(path)?,
         })
     }
 
-    /// Opens a run directory to go on with it; parts that its state does not own (a
-    /// crash between two files) are removed. Returns its state.
+    /// Opens a run directory to go on with it. Returns its state.
     ///
     /// # Errors
     /// [`OutputError`] where it is no run directory or its state is damaged.
     pub fn resume(path: &Path) -> Result<(Self, RunState), OutputError> {
         let file = path.join("state.json");
+        if !file.exists() {
+            return Err(OutputError::NotARun(path.into()));
+        }
+        let lock = lock(path)?;
         let text = std::fs::read_to_string(&file).map_err(|_| OutputError::NotARun(path.into()))?;
         let state: RunState = serde_json::from_str(&text).map_err(|e| OutputError::Read {
             path: file,
@@ -92,21 +118,19 @@ impl RunDirectory {
             path: path.into(),
             parts: state.parts,
             created: false,
+            _lock: lock,
         };
-        let mut extra = state.parts;
-        while std::fs::remove_file(directory.part(extra)).is_ok() {
-            extra += 1;
-        }
         Ok((directory, state))
     }
 
     /// Removes what [`RunDirectory::create`] made, after a failure before the first step.
-    pub fn discard(self) {
+    pub(crate) fn discard(self) {
         // Best effort: a folder that someone else filled meanwhile stays.
         for name in [
             "run.toml",
             "ledger.json",
             "ledger.json.lock",
+            "run.lock",
             "certificate.json",
             "state.json",
         ] {
@@ -165,11 +189,16 @@ impl RunDirectory {
         self.write("state.json", &state)
     }
 
-    /// Writes the first certificate and the resolved run file, before the first step.
+    /// Before the first step: writes certificate and resolved run file, and removes parts
+    /// that the state does not own (a crash between two files).
     ///
     /// # Errors
     /// [`OutputError`].
     pub fn begin(&mut self, run: &mut PosteriorRun) -> Result<(), OutputError> {
+        let mut extra = self.parts;
+        while std::fs::remove_file(self.part(extra)).is_ok() {
+            extra += 1;
+        }
         self.write("run.toml", run.resolved().as_bytes())?;
         self.publish(run)
     }

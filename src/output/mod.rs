@@ -10,4 +10,6 @@ mod summary;
 
 pub use directory::{OutputError, RunDirectory};
 pub use draws::{DrawTable, read_draws};
-pub use summary::{RunSummary, summarize_directory, test_accuracy};
+#[cfg(feature = "cli")]
+pub(crate) use summary::test_accuracy;
+pub use summary::{RunSummary, summarize_directory};

@@ -5,12 +5,16 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{OutputError, read_draws};
+#[cfg(feature = "cli")]
 use crate::data::Dataset;
-use crate::diagnostics::{ParameterSummary, accuracy, log_loss, logistic_predictive, summarize};
+use crate::diagnostics::{ParameterSummary, summarize};
+#[cfg(feature = "cli")]
+use crate::diagnostics::{accuracy, log_loss, logistic_predictive};
 use crate::posterior_run::RunState;
 use crate::privacy::Certificate;
 
 /// Draws used for predictive averages; more change nothing that can be seen.
+#[cfg(feature = "cli")]
 const PREDICTIVE_DRAWS: usize = 500;
 
 /// Summary of a run; `dpmc summary --json`.
@@ -68,12 +72,16 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     })
 }
 
-/// Accuracy and log loss of the posterior predictive of a logistic model on a public
-/// table; `None` without labels or draws.
+/// Accuracy and log loss of the posterior predictive of a logistic model on a **public**
+/// table (inside the crate only: on a private table it would be an unpaid release); `None` without labels or draws.
 ///
 /// # Errors
 /// [`OutputError`] where the draws cannot be read.
-pub fn test_accuracy(directory: &Path, test: &Dataset) -> Result<Option<(f64, f64)>, OutputError> {
+#[cfg(feature = "cli")]
+pub(crate) fn test_accuracy(
+    directory: &Path,
+    test: &Dataset,
+) -> Result<Option<(f64, f64)>, OutputError> {
     let table = read_draws(directory)?;
     let total: usize = table.chains.iter().map(|c| c[0].len()).sum();
     if !test.labelled() || total == 0 || table.parameters.len() != test.features().len() {

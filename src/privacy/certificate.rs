@@ -95,15 +95,16 @@ impl Certificate {
         };
         if let Some(ledger) = curator.ledger() {
             let budget = ledger.budget();
-            let adaptive = run.adaptive || ledger.has_earlier_runs();
+            // Other runs of a shared ledger may follow this one's draws.
+            let adaptive = run.adaptive || ledger.has_earlier_runs() || ledger.is_shared();
             let spent = ledger.epsilon_spent();
             certificate.private = true;
             certificate.adaptive = adaptive;
             certificate.epsilon_spent = Some(spent);
-            certificate.delta = Some(budget.delta);
+            certificate.delta = Some(budget.delta());
             certificate.budget = Some(budget);
             (certificate.epsilon, certificate.rho) = if adaptive {
-                (Some(budget.epsilon), Some(ledger.rho_limit()))
+                (Some(budget.epsilon()), Some(ledger.rho_limit()))
             } else {
                 (Some(spent), Some(ledger.rho_spent()))
             };
@@ -115,6 +116,12 @@ impl Certificate {
             certificate.accountant = "zCDP filter; Canonne, Kamath & Steinke 2020, Prop. 12".into();
             if ledger.is_shared() {
                 certificate.covers = "every run of the ledger file".into();
+            }
+            let lost = ledger.rho_spent() - ledger.rho_of_run();
+            if !ledger.is_shared() && lost > 1e-12 {
+                warnings.push(format!(
+                    "rho {lost:.3e} was reserved and lost when a leg of this run was killed; it counts as spent"
+                ));
             }
             if curator.is_seeded() {
                 warnings.push(

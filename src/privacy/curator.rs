@@ -111,15 +111,19 @@ impl Curator {
             )));
         }
         let rows = data.rows();
+        let secret = match seed {
+            Some(seed) => {
+                let position = ledger.as_ref().map_or(0, Ledger::position);
+                SecretRng::from_seed(seed, position)
+            }
+            None => SecretRng::from_system().map_err(CuratorError::Entropy)?,
+        };
         Ok(Curator {
             engine: engine::open(setup, Arc::new(data), &*model)?,
             model,
             rows,
             ledger,
-            secret: match seed {
-                Some(seed) => SecretRng::from_seed(seed),
-                None => SecretRng::from_system().map_err(CuratorError::Entropy)?,
-            },
+            secret,
             seeded: seed.is_some(),
             poisson: PoissonSampler::new(),
             listed: Vec::new(),
@@ -199,6 +203,24 @@ impl Curator {
                 "penalty acceptance on a Poisson minibatch is not built; use barker acceptance or all rows",
             )),
         }
+    }
+
+    /// All arrays must have C rows and the model's dimension.
+    fn check_shapes(&self, moves: &Moves<'_>, accepted: usize) -> Result<(), Halt> {
+        let chains = moves.public.len();
+        let shape = (chains, self.model.dim());
+        let clips = moves.clip_bounds.map_or(chains, <[f64]>::len);
+        if moves.thetas.dim() != shape
+            || moves.proposals.dim() != shape
+            || clips != chains
+            || accepted != chains
+        {
+            return Err(Halt::Refused(format!(
+                "moves of {chains} chains must come as {chains} × {} arrays",
+                shape.1
+            )));
+        }
+        Ok(())
     }
 
     /// Charges all live moves at once, or nothing.
@@ -368,7 +390,7 @@ impl Curator {
                     .map(|(a, b)| (a - b) * (a - b))
                     .sum::<f64>()
                     .sqrt();
-                self.model.ratio_rate().unwrap_or(1.0) * distance
+                (self.model.ratio_rate().unwrap_or(1.0) * distance).max(SMALLEST_CLIP)
             })
             .collect();
         for &c in live {
@@ -388,18 +410,18 @@ impl Curator {
     }
 }
 
+/// Moves with a smaller clip bound than the smallest grid's are not put to the data.
+const SMALLEST_CLIP: f64 = 8.271_806_125_530_277e-25; // 2^-80
+
 /// (λ, Λ) of a Poisson minibatch on this grid.
 fn poisson_rates(rows: usize, grid: Grid, lambda: Lambda) -> Result<(f64, f64), Halt> {
     let big = rows as f64 * grid.clip_bound();
-    let value = lambda.value(big);
-    if !(value > 0.0 && value + big < f64::powi(2.0, 31)) {
+    // A floor keeps thinning probabilities well above 2^-64; public and symmetric.
+    let value = lambda.value(big).max(1e-6 * big);
+    let limit = f64::powi(2.0, 27);
+    if !(value > 0.0 && value + big < limit && value < 65_536.0 * rows as f64) {
         return Err(Halt::Refused(format!(
-            "a Poisson minibatch of lambda = {value:e}, Lambda = {big:e} rows cannot be drawn; lambda must be positive and both under 2^31"
-        )));
-    }
-    if value < 1e-6 * big {
-        return Err(Halt::Refused(format!(
-            "lambda = {value:e} is under 1e-6 of Lambda = {big:e}; the privacy cost would be without meaning"
+            "a Poisson minibatch of lambda = {value:e}, Lambda = {big:e} cannot be drawn: their sum must stay under 2^27 rows; a smaller clip or lambda, or all rows"
         )));
     }
     Ok((value, big))
@@ -434,6 +456,7 @@ impl Releases for Curator {
         accepted: &mut [bool],
     ) -> Result<(), Halt> {
         accepted.fill(false);
+        self.check_shapes(moves, accepted.len())?;
         // h = −∞ rejects before anything is charged; NaN never accepts.
         let live: Vec<usize> = (0..moves.public.len())
             .filter(|&c| moves.public[c] > f64::NEG_INFINITY)
@@ -450,9 +473,9 @@ impl Releases for Curator {
                 )),
             };
         };
-        // c = 0: θ' = θ, the ratio is zero on any data and only h decides.
+        // No grid so fine exists: such a move is made only where θ' = θ, on any data.
         let (still, live): (Vec<usize>, Vec<usize>) =
-            live.into_iter().partition(|&c| clips[c] == 0.0);
+            live.into_iter().partition(|&c| clips[c] < SMALLEST_CLIP);
         if !live.is_empty() {
             self.charge(&live, clips, estimator, rule)?;
             match estimator {
@@ -463,7 +486,7 @@ impl Releases for Curator {
             }
         }
         for c in still {
-            accepted[c] = true;
+            accepted[c] = moves.thetas.row(c) == moves.proposals.row(c);
         }
         Ok(())
     }

@@ -59,11 +59,24 @@ impl Rho {
 
 /// An (ε, δ) budget for neighbours by substitution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "RawBudget")]
 pub struct Budget {
-    /// ε, nats.
-    pub epsilon: f64,
-    /// δ.
-    pub delta: f64,
+    epsilon: f64,
+    delta: f64,
+}
+
+#[derive(Deserialize)]
+struct RawBudget {
+    epsilon: f64,
+    delta: f64,
+}
+
+impl TryFrom<RawBudget> for Budget {
+    type Error = BudgetError;
+
+    fn try_from(raw: RawBudget) -> Result<Self, BudgetError> {
+        Budget::new(raw.epsilon, raw.delta)
+    }
 }
 
 /// A budget that means nothing.
@@ -77,16 +90,16 @@ pub struct BudgetError {
 }
 
 impl Budget {
-    /// Checks ε > 0 and 0 < δ < 1.
+    /// Checks 0 < ε ≤ 1000 and 0 < δ < 1.
     ///
     /// # Errors
     /// [`BudgetError`] naming the key.
     pub fn new(epsilon: f64, delta: f64) -> Result<Self, BudgetError> {
         let refuse = |key, what| Err(BudgetError { key, what });
-        if !(epsilon > 0.0 && epsilon.is_finite()) {
+        if !(epsilon > 0.0 && epsilon <= 1000.0) {
             return refuse(
                 "privacy.epsilon",
-                format!("must be a positive number, not {epsilon}"),
+                format!("must lie in (0, 1000], not {epsilon}; without privacy, say --not-private"),
             );
         }
         if !(delta > 0.0 && delta < 1.0) {
@@ -98,14 +111,25 @@ impl Budget {
         Ok(Budget { epsilon, delta })
     }
 
+    /// ε, nats.
+    pub fn epsilon(self) -> f64 {
+        self.epsilon
+    }
+
+    /// δ.
+    pub fn delta(self) -> f64 {
+        self.delta
+    }
+
     /// The part of δ that conversion from ρ may use; the rest pays for coins.
     pub fn conversion_delta(self) -> f64 {
         self.delta * (1.0 - f64::powi(2.0, -10))
     }
 
-    /// The part of δ kept for the error of secret draws (Poisson tables).
+    /// The total-variation error of secret draws (Poisson tables) that the rest of δ pays
+    /// for: an error T of a mechanism costs (1 + e^ε)T in δ.
     pub fn coin_delta(self) -> f64 {
-        self.delta * f64::powi(2.0, -10)
+        self.delta * f64::powi(2.0, -10) / (1.0 + self.epsilon.exp())
     }
 
     /// The filter's limit on ρ.
@@ -121,6 +145,17 @@ pub struct Refusal {
     pub cost: f64,
     /// What is left, ρ.
     pub left: f64,
+}
+
+/// Proof, kept in a run's public state, of which ledger paid for its draws.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Voucher {
+    /// Identity of the ledger file.
+    ledger: String,
+    /// What it had counted as spent, units of 2^-96 nats.
+    spent_units: String,
+    /// Events of the run so far.
+    events: Vec<(EventKey, u64)>,
 }
 
 /// Why a charge was not made.
@@ -325,6 +360,49 @@ impl Ledger {
         epsilon_of_rho(self.rho_spent(), self.budget.conversion_delta())
     }
 
+    /// Position of the ledger when it was opened or last charged, in units of 2^-96 nats:
+    /// no two runs on one ledger file start from the same one.
+    pub(super) fn position(&self) -> u128 {
+        self.spent.units()
+    }
+
+    /// What a saved run state must show to go on with this ledger.
+    pub fn voucher(&self) -> Voucher {
+        Voucher {
+            ledger: self.file.as_ref().map_or_else(String::new, LedgerFile::id),
+            spent_units: self.spent.units().to_string(),
+            events: self.events.iter().map(|(k, c)| (*k, c.count)).collect(),
+        }
+    }
+
+    /// Takes up the events of a saved run that this ledger paid for.
+    ///
+    /// # Errors
+    /// A message where another ledger paid.
+    pub(crate) fn accept(&mut self, voucher: &Voucher) -> Result<(), String> {
+        let id = self.file.as_ref().map_or_else(String::new, LedgerFile::id);
+        let paid: u128 = voucher
+            .spent_units
+            .parse()
+            .map_err(|_| "'spent_units' is damaged".to_string())?;
+        if id.is_empty() || id != voucher.ledger || self.spent.units() < paid {
+            return Err(
+                "this ledger did not pay for the saved draws; resume with the ledger of the run"
+                    .into(),
+            );
+        }
+        for (key, count) in &voucher.events {
+            self.events.insert(
+                *key,
+                Charged {
+                    count: *count,
+                    cost: Rho::cost(key.rho()),
+                },
+            );
+        }
+        Ok(())
+    }
+
     /// The filter's limit on ρ.
     pub fn rho_limit(&self) -> f64 {
         self.limit.nats()
@@ -338,6 +416,22 @@ mod tests {
 
     fn key(eta: f64) -> EventKey {
         EventKey::bounded_range(eta).unwrap()
+    }
+
+    #[test]
+    fn a_budget_without_meaning_is_refused() {
+        for (epsilon, delta) in [
+            (0.0, 1e-6),
+            (-1.0, 1e-6),
+            (f64::NAN, 0.1),
+            (1e9, 0.1),
+            (1.0, 0.0),
+            (1.0, 1.0),
+        ] {
+            assert!(Budget::new(epsilon, delta).is_err());
+            let json = format!("{{\"epsilon\":{epsilon},\"delta\":{delta}}}");
+            assert!(serde_json::from_str::<Budget>(&json).is_err());
+        }
     }
 
     #[test]

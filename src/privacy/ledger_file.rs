@@ -61,6 +61,8 @@ pub(super) struct Durable {
 #[serde(deny_unknown_fields)]
 struct Contents {
     format: u32,
+    /// Drawn once, so that a run's state can name the ledger that paid for it.
+    id: String,
     dataset: String,
     rows: usize,
     neighbours: String,
@@ -106,6 +108,9 @@ impl LedgerFile {
         rows: usize,
         budget: Budget,
     ) -> Result<Self, LedgerFileError> {
+        // A link is followed first: the rename below would replace it and leave the
+        // ledger behind it unchanged.
+        let path = &canonical(path);
         let fail = |what: String| LedgerFileError::File {
             path: path.into(),
             what,
@@ -132,6 +137,7 @@ impl LedgerFile {
                 .map_err(|e| fail(format!("is damaged or not a ledger: {e}")))?,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Contents {
                 format: 1,
+                id: format!("{:032x}", rand::random::<u128>()),
                 dataset: dataset.into(),
                 rows,
                 neighbours: "substitution".into(),
@@ -158,8 +164,8 @@ impl LedgerFile {
         if contents.budget != budget {
             return Err(LedgerFileError::OtherBudget {
                 path: path.into(),
-                epsilon: contents.budget.epsilon,
-                delta: contents.budget.delta,
+                epsilon: contents.budget.epsilon(),
+                delta: contents.budget.delta(),
             });
         }
         let start = contents
@@ -179,6 +185,10 @@ impl LedgerFile {
             entered: false,
             _lock: lock,
         })
+    }
+
+    pub fn id(&self) -> String {
+        self.contents.id.clone()
     }
 
     pub fn durable(&self) -> Durable {
@@ -208,7 +218,7 @@ impl LedgerFile {
     ) -> Result<(), LedgerFileError> {
         let entry = RunEntry {
             status: status.into(),
-            rho: to.spent.nats() - self.start.nats(),
+            rho: (to.spent.nats() - self.start.nats()).max(0.0),
             events,
         };
         // The last entry is this run's once it has written one.
@@ -227,6 +237,21 @@ impl LedgerFile {
         let text = serde_json::to_string_pretty(&self.contents).map_err(|e| fail(e.to_string()))?;
         replace_durably(&self.path, text.as_bytes())
             .map_err(|e| fail(format!("cannot be written: {e}")))
+    }
+}
+
+/// The file behind links; where it does not exist yet, the folder behind links.
+fn canonical(path: &Path) -> PathBuf {
+    if let Ok(found) = path.canonicalize() {
+        return found;
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    match (
+        folder.unwrap_or(Path::new(".")).canonicalize(),
+        path.file_name(),
+    ) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.into(),
     }
 }
 

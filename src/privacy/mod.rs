@@ -15,7 +15,7 @@ pub use certificate::{Certificate, EventCount};
 pub use conversion::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
 pub use curator::{Curator, CuratorError, OpenCurator};
 pub use event::{Event, EventKey, charged_eta};
-pub use ledger::{Budget, BudgetError, Ledger, Refusal, Rho};
+pub use ledger::{Budget, BudgetError, Ledger, Refusal, Rho, Voucher};
 pub use ledger_file::LedgerFileError;
 pub(crate) use ledger_file::{replace_durably, sync_folder};
 pub use releases::{Acceptance, Estimator, Halt, Lambda, Moves, Releases};

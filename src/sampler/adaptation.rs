@@ -130,15 +130,16 @@ impl Adaptation {
         self.count = 0;
         self.mean.fill(0.0);
         self.scatter.fill(0.0);
+        // The last window ends early: the step still has to settle on its covariance. A
+        // stub shorter than its predecessor would waste that one.
+        let last = self.warmup - self.warmup / 5;
         let next = iteration * 2;
-        // The last window runs to the end; a stub shorter than itself would waste it.
-        self.window_end = if next * 2 > self.warmup {
-            self.warmup
+        self.window_end = if iteration >= last {
+            u64::MAX
+        } else if next * 2 > last {
+            last
         } else {
             next
         };
-        if iteration >= self.warmup {
-            self.window_end = u64::MAX;
-        }
     }
 }

@@ -64,16 +64,13 @@ pub(super) fn propose(
         .map(|_| StandardNormal.sample(rng))
         .collect();
     preconditioner.apply(&z, &mut proposal);
+    // Before θ is added: the bound then follows from public coins alone, to the last bit.
+    let squares = match norm {
+        ClipNorm::Proposal => z.iter().map(|v| v * v).sum::<f64>(),
+        ClipNorm::Euclidean => proposal.iter().map(|v| v * v).sum(),
+    };
     for (p, t) in proposal.iter_mut().zip(theta) {
         *p = t + step * *p;
     }
-    match norm {
-        ClipNorm::Proposal => step * z.iter().map(|v| v * v).sum::<f64>().sqrt(),
-        ClipNorm::Euclidean => proposal
-            .iter()
-            .zip(theta)
-            .map(|(p, t)| (p - t) * (p - t))
-            .sum::<f64>()
-            .sqrt(),
-    }
+    step * squares.sqrt()
 }

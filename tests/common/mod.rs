@@ -11,9 +11,9 @@ use dpmc::privacy::{
 };
 use dpmc::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
 
-/// A budget that never stops a test, so that the private path itself is tested.
-pub fn unlimited() -> Ledger {
-    Ledger::in_memory(Budget::new(1e9, 0.5).expect("a valid budget"))
+/// The largest budget there is.
+pub fn large() -> Ledger {
+    Ledger::in_memory(Budget::new(30.0, 0.5).expect("a valid budget"))
 }
 
 /// Every sampler of the catalogue with its estimator, rule, and whether it is private.
@@ -49,7 +49,7 @@ impl AnyCurator {
         seed: u64,
     ) -> Self {
         if private {
-            let c = Curator::private(data, model, engine, unlimited(), Some(seed));
+            let c = Curator::private(data, model, engine, large(), Some(seed));
             AnyCurator::Private(Box::new(c.expect("a curator")))
         } else {
             let c = Curator::not_private(data, model, engine, seed);

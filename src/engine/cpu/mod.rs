@@ -54,6 +54,7 @@ impl Engine for CpuEngine {
 
     fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
         let (data, set) = (&*self.data, self.set);
+        query.check(data.features().len(), data.labelled())?;
         let groups = Group::split(query);
         let width = data.features().len() * TILE;
         let (rows, block) = (data.rows(), self.block_rows);
@@ -106,6 +107,7 @@ impl Engine for CpuEngine {
     ) -> Result<(), EngineError> {
         let data = &*self.data;
         let d = data.features().len();
+        query.check(d, data.labelled())?;
         for (c, (rows, out)) in rows.iter().zip(out).enumerate() {
             let group = Group::single(query, c);
             let sign = query.sign(c);

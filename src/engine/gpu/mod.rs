@@ -105,6 +105,7 @@ impl Engine for GpuEngine {
     }
 
     fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
+        query.check(self.features, self.labelled)?;
         self.submit_sums(query)
     }
 
@@ -115,6 +116,7 @@ impl Engine for GpuEngine {
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError> {
         self.device.check()?;
+        query.check(self.features, self.labelled)?;
         match &mut self.listed {
             Some(cpu) => cpu.ratio_rows(query, rows, out),
             None => self.submit_rows(query, rows, out),

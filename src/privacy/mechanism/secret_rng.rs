@@ -26,11 +26,17 @@ impl SecretRng {
 
     /// From a user's seed: for tests and non-private runs; a private run that uses it
     /// is private only while the seed stays secret, and its certificate says so.
-    pub(in crate::privacy) fn from_seed(seed: u64) -> Self {
-        // A stream apart from the public generators, which use the same seed.
-        let mut rng = ChaCha20Rng::seed_from_u64(seed ^ 0x5ec2_e7c0_1245_0001);
-        rng.set_stream(u64::MAX);
-        SecretRng { rng }
+    ///
+    /// `position` of the ledger is part of the key: two runs on one ledger, or the legs of
+    /// a resumed run, never use the same coins, which would void the guarantee.
+    pub(in crate::privacy) fn from_seed(seed: u64, position: u128) -> Self {
+        let mut key = [0u8; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        key[8..24].copy_from_slice(&position.to_le_bytes());
+        key[24..].copy_from_slice(b"dpmc/sec");
+        SecretRng {
+            rng: ChaCha20Rng::from_seed(key),
+        }
     }
 
     pub(super) fn bits64(&mut self) -> u64 {
