@@ -1,5 +1,6 @@
 //! Bayesian posterior sampling over sensitive tables under differential privacy.
 
+pub mod benchmark;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod config;

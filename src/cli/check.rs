@@ -176,7 +176,7 @@ pub(super) fn affordable(
     };
     let cost = Curator::cost(rows, typical, sampler.estimator, sampler.acceptance)
         .map_err(|e: Halt| CliError::Input(e.to_string()))?;
-    let Some((event, _)) = cost else {
+    let Some((event, coins)) = cost else {
         return Err(plan
             .refuse("sampler.algorithm", "is not private; use --not-private")
             .into());
@@ -196,5 +196,18 @@ pub(super) fn affordable(
             )
             .into());
     }
-    Ok((event.rho(), steps))
+    // Secret Poisson draws are right to 2^-100; at a huge ε even that costs too much δ.
+    let by_coins = budget.coin_delta() / coins;
+    if by_coins < 1.0 {
+        return Err(plan
+            .refuse(
+                "privacy.epsilon",
+                format!(
+                    "at epsilon {} a Poisson minibatch cannot be paid for from delta; use barker (all rows) or a smaller epsilon",
+                    budget.epsilon()
+                ),
+            )
+            .into());
+    }
+    Ok((event.rho(), steps.min(by_coins)))
 }

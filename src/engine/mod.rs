@@ -10,6 +10,8 @@ mod query;
 mod select;
 
 pub use error::EngineError;
+#[cfg(feature = "gpu")]
+pub(crate) use gpu::copy_bandwidth as gpu_copy_bandwidth;
 pub use grid::Grid;
 pub(crate) use query::{RatioQuery, RatioSum};
 pub(crate) use select::open;

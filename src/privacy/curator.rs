@@ -513,6 +513,11 @@ impl OpenCurator {
             .collect())
     }
 
+    /// What computes.
+    pub fn engine_info(&self) -> EngineInfo {
+        self.0.engine.info()
+    }
+
     /// The curator, for a non-private run.
     pub fn into_curator(self) -> Curator {
         self.0

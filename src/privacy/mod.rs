@@ -1,5 +1,44 @@
 //! The only door to the data: what is asked of rows is charged to a ledger before it
 //! is computed, and leaves only as a released decision.
+//!
+//! The door has no side entrance. None of the following compiles; each has a twin that
+//! differs in one word and does.
+//!
+//! A cell of a data set:
+//! ```compile_fail
+//! fn peek(data: &dpmc::data::Dataset) -> usize { data.tiles().len() }
+//! ```
+//! ```
+//! fn peek(data: &dpmc::data::Dataset) -> usize { data.features().len() }
+//! ```
+//! The engine, which answers exactly:
+//! ```compile_fail
+//! use dpmc::engine::Engine;
+//! ```
+//! ```
+//! use dpmc::engine::EngineInfo;
+//! ```
+//! The secret generator, or a sealed value:
+//! ```compile_fail
+//! use dpmc::privacy::mechanism;
+//! ```
+//! ```
+//! use dpmc::privacy::Releases;
+//! ```
+//! A private curator's ledger, to be written to:
+//! ```compile_fail
+//! fn cheat(curator: &mut dpmc::privacy::Curator) { let _ = curator.ledger_mut(); }
+//! ```
+//! ```
+//! fn cheat(curator: &mut dpmc::privacy::Curator) { let _ = curator.ledger(); }
+//! ```
+//! Draws without their certificate:
+//! ```compile_fail
+//! fn take(run: &mut dpmc::posterior_run::PosteriorRun) -> usize { run.draws.len() }
+//! ```
+//! ```
+//! fn take(run: &mut dpmc::posterior_run::PosteriorRun) -> usize { run.pending() }
+//! ```
 
 mod certificate;
 mod conversion;

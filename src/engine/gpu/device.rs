@@ -102,6 +102,17 @@ impl Device {
         }
     }
 
+    /// Waits for a submission.
+    pub fn wait(&self, index: wgpu::SubmissionIndex) -> Result<(), EngineError> {
+        self.device
+            .poll(wgpu::PollType::Wait {
+                submission_index: Some(index),
+                timeout: None,
+            })
+            .map_err(|e| EngineError::DeviceLost(e.to_string()))?;
+        self.check()
+    }
+
     /// Runs `make` and turns its validation and out-of-memory errors into ours.
     pub fn scoped<T>(&self, make: impl FnOnce() -> T) -> Result<T, EngineError> {
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);

@@ -27,6 +27,38 @@ pub(crate) fn adapters() -> Vec<EngineInfo> {
     device::adapters()
 }
 
+/// Device-to-device copy bandwidth in bytes a second, read plus write, and whether the
+/// adapter is a software one.
+pub(crate) fn copy_bandwidth() -> Result<(f64, bool), EngineError> {
+    let device = Device::open()?;
+    let wanted = if device.software { 1 << 26 } else { 1 << 31 };
+    let bytes = device.limits.max_buffer_size.min(wanted) & !3;
+    let buffer = |usage| {
+        device.scoped(|| {
+            device.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("bandwidth"),
+                size: bytes,
+                usage,
+                mapped_at_creation: false,
+            })
+        })
+    };
+    let from = buffer(wgpu::BufferUsages::COPY_SRC)?;
+    let to = buffer(wgpu::BufferUsages::COPY_DST)?;
+    let mut best = 0.0f64;
+    for _ in 0..5 {
+        let mut encoder = device.device.create_command_encoder(&Default::default());
+        for _ in 0..8 {
+            encoder.copy_buffer_to_buffer(&from, 0, &to, 0, Some(bytes));
+        }
+        let start = std::time::Instant::now();
+        let index = device.queue.submit([encoder.finish()]);
+        device.wait(index)?;
+        best = best.max(16.0 * bytes as f64 / start.elapsed().as_secs_f64());
+    }
+    Ok((best, device.software))
+}
+
 /// The engine on one device.
 pub(crate) struct GpuEngine {
     device: Device,

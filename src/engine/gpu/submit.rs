@@ -282,14 +282,7 @@ impl GpuEngine {
             let _ = sender.send(r);
         });
         let index = device.queue.submit([last.finish()]);
-        device
-            .device
-            .poll(wgpu::PollType::Wait {
-                submission_index: Some(index),
-                timeout: None,
-            })
-            .map_err(|e| EngineError::DeviceLost(e.to_string()))?;
-        device.check()?;
+        device.wait(index)?;
         match receiver.try_recv() {
             Ok(Ok(())) => {}
             Ok(Err(e)) => return Err(EngineError::DeviceLost(e.to_string())),

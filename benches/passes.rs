@@ -1,0 +1,35 @@
+//! Criterion benchmarks of the passes and of the minibatch sampler: `cargo bench`.
+//!
+//! Absolute times depend on the machine; `dpmc bench` reports the same passes as shares
+//! of bandwidth measured in the same run.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use dpmc::benchmark::{logistic_problem, mixture_problem, ratio_pass};
+use dpmc::engine::EngineChoice;
+
+fn ratio_passes(c: &mut Criterion) {
+    let (rows, features) = (1_000_000, 50);
+    let Ok((mut curator, _)) = logistic_problem(rows, features, EngineChoice::Cpu) else {
+        return;
+    };
+    let mut group = c.benchmark_group("logistic ratio pass, cpu, N = 1e6, d = 50");
+    group.sample_size(20);
+    group.throughput(Throughput::Bytes((rows * features * 4) as u64));
+    for chains in [1, 2, 4, 8] {
+        let mut pass = ratio_pass(&mut curator, features, chains);
+        group.bench_function(format!("{chains} chains"), |b| b.iter(&mut pass));
+    }
+    group.finish();
+}
+
+fn minibatch(c: &mut Criterion) {
+    let Ok((mut curator, mut sampler, mut chains)) = mixture_problem() else {
+        return;
+    };
+    c.bench_function("poisson-barker step, mixture, N = 5e4, lambda = 300", |b| {
+        b.iter(|| sampler.step(&mut chains, &mut curator).is_ok());
+    });
+}
+
+criterion_group!(benches, ratio_passes, minibatch);
+criterion_main!(benches);

@@ -1,0 +1,319 @@
+//! Measurements of this machine: every pass as a share of read (or copy) bandwidth
+//! measured in the same run, so that noise of the machine cancels.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::data::{Dataset, synthetic};
+use crate::engine::{EngineChoice, EngineInfo, EngineSetup};
+use crate::model::{Logistic, Mixture, Model, Prior};
+use crate::privacy::{Acceptance, Curator, CuratorError, Estimator, Lambda, OpenCurator};
+use crate::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
+
+/// One measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measurement {
+    /// What was measured.
+    pub name: String,
+    /// Rows.
+    pub rows: usize,
+    /// Features.
+    pub features: usize,
+    /// Chains.
+    pub chains: usize,
+    /// Median milliseconds.
+    pub median_ms: f64,
+    /// Fastest milliseconds.
+    pub best_ms: f64,
+    /// Bytes of rows over time over the machine's bandwidth, medians of paired repeats;
+    /// absent where it means nothing.
+    pub share_of_bandwidth: Option<f64>,
+    /// Repetitions a second of one whole call.
+    pub per_second: f64,
+}
+
+/// A report; `dpmc bench --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What computed.
+    pub engine: EngineInfo,
+    /// Bytes a second: parallel read (CPU) or device copy, read plus write (GPU).
+    pub bandwidth: f64,
+    /// Measurements.
+    pub measurements: Vec<Measurement>,
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn seconds(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64()
+}
+
+/// Parallel read of a large array: the floor of a pass over rows on this CPU.
+pub struct ReadBandwidth {
+    data: Vec<u64>,
+}
+
+impl Default for ReadBandwidth {
+    /// 256 MiB.
+    fn default() -> Self {
+        ReadBandwidth {
+            data: vec![1; 1 << 25],
+        }
+    }
+}
+
+impl ReadBandwidth {
+    /// Bytes a second of one read.
+    pub fn measure(&self) -> f64 {
+        let mut sum = 0u64;
+        let time = seconds(|| {
+            sum = self
+                .data
+                .par_chunks(1 << 14)
+                .map(|c| c.iter().fold(0u64, |a, &v| a.wrapping_add(v)))
+                .sum();
+        });
+        assert_eq!(std::hint::black_box(sum), 1 << 25);
+        (self.data.len() * 8) as f64 / time
+    }
+}
+
+/// A logistic problem with N rows of d features, opened without privacy.
+///
+/// # Errors
+/// [`CuratorError`] where the engine cannot be had.
+pub fn logistic_problem(
+    rows: usize,
+    features: usize,
+    engine: EngineChoice,
+) -> Result<(OpenCurator, Arc<dyn Model>), CuratorError> {
+    let theta: Vec<f64> = (0..features).map(|j| (j as f64 * 0.7).sin()).collect();
+    let fail = |e: String| CuratorError::Mismatch(e);
+    let data = synthetic::logistic(rows, &theta, 1).map_err(|e| fail(e.to_string()))?;
+    let prior = Prior::normal(features, 10.0);
+    let model = Logistic::new(data.features(), data.row_norm(), prior, 1.0)
+        .map_err(|e| fail(e.to_string()))?;
+    open(data, Arc::new(model), engine)
+}
+
+fn open(
+    data: Dataset,
+    model: Arc<dyn Model>,
+    choice: EngineChoice,
+) -> Result<(OpenCurator, Arc<dyn Model>), CuratorError> {
+    let setup = EngineSetup {
+        choice,
+        listed_rows: false,
+        chains: 1,
+    };
+    Ok((Curator::not_private(data, model.clone(), setup, 1)?, model))
+}
+
+/// θ, θ' and clips of `chains` chains.
+fn pairs(d: usize, chains: usize) -> (Vec<Vec<f64>>, Vec<Vec<f64>>, Vec<f64>) {
+    let thetas: Vec<Vec<f64>> = (0..chains)
+        .map(|c| (0..d).map(|j| ((c + j) as f64).sin()).collect())
+        .collect();
+    let proposals: Vec<Vec<f64>> = thetas
+        .iter()
+        .map(|t| {
+            t.iter()
+                .enumerate()
+                .map(|(j, v)| v + 0.01 * (j as f64).cos())
+                .collect()
+        })
+        .collect();
+    (thetas, proposals, vec![0.1; chains])
+}
+
+/// One full-batch ratio pass for `chains` chains; a closure to time.
+///
+/// # Errors
+/// None at set-up; an engine's failure shows as a `false` of the closure.
+pub fn ratio_pass(curator: &mut OpenCurator, d: usize, chains: usize) -> impl FnMut() -> bool + '_ {
+    let (thetas, proposals, clips) = pairs(d, chains);
+    move || {
+        let t: Vec<&[f64]> = thetas.iter().map(Vec::as_slice).collect();
+        let p: Vec<&[f64]> = proposals.iter().map(Vec::as_slice).collect();
+        curator.exact_log_ratios(&t, &p, &clips).is_ok()
+    }
+}
+
+/// A random-walk sampler for benchmarks.
+pub fn walk(
+    model: &dyn Model,
+    estimator: Estimator,
+    acceptance: Acceptance,
+    step: f64,
+    rate: f64,
+) -> RandomWalk {
+    RandomWalk::new(
+        model.prior().clone(),
+        estimator,
+        acceptance,
+        Some(ClipRule {
+            rate,
+            norm: ClipNorm::Euclidean,
+        }),
+        step,
+        Preconditioner::Identity,
+        Adaptation::new(Adapt::None, 0.3, 0, model.dim()),
+    )
+}
+
+/// Paired repeats of a bandwidth measurement and a pass.
+fn paired(
+    repeats: usize,
+    mut bandwidth: impl FnMut() -> f64,
+    mut pass: impl FnMut() -> bool,
+) -> Option<(Vec<f64>, Vec<f64>)> {
+    let (mut floors, mut times) = (Vec::new(), Vec::new());
+    for i in 0..=repeats {
+        let floor = bandwidth();
+        let mut fine = false;
+        let time = seconds(|| fine = pass());
+        if !fine {
+            return None;
+        }
+        // The first round compiles and warms up.
+        if i > 0 {
+            floors.push(floor);
+            times.push(time);
+        }
+    }
+    Some((floors, times))
+}
+
+fn measurement(
+    name: &str,
+    (rows, features, chains): (usize, usize, usize),
+    floors: &[f64],
+    times: &mut [f64],
+    share: bool,
+) -> Measurement {
+    let bytes = (rows * (features + 1) * 4) as f64;
+    let mut shares: Vec<f64> = floors
+        .iter()
+        .zip(times.iter())
+        .map(|(floor, time)| bytes / time / floor)
+        .collect();
+    let share = share.then(|| median(&mut shares));
+    let median_s = median(times);
+    Measurement {
+        name: name.into(),
+        rows,
+        features,
+        chains,
+        median_ms: 1e3 * median_s,
+        best_ms: 1e3 * times.first().copied().unwrap_or(f64::NAN),
+        share_of_bandwidth: share,
+        per_second: 1.0 / median_s,
+    }
+}
+
+/// Measures one engine: ratio passes at 1 and 8 chains and a whole `mh` iteration.
+///
+/// # Errors
+/// [`CuratorError`] where the engine cannot be had.
+pub fn passes(
+    engine: EngineChoice,
+    rows: usize,
+    features: usize,
+    mut bandwidth: impl FnMut() -> f64,
+) -> Result<Report, CuratorError> {
+    let (mut curator, model) = logistic_problem(rows, features, engine)?;
+    let info = curator.engine_info();
+    let mut measurements = Vec::new();
+    let mut all_floors = Vec::new();
+    for chains in [1, 8] {
+        let pass = ratio_pass(&mut curator, features, chains);
+        if let Some((floors, mut times)) = paired(15, &mut bandwidth, pass) {
+            let shape = (rows, features, chains);
+            let m = measurement("logistic ratio pass", shape, &floors, &mut times, true);
+            measurements.push(m);
+            all_floors.extend(floors);
+        }
+    }
+    let mut sampler = walk(
+        &*model,
+        Estimator::FullBatch,
+        Acceptance::Metropolis,
+        1e-3,
+        0.5,
+    );
+    let mut chains = Chains::new(&[vec![0.0; features]], [1; 32]);
+    let iteration = || sampler.step(&mut chains, &mut curator).is_ok();
+    if let Some((floors, mut times)) = paired(15, &mut bandwidth, iteration) {
+        let shape = (rows, features, 1);
+        measurements.push(measurement(
+            "mh iteration",
+            shape,
+            &floors,
+            &mut times,
+            true,
+        ));
+    }
+    Ok(Report {
+        engine: info,
+        bandwidth: median(&mut all_floors),
+        measurements,
+    })
+}
+
+/// `poisson-barker` on the mixture of Zhang 2023 (N = 50,000, λ = 300, T = 500, step 0.06,
+/// 1 chain).
+///
+/// # Errors
+/// [`CuratorError`] where data or engine fail.
+pub fn mixture_problem() -> Result<(OpenCurator, RandomWalk, Chains), CuratorError> {
+    let fail = |e: String| CuratorError::Mismatch(e);
+    let data = synthetic::mixture(50_000, Some(3.0), 1).map_err(|e| fail(e.to_string()))?;
+    let model = Mixture::new(2.0, 3.0, Prior::flat_box(2, 3.0), 1.0 / 500.0)
+        .map_err(|e| fail(e.to_string()))?;
+    let rate = model.ratio_rate().unwrap_or(1.0);
+    let (curator, model) = open(data, Arc::new(model), EngineChoice::Cpu)?;
+    let estimator = Estimator::Poisson {
+        lambda: Lambda::Fixed(300.0),
+    };
+    let sampler = walk(&*model, estimator, Acceptance::Barker, 0.06, rate);
+    Ok((curator, sampler, Chains::new(&[vec![0.3, 0.1]], [1; 32])))
+}
+
+fn poisson_barker_rate() -> Result<Measurement, CuratorError> {
+    let (mut curator, mut sampler, mut chains) = mixture_problem()?;
+    let block = || (0..1000).all(|_| sampler.step(&mut chains, &mut curator).is_ok());
+    let (floors, mut times) = paired(15, || 1.0, block)
+        .ok_or_else(|| CuratorError::Mismatch("the sampler stopped".into()))?;
+    let name = "poisson-barker, mixture, 1000 iterations";
+    let mut m = measurement(name, (50_000, 1, 1), &floors, &mut times, false);
+    m.per_second *= 1000.0;
+    Ok(m)
+}
+
+/// Everything that this machine can measure. The GPU is measured where a hardware
+/// adapter is found, at N = 1e7, or at N = 1e5 on a software one.
+///
+/// # Errors
+/// [`CuratorError`] where the CPU engine fails; a missing GPU is no error.
+pub fn all() -> Result<Vec<Report>, CuratorError> {
+    let read = ReadBandwidth::default();
+    let mut cpu = passes(EngineChoice::Cpu, 1_000_000, 50, || read.measure())?;
+    cpu.measurements.push(poisson_barker_rate()?);
+    #[allow(unused_mut)]
+    let mut reports = vec![cpu];
+    #[cfg(feature = "gpu")]
+    if let Ok((copy, software)) = crate::engine::gpu_copy_bandwidth() {
+        let rows = if software { 100_000 } else { 10_000_000 };
+        reports.push(passes(EngineChoice::Gpu, rows, 50, || copy)?);
+    }
+    Ok(reports)
+}
