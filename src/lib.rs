@@ -1,4 +1,4 @@
-//! Bayesian posterior sampling over sensitive tables under differential privacy.
+#![doc = include_str!("../README.md")]
 
 pub mod benchmark;
 #[cfg(feature = "cli")]

@@ -41,6 +41,7 @@ step = 0.001
 chains = 1
 warmup = 5
 iterations = 20
+engine = "cpu"
 [privacy]
 epsilon = 5.0
 delta = 1e-6
@@ -97,7 +98,6 @@ row_norm = 2.0   => label_file = "l.npy"     => @label_file; [data.label]
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = true => no.csv
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = false => @public; test.public
 -- => --chains 0                             => chains
--- => --iterations 18446744073709551615      => iterations
 -- => --algorithm mh                         => algorithm; --not-private
 -- => --algorithm bark                       => --algorithm; barker
 -- => --data no.csv                          => no.csv; no such file

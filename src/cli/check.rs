@@ -5,7 +5,7 @@ use super::args::{CheckArguments, Overrides};
 use crate::config::{ConfigError, Plan};
 use crate::data;
 use crate::model::Model;
-use crate::privacy::{Budget, Curator, Estimator, Halt, epsilon_of_rho};
+use crate::privacy::{Acceptance, Budget, Curator, Estimator, Halt, epsilon_of_rho};
 use crate::sampler::{Algorithm, ClipNorm, Preconditioner, RandomWalk};
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
@@ -13,6 +13,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     merge(&mut plan, &a.overrides)?;
     plan.check_declarations()?;
     let data = plan.load_data()?;
+    plan.load_test()?;
     let model = plan.model(&data)?;
     let sampler = plan.sampler(&*model, data.rows())?;
     let (rows, bytes) = (data.rows(), data.bytes());
@@ -57,7 +58,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     }
     if let Some(budget) = plan.budget()? {
         let (rho, steps) = affordable(&plan, &sampler, &*model, rows, budget)?;
-        let total = (length.iterations + length.warmup) as f64 * plan.chains() as f64;
+        let total = (length.iterations as f64 + length.warmup as f64) * plan.chains() as f64;
         println!(
             "budget     ({}, {:e})-DP = rho {:.4}; a typical step costs rho {rho:.3e} (epsilon {:.2e} alone)",
             budget.epsilon(),
@@ -98,6 +99,22 @@ pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
             "{flag}: a resumed run keeps its settings; only --iterations, --engine and --quiet may change"
         ))),
     }
+}
+
+/// The largest step, to one per cent, of which one typical move fits the budget; λ may
+/// depend on the step, so the cost is asked for and not scaled.
+fn fitting_step(rows: usize, typical: f64, sampler: &RandomWalk, budget: Budget) -> f64 {
+    let mut share = 1.0;
+    for _ in 0..20_000 {
+        share *= 0.99;
+        let cost = Curator::cost(rows, share * typical, sampler.estimator, sampler.acceptance);
+        match cost {
+            Ok(Some((event, _))) if event.rho() <= 0.995 * budget.rho() => break,
+            Ok(_) => {}
+            Err(_) => return 0.0,
+        }
+    }
+    share * sampler.step
 }
 
 /// Flags override the run file.
@@ -187,11 +204,18 @@ pub(super) fn affordable(
             .refuse(
                 "privacy.epsilon",
                 format!(
-                    "the budget (rho {:.3e}) is too small for a single step (rho {:.3e}); a proposal step of {:.3e} instead of {:.3e} would fit, or a larger tau",
+                    "the budget (rho {:.3e}) is too small for a single step (rho {:.3e}); {}",
                     budget.rho(),
                     event.rho(),
-                    sampler.step * steps.sqrt(),
-                    sampler.step
+                    match sampler.acceptance {
+                        Acceptance::Penalty { tau } =>
+                            format!("a tau of {:.3} would fit", 1.001 * tau / steps.sqrt()),
+                        _ => format!(
+                            "a proposal step of {:.3e} instead of {:.3e} would fit",
+                            fitting_step(rows, typical, sampler, budget),
+                            sampler.step
+                        ),
+                    }
                 ),
             )
             .into());

@@ -19,6 +19,7 @@ use error::CliError;
 /// Runs the command line; exit code 0, 1 (a failure) or 2 (bad input).
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    crate::data::silence_damaged_files();
     let result = match arguments.command {
         Command::Init(a) => init::run(&a),
         Command::Check(a) => check::run(&a),

@@ -12,12 +12,14 @@ use rand::{TryRng, rngs::SysRng};
 use super::CliError;
 use super::args::SampleArguments;
 use super::{check, summary};
-use crate::config::Plan;
+use crate::config::{Plan, RunSection};
+use crate::data::Dataset;
 use crate::engine::EngineSetup;
+use crate::model::Model;
 use crate::output::{self, RunDirectory};
 use crate::posterior_run::{PosteriorRun, RunState, Status};
 use crate::privacy::{Curator, Ledger};
-use crate::sampler::Chains;
+use crate::sampler::{Chains, RandomWalk};
 
 /// Draws are published at least this often.
 const PUBLISH_EVERY: Duration = Duration::from_secs(2);
@@ -36,6 +38,9 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
     // A second registration in one process is harmless: the first handler stays.
     let _ = ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst));
 
+    // Everything that bad input can stop comes before the directory is made.
+    let mut parts = load(&plan)?;
+    let test = parts.test.take();
     let (mut directory, saved) = match &a.resume {
         Some(path) => {
             let (directory, state) = RunDirectory::resume(path)?;
@@ -43,7 +48,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         }
         None => (RunDirectory::create(&out_directory(a, &plan))?, None),
     };
-    let mut run = match prepare(&plan, directory.path(), saved.as_ref()) {
+    let mut run = match assemble(&plan, parts, directory.path(), saved.as_ref()) {
         Ok(run) => run,
         Err(e) => {
             if saved.is_none() {
@@ -57,7 +62,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
     directory.finish(&mut run)?;
     if !a.quiet {
         let mut report = output::summarize_directory(directory.path())?;
-        summary::add_test_scores(&mut report, directory.path(), &plan)?;
+        summary::add_test_scores(&mut report, directory.path(), test.as_ref())?;
         summary::print(&report);
         println!("draws and certificate: {}", directory.path().display());
     }
@@ -74,10 +79,17 @@ fn read_plan(a: &SampleArguments) -> Result<Plan, CliError> {
         (None, Some(directory)) => Ok(Plan::read(&directory.join("run.toml"))?),
         (Some(run), Some(directory)) => {
             let (given, saved) = (Plan::read(run)?, Plan::read(&directory.join("run.toml"))?);
-            let (g, s) = (&given.config, &saved.config);
-            if g.data.features != s.data.features || g.model != s.model || g.sampler != s.sampler {
+            // Length and engine may change by flag; all else was part of what was paid for.
+            let comparable = |plan: &Plan| {
+                let mut plan = plan.clone();
+                let defaults = RunSection::default();
+                plan.config.run.iterations = defaults.iterations;
+                plan.config.run.engine = defaults.engine;
+                plan.resolved()
+            };
+            if comparable(&given) != comparable(&saved) {
                 return Err(CliError::Input(format!(
-                    "{}: differs from {}/run.toml in data, model or sampler; resume with the same settings",
+                    "{}: differs from {}/run.toml, which includes the flags the run was started with; resume with --resume alone",
                     run.display(),
                     directory.display()
                 )));
@@ -96,20 +108,29 @@ fn out_directory(a: &SampleArguments, plan: &Plan) -> PathBuf {
     })
 }
 
-/// Everything that can fail before the first step.
-fn prepare(
-    plan: &Plan,
-    directory: &Path,
-    saved: Option<&RunState>,
-) -> Result<PosteriorRun, CliError> {
-    let budget = plan.budget()?;
+/// What a run is made of, before it has a directory.
+struct Parts {
+    data: Dataset,
+    model: Arc<dyn Model>,
+    sampler: RandomWalk,
+    starts: Vec<Vec<f64>>,
+    public_seed: [u8; 32],
+    warnings: Vec<String>,
+    /// The public held-out table.
+    test: Option<Dataset>,
+    /// ρ of a typical step; 0 without privacy.
+    typical: f64,
+}
+
+fn load(plan: &Plan) -> Result<Parts, CliError> {
     let data = plan.load_data()?;
     let rows = data.rows();
     let model = plan.model(&data)?;
     let sampler = plan.sampler(&*model, rows)?;
     let mut warnings = Vec::new();
-    if let Some(budget) = budget {
-        check::affordable(plan, &sampler, &*model, rows, budget)?;
+    let mut typical = 0.0;
+    if let Some(budget) = plan.budget()? {
+        typical = check::affordable(plan, &sampler, &*model, rows, budget)?.0;
         if budget.delta() > 1.0 / rows as f64 {
             warnings.push(format!(
                 "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
@@ -117,37 +138,60 @@ fn prepare(
             ));
         }
     }
-    let seed = plan.config.run.seed;
-    let public_seed = public_seed(seed)?;
-    let starts = plan.starts(&*model, public_seed)?;
+    let public_seed = public_seed(plan.config.run.seed)?;
+    Ok(Parts {
+        starts: plan.starts(&*model, public_seed)?,
+        data,
+        model,
+        sampler,
+        public_seed,
+        warnings,
+        test: plan.load_test()?,
+        typical,
+    })
+}
+
+/// Opens ledger and engine and puts the run together.
+fn assemble(
+    plan: &Plan,
+    parts: Parts,
+    directory: &Path,
+    saved: Option<&RunState>,
+) -> Result<PosteriorRun, CliError> {
+    let (data, model) = (parts.data, parts.model);
     let engine = EngineSetup {
         choice: plan.config.run.engine,
         listed_rows: plan.config.sampler.algorithm.is_minibatch(),
         chains: plan.chains(),
     };
-    let curator = match budget {
+    let curator = match plan.budget()? {
         Some(budget) => {
-            let path = match &plan.config.privacy.ledger {
-                Some(file) => plan.locate(file),
-                None => directory.join("ledger.json"),
-            };
-            let mut ledger = Ledger::open(&path, &plan.dataset_name(), rows, budget)?;
-            ledger.covers_one_run(plan.config.privacy.ledger.is_none());
+            let shared = plan.config.privacy.ledger.as_ref();
+            let own = directory.join("ledger.json");
+            let path = shared.map_or(own, |file| plan.locate(file));
+            let mut ledger = Ledger::open(&path, &plan.dataset_name(), data.rows(), budget)?;
+            ledger.covers_one_run(shared.is_none());
+            let left = ledger.rho_limit() - ledger.rho_spent();
+            if parts.typical > left {
+                return Err(CliError::Input(format!(
+                    "{}: the ledger's budget is spent: a typical step costs rho {:.3e}, {left:.3e} is left",
+                    path.display(),
+                    parts.typical
+                )));
+            }
             // --seed fixes the public streams alone: secret coins are always fresh.
             Curator::private(data, model, engine, ledger, None)?
         }
-        None => Curator::not_private(data, model, engine, seed.unwrap_or_else(rand::random))?
-            .into_curator(),
+        None => {
+            let seed = plan.config.run.seed.unwrap_or_else(rand::random);
+            Curator::not_private(data, model, engine, seed)?.into_curator()
+        }
     };
-    let chains = Chains::new(&starts, public_seed);
-    let mut run = PosteriorRun::new(
-        curator,
-        sampler,
-        chains,
-        plan.length()?,
-        plan.resolved(),
-        warnings,
-    );
+    let chains = Chains::new(&parts.starts, parts.public_seed);
+    let length = plan.length()?;
+    let resolved = plan.resolved();
+    let warnings = parts.warnings;
+    let mut run = PosteriorRun::new(curator, parts.sampler, chains, length, resolved, warnings);
     if let Some(state) = saved {
         run.resume(state).map_err(CliError::Input)?;
     }

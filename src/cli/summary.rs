@@ -5,13 +5,16 @@ use std::path::Path;
 use super::CliError;
 use super::args::SummaryArguments;
 use crate::config::Plan;
+use crate::data::Dataset;
 use crate::output::{self, OutputError, RunSummary};
 
 pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     let mut summary = output::summarize_directory(&a.directory)?;
     // The public test table may have moved since; the summary stands without it.
-    if let Ok(plan) = Plan::read(&a.directory.join("run.toml")) {
-        add_test_scores(&mut summary, &a.directory, &plan)?;
+    if let Ok(plan) = Plan::read(&a.directory.join("run.toml"))
+        && let Ok(test) = plan.load_test()
+    {
+        add_test_scores(&mut summary, &a.directory, test.as_ref())?;
     }
     if let Some(path) = &a.plot {
         plot(&a.directory, path)?;
@@ -26,14 +29,14 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Adds accuracy and log loss where the run file declares a public test table.
+/// Adds accuracy and log loss on the public test table, if there is one.
 pub(super) fn add_test_scores(
     summary: &mut RunSummary,
     directory: &Path,
-    plan: &Plan,
+    test: Option<&Dataset>,
 ) -> Result<(), CliError> {
-    if let Some(test) = plan.load_test()?
-        && let Some((accuracy, loss)) = output::test_accuracy(directory, &test)?
+    if let Some(test) = test
+        && let Some((accuracy, loss)) = output::test_accuracy(directory, test)?
     {
         summary.test_accuracy = Some(accuracy);
         summary.test_log_loss = Some(loss);

@@ -66,11 +66,18 @@ fn format_of(path: &Path) -> Result<Format, DataError> {
 /// # Errors
 /// [`DataError::File`] where the file is missing, of unknown kind or has no header.
 pub fn header(path: &Path) -> Result<Vec<String>, DataError> {
-    match format_of(path)? {
+    let names = match format_of(path)? {
         Format::Csv => read_csv::header(path),
         Format::Parquet => read_parquet::header(path),
         Format::Npy => read_npy::header(path),
+    }?;
+    if looks_like_data(&names) {
+        return Err(DataError::File {
+            path: path.into(),
+            what: "its first line holds numbers, not column names; add a header line".into(),
+        });
     }
+    Ok(names)
 }
 
 /// Reads the whole table.
@@ -168,7 +175,10 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
             format!("{} labels for {row} rows", labels.len()),
         ));
     }
-    builder.finish()
+    builder.finish().map_err(|e| DataError::File {
+        path: source.path.clone(),
+        what: e.to_string(),
+    })
 }
 
 fn feature_key(feature: &Feature, index: usize) -> String {
@@ -217,6 +227,11 @@ pub(super) fn open(path: &Path) -> Result<std::fs::File, DataError> {
     })
 }
 
+/// Whether a header line holds cells instead of names.
+pub(super) fn looks_like_data(header: &[String]) -> bool {
+    header.iter().any(|h| h.trim().parse::<f64>().is_ok())
+}
+
 /// Index of each wanted column in the table's header, with the nearest name in the error.
 pub(super) fn find_columns(
     path: &Path,
@@ -230,6 +245,8 @@ pub(super) fn find_columns(
             header.iter().position(|h| h == name).ok_or_else(|| {
                 let near = header
                     .iter()
+                    // A table without a header: its first row is no list of names.
+                    .filter(|_| !looks_like_data(header))
                     .max_by(|a, b| {
                         strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name))
                     })

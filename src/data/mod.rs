@@ -17,6 +17,8 @@ pub use feature::{Condition, Feature, FeatureKind, Label, LabelLevels};
 #[cfg(feature = "cli")]
 pub(crate) use load::available_memory;
 pub use load::{Source, header, load};
+#[cfg(feature = "cli")]
+pub(crate) use read_parquet::silence_damaged_files;
 
 /// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
 pub(crate) const TILE: usize = 16;

@@ -84,18 +84,26 @@ pub(super) fn rows(
         fits(rows)?;
     }
     let mut reader = reader(path)?;
-    let mut record = csv::StringRecord::new();
+    let mut record = csv::ByteRecord::new();
     loop {
-        match reader.read_record(&mut record) {
+        match reader.read_byte_record(&mut record) {
             Ok(true) => {}
             Ok(false) => return Ok(()),
             Err(e) => return Err(describe(path, &e)),
         }
-        let cells: Vec<Cell<'_>> = columns
-            .iter()
-            .map(|&c| Cell::Text(record.get(c).unwrap_or("")))
-            .collect();
         let line = record.position().map_or(0, csv::Position::line);
+        let mut cells = Vec::with_capacity(columns.len());
+        for (&c, name) in columns.iter().zip(&wanted.names) {
+            let bytes = record.get(c).unwrap_or(b"");
+            cells.push(Cell::Text(std::str::from_utf8(bytes).map_err(|_| {
+                DataError::Cell {
+                    path: path.into(),
+                    line,
+                    column: Some(name.clone()),
+                    what: "is not valid UTF-8; convert the file".into(),
+                }
+            })?));
+        }
         sink(&Position { path, line }, &cells)?;
     }
 }

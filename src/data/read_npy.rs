@@ -17,7 +17,30 @@ fn damaged(path: &Path, what: impl std::fmt::Display) -> DataError {
     }
 }
 
+/// The library multiplies a header's shape without a check; a hostile one overflows.
+fn check_shape(path: &Path) -> Result<(), DataError> {
+    let mut start = Vec::new();
+    open(path)?
+        .take(1 << 16)
+        .read_to_end(&mut start)
+        .map_err(|e| damaged(path, e))?;
+    let text = String::from_utf8_lossy(&start);
+    let Some((_, after)) = text.split_once("shape") else {
+        return Err(damaged(path, "its header names no shape"));
+    };
+    let inside = after.split(['(', ')']).nth(1).unwrap_or("");
+    let product = inside
+        .split(',')
+        .filter_map(|n| n.trim().trim_end_matches('L').parse::<u64>().ok())
+        .try_fold(1u64, u64::checked_mul);
+    match product {
+        Some(n) if n < 1 << 48 => Ok(()),
+        _ => Err(damaged(path, "its shape is beyond any memory")),
+    }
+}
+
 fn array(path: &Path) -> Result<NpyFile<BufReader<std::fs::File>>, DataError> {
+    check_shape(path)?;
     NpyFile::new(BufReader::new(open(path)?)).map_err(|e| damaged(path, e))
 }
 

@@ -33,11 +33,44 @@ fn names(reader: &SerializedFileReader<std::fs::File>) -> Vec<String> {
         .collect()
 }
 
+thread_local! {
+    /// Set while the library reads: its panics on damaged files are errors of the file.
+    static READING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs `read`, turning a panic of the Parquet library (it has some on damaged files)
+/// into an error. The panic's own text could quote a value and is dropped.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, DataError>) -> Result<T, DataError> {
+    READING.with(|r| r.set(true));
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+    READING.with(|r| r.set(false));
+    result.unwrap_or_else(|_| Err(damaged(path, "its pages contradict each other")))
+}
+
+/// Keeps the message of a panic that [`guarded`] catches off standard error.
+pub(crate) fn silence_damaged_files() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !READING.with(std::cell::Cell::get) {
+            default(info);
+        }
+    }));
+}
+
 pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
-    Ok(names(&reader(path)?))
+    guarded(path, || Ok(names(&reader(path)?)))
 }
 
 pub(super) fn rows(
+    path: &Path,
+    wanted: &Wanted,
+    fits: &dyn Fn(u64) -> Result<(), DataError>,
+    sink: &mut RowSink<'_>,
+) -> Result<(), DataError> {
+    guarded(path, || read_rows(path, wanted, fits, sink))
+}
+
+fn read_rows(
     path: &Path,
     wanted: &Wanted,
     fits: &dyn Fn(u64) -> Result<(), DataError>,

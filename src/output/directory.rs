@@ -54,7 +54,8 @@ impl OutputError {
 pub struct RunDirectory {
     path: PathBuf,
     parts: u64,
-    created: bool,
+    /// Folders that `create` made, innermost first.
+    created: Vec<PathBuf>,
     _lock: std::fs::File,
 }
 
@@ -83,8 +84,12 @@ impl RunDirectory {
             path: path.into(),
             what: e.to_string(),
         };
-        let created = !path.exists();
-        if !created {
+        let created: Vec<PathBuf> = path
+            .ancestors()
+            .take_while(|p| !p.as_os_str().is_empty() && !p.exists())
+            .map(Path::to_path_buf)
+            .collect();
+        if created.is_empty() {
             let mut entries = std::fs::read_dir(path).map_err(write)?;
             if entries.next().is_some() {
                 return Err(OutputError::NotEmpty(path.into()));
@@ -117,7 +122,7 @@ impl RunDirectory {
         let directory = RunDirectory {
             path: path.into(),
             parts: state.parts,
-            created: false,
+            created: Vec::new(),
             _lock: lock,
         };
         Ok((directory, state))
@@ -137,8 +142,8 @@ impl RunDirectory {
             let _ = std::fs::remove_file(self.path.join(name));
         }
         let _ = std::fs::remove_dir(self.path.join("draws.parquet"));
-        if self.created {
-            let _ = std::fs::remove_dir(&self.path);
+        for folder in &self.created {
+            let _ = std::fs::remove_dir(folder);
         }
     }
 

@@ -10,7 +10,7 @@ pub fn epsilon_of_rho(rho: f64, delta: f64) -> f64 {
     if rho <= 0.0 {
         return 0.0;
     }
-    if !(delta > 0.0 && delta < 1.0) || !rho.is_finite() {
+    if !(delta > 0.0 && delta < 1.0 && rho.is_finite()) {
         return f64::INFINITY;
     }
     let at = |x: f64| {

@@ -90,9 +90,11 @@ impl Adaptation {
         for (m, b) in self.mean.iter_mut().zip(&before) {
             *m += b / self.count as f64;
         }
-        for i in 0..d {
-            for j in 0..d {
-                self.scatter[i * d + j] += before[i] * (theta[j] - self.mean[j]);
+        let after = theta.iter().zip(&self.mean).map(|(t, m)| t - m);
+        let after: Vec<f64> = after.collect();
+        for (row, b) in self.scatter.chunks_mut(d).zip(&before) {
+            for (s, a) in row.iter_mut().zip(&after) {
+                *s += b * a;
             }
         }
     }

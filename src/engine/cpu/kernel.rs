@@ -124,7 +124,7 @@ fn sum<const F: usize>(
         set.forms(&group.weights, &group.offsets, strip, &mut forms);
         let live = (rows - t * STRIP_ROWS).min(STRIP_ROWS);
         let label = labels.get(t * STRIP_ROWS..).unwrap_or(&[]);
-        for c in 0..group.chains {
+        for (c, total) in sums.iter_mut().enumerate().take(group.chains) {
             row_steps(set, group, c, &forms, label, &mut steps[..live]);
             let bound = group.bounds[c];
             let (mut sum, mut saturated) = (0i32, 0i32);
@@ -133,8 +133,8 @@ fn sum<const F: usize>(
                 sum += q;
                 saturated += i32::from(q.abs() == bound);
             }
-            sums[c].steps += i64::from(sum);
-            sums[c].saturated += saturated as u64;
+            total.steps += i64::from(sum);
+            total.saturated += saturated as u64;
         }
     }
 }

@@ -87,12 +87,18 @@ pub(super) fn softplus_difference<const FMA: bool>(a: f32, delta: f32) -> f32 {
     let odds = 1.0 + exp::<FMA>(-low);
     let value = ln_1p::<FMA>(exp_m1::<FMA>(size) / odds);
     // NaN in, NaN out: clamping must not turn a NaN row into a finite ratio.
-    let value = if delta == delta && a == a {
-        value
-    } else {
+    let value = if is_nan(delta) | is_nan(a) {
         f32::NAN
+    } else {
+        value
     };
     value.copysign(delta)
+}
+
+/// By the bits, as on the GPU.
+#[inline(always)]
+fn is_nan(x: f32) -> bool {
+    (x.to_bits() & 0x7fff_ffff) > 0x7f80_0000
 }
 
 /// A row's ratio in grid steps: nearest, ties to even, NaN → 0, clamped as an integer.
@@ -100,11 +106,7 @@ pub(super) fn softplus_difference<const FMA: bool>(a: f32, delta: f32) -> f32 {
 pub(super) fn quantize(steps: f32, bound: i32) -> i32 {
     let finite = clamp(steps, -1_048_577.0, 1_048_577.0);
     let rounded = ((finite + ROUND).to_bits() as i32).wrapping_sub(0x4b40_0000);
-    let rounded = if (steps.to_bits() & 0x7fff_ffff) > 0x7f80_0000 {
-        0
-    } else {
-        rounded
-    };
+    let rounded = if is_nan(steps) { 0 } else { rounded };
     let rounded = if rounded > bound { bound } else { rounded };
     if rounded < -bound { -bound } else { rounded }
 }

@@ -46,7 +46,7 @@ fn refine(rng: &mut SecretRng, u: u64, numerator: &BigUint, denominator: &BigUin
         }
         let (low, high) = exp_negative(numerator, denominator, bits + 64);
         let (low, high) = (low >> 64u32, (high >> 64u32) + 1u32);
-        if &uniform + 1u32 <= low {
+        if uniform < low {
             return true;
         }
         if uniform >= high {
@@ -68,7 +68,7 @@ fn exp_negative(numerator: &BigUint, denominator: &BigUint, bits: usize) -> (Big
         // e^x by positive terms, then inverted: no cancellation.
         let (mut term, mut sum, mut k) = (one.clone(), one.clone(), 1u32);
         while term > BigUint::from(0u32) {
-            term = (&term * x >> precision) / k;
+            term = ((&term * x) >> precision) / k;
             if up {
                 term += 1u32;
                 if term == BigUint::from(1u32) {
@@ -87,8 +87,8 @@ fn exp_negative(numerator: &BigUint, denominator: &BigUint, bits: usize) -> (Big
     let mut low = &square / upper;
     let mut high = &square / lower + 1u32;
     for _ in 0..whole {
-        low = &low * &low >> precision;
-        high = (&high * &high >> precision) + 1u32;
+        low = (&low * &low) >> precision;
+        high = ((&high * &high) >> precision) + 1u32;
     }
     (low >> guard, (high >> guard) + 1u32)
 }

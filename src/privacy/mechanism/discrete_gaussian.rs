@@ -19,13 +19,10 @@ pub(super) fn discrete_gaussian(rng: &mut SecretRng, variance: u128) -> i128 {
         // Accept with exp(−(|y| − S/t)²/(2S)) = exp(−(|y|t − S)²/(2St²)).
         let gap = y.unsigned_abs() as f64 * tf - s;
         // Cancellation near |y|t = S: take the difference in integers.
-        let exact_gap = y.unsigned_abs().checked_mul(t).map(|p| {
-            if p >= variance {
-                p - variance
-            } else {
-                variance - p
-            }
-        });
+        let exact_gap = y
+            .unsigned_abs()
+            .checked_mul(t)
+            .map(|p| p.abs_diff(variance));
         let gap = exact_gap.map_or(gap, |g| g as f64);
         let x = (gap / s.sqrt() / tf).powi(2) / 2.0;
         let accept = bernoulli_exp(rng, x, || {

@@ -106,7 +106,7 @@ fn convolve(mass: &[u128]) -> Vec<u128> {
 fn multiply_high(a: u128, b: u128) -> u128 {
     let (a1, a0) = (a >> 64, a & u128::from(u64::MAX));
     let (b1, b0) = (b >> 64, b & u128::from(u64::MAX));
-    let low = a0 * b0 >> 64;
+    let low = (a0 * b0) >> 64;
     let middle = a1 * b0 + (low & u128::from(u64::MAX));
     let (m1, m0) = (middle >> 64, middle & u128::from(u64::MAX));
     a1 * b1 + m1 + ((a0 * b1 + m0) >> 64)
