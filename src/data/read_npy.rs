@@ -32,7 +32,8 @@ fn check_shape(path: &Path) -> Result<(), DataError> {
     let product = inside
         .split(',')
         .filter_map(|n| n.trim().trim_end_matches('L').parse::<u64>().ok())
-        .try_fold(1u64, u64::checked_mul);
+        // A zero does not excuse the rest: strides are products of the others.
+        .try_fold(1u64, |product, n| product.checked_mul(n.max(1)));
     match product {
         Some(n) if n < 1 << 48 => Ok(()),
         _ => Err(damaged(path, "its shape is beyond any memory")),
