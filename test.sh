@@ -24,6 +24,6 @@ export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$(mktemp -d)}"
 
 cargo fmt --check
 cargo clippy --all-targets -- -D warnings
-cargo check --no-default-features --lib
+cargo clippy --no-default-features --lib -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
 cargo test

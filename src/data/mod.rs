@@ -107,6 +107,7 @@ impl Dataset {
     }
 
     /// Row-major copy, for a **public** held-out table only (predictive accuracy).
+    #[cfg(any(test, feature = "cli"))]
     pub(crate) fn public_rows(&self) -> Vec<f32> {
         let d = self.features.len();
         let mut rows = Vec::with_capacity(self.rows * d);
@@ -118,6 +119,7 @@ impl Dataset {
     }
 
     /// Labels as booleans, for a **public** held-out table only.
+    #[cfg(any(test, feature = "cli"))]
     pub(crate) fn public_labels(&self) -> Vec<bool> {
         self.labels()
             .iter()

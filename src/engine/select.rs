@@ -1,12 +1,15 @@
 //! Which engine runs, and what it says of itself.
 
 use std::sync::Arc;
+#[cfg(feature = "gpu")]
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "gpu")]
+use super::RatioQuery;
 use super::cpu::{CpuEngine, InstructionSet};
-use super::{Engine, EngineError, RatioQuery};
+use super::{Engine, EngineError};
 use crate::data::Dataset;
 use crate::model::Model;
 
@@ -123,6 +126,7 @@ fn faster(
 }
 
 /// Fastest of three passes after one that compiles, seconds.
+#[cfg(feature = "gpu")]
 fn best_time(engine: &mut dyn Engine, query: &RatioQuery) -> Result<f64, EngineError> {
     engine.ratio_sums(query)?;
     let mut best = f64::INFINITY;

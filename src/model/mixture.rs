@@ -97,7 +97,7 @@ impl Model for Mixture {
     fn prior(&self) -> &Prior {
         &self.prior
     }
-    /// See [`gradient_bound`]; bounded over a box, unbounded without one.
+    /// See `gradient_bound`; bounded over a box, unbounded without one.
     fn ratio_rate(&self) -> Option<f64> {
         self.rate
     }

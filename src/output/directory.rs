@@ -55,6 +55,7 @@ pub struct RunDirectory {
     path: PathBuf,
     parts: u64,
     /// Folders that `create` made, innermost first.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     created: Vec<PathBuf>,
     _lock: std::fs::File,
 }
@@ -129,6 +130,7 @@ impl RunDirectory {
     }
 
     /// Removes what [`RunDirectory::create`] made, after a failure before the first step.
+    #[cfg(feature = "cli")]
     pub(crate) fn discard(self) {
         // Best effort: a folder that someone else filled meanwhile stays.
         for name in [
