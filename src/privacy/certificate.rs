@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
 use super::curator::Curator;
 use super::event::Event;
-use super::ledger::Budget;
 use crate::engine::EngineInfo;
 
 /// One group of equal events.

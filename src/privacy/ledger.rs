@@ -9,134 +9,11 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::conversion::{epsilon_of_rho, rho_of_budget};
+use super::budget::Budget;
+use super::conversion::epsilon_of_rho;
 use super::event::{Event, EventKey};
 use super::ledger_file::{Durable, LedgerFile, LedgerFileError};
-
-/// An amount of ρ in units of 2^-96 nats: sums are exact, rounding is upwards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rho(u128);
-
-impl Rho {
-    /// Rounded up.
-    pub fn cost(rho: f64) -> Self {
-        Rho(((rho * f64::powi(2.0, 96)).ceil() as u128).saturating_add(1))
-    }
-
-    /// Rounded down, for limits.
-    pub fn limit(rho: f64) -> Self {
-        Rho((rho * f64::powi(2.0, 96)).floor() as u128)
-    }
-
-    /// In nats, rounded up.
-    pub fn nats(self) -> f64 {
-        if self.0 == 0 {
-            return 0.0;
-        }
-        (self.0 as f64 * f64::powi(2.0, -96)).next_up()
-    }
-
-    fn times(self, count: u64) -> Self {
-        Rho(self.0.saturating_mul(u128::from(count)))
-    }
-
-    fn plus(self, other: Rho) -> Self {
-        Rho(self.0.saturating_add(other.0))
-    }
-
-    fn minus(self, other: Rho) -> Self {
-        Rho(self.0.saturating_sub(other.0))
-    }
-
-    pub(super) fn units(self) -> u128 {
-        self.0
-    }
-
-    pub(super) fn from_units(units: u128) -> Self {
-        Rho(units)
-    }
-}
-
-/// An (ε, δ) budget for neighbours by substitution.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "RawBudget")]
-pub struct Budget {
-    epsilon: f64,
-    delta: f64,
-}
-
-#[derive(Deserialize)]
-struct RawBudget {
-    epsilon: f64,
-    delta: f64,
-}
-
-impl TryFrom<RawBudget> for Budget {
-    type Error = BudgetError;
-
-    fn try_from(raw: RawBudget) -> Result<Self, BudgetError> {
-        Budget::new(raw.epsilon, raw.delta)
-    }
-}
-
-/// A budget that means nothing.
-#[derive(Debug, thiserror::Error)]
-#[error("{key}: {what}")]
-pub struct BudgetError {
-    /// Key at fault.
-    pub key: &'static str,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl Budget {
-    /// Checks 0 < ε ≤ 1000 and 0 < δ < 1.
-    ///
-    /// # Errors
-    /// [`BudgetError`] naming the key.
-    pub fn new(epsilon: f64, delta: f64) -> Result<Self, BudgetError> {
-        let refuse = |key, what| Err(BudgetError { key, what });
-        if !(epsilon > 0.0 && epsilon <= 1000.0) {
-            return refuse(
-                "privacy.epsilon",
-                format!("must lie in (0, 1000], not {epsilon}; without privacy, say --not-private"),
-            );
-        }
-        if !(delta > 0.0 && delta < 1.0) {
-            return refuse(
-                "privacy.delta",
-                format!("must lie strictly between 0 and 1, not {delta}"),
-            );
-        }
-        Ok(Budget { epsilon, delta })
-    }
-
-    /// ε, nats.
-    pub fn epsilon(self) -> f64 {
-        self.epsilon
-    }
-
-    /// δ.
-    pub fn delta(self) -> f64 {
-        self.delta
-    }
-
-    /// The part of δ that conversion from ρ may use; the rest pays for coins.
-    pub fn conversion_delta(self) -> f64 {
-        self.delta * (1.0 - f64::powi(2.0, -10))
-    }
-
-    /// The total-variation error of secret draws (Poisson tables) that the rest of δ pays
-    /// for: an error T of a mechanism costs (1 + e^ε)T in δ.
-    pub fn coin_delta(self) -> f64 {
-        self.delta * f64::powi(2.0, -10) / (1.0 + self.epsilon.exp())
-    }
-
-    /// The filter's limit on ρ.
-    pub fn rho(self) -> f64 {
-        rho_of_budget(self.epsilon, self.conversion_delta())
-    }
-}
+use super::rho::Rho;
 
 /// A charge that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -293,12 +170,12 @@ impl Ledger {
         let grown = if elapsed < 0.5 {
             self.block.times(4)
         } else if elapsed > 2.0 {
-            Rho(self.block.0 / 2)
+            Rho::from_units(self.block.units() / 2)
         } else {
             self.block
         };
         self.block = grown.max(cost.times(16));
-        let steps = (self.block.0 / cost.0.max(1)).max(1) as f64;
+        let steps = (self.block.units() / cost.units().max(1)).max(1) as f64;
         let want = Durable {
             spent: self.spent.plus(self.block).min(self.limit),
             coins: (self.coins + coins * (steps + 1.0)).min(self.budget.coin_delta()),
@@ -416,22 +293,6 @@ mod tests {
 
     fn key(eta: f64) -> EventKey {
         EventKey::bounded_range(eta).unwrap()
-    }
-
-    #[test]
-    fn a_budget_without_meaning_is_refused() {
-        for (epsilon, delta) in [
-            (0.0, 1e-6),
-            (-1.0, 1e-6),
-            (f64::NAN, 0.1),
-            (1e9, 0.1),
-            (1.0, 0.0),
-            (1.0, 1.0),
-        ] {
-            assert!(Budget::new(epsilon, delta).is_err());
-            let json = format!("{{\"epsilon\":{epsilon},\"delta\":{delta}}}");
-            assert!(serde_json::from_str::<Budget>(&json).is_err());
-        }
     }
 
     #[test]

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
 use super::event::Event;
-use super::ledger::{Budget, Rho};
+use super::rho::Rho;
 
 /// What can be wrong with a ledger file.
 #[derive(Debug, thiserror::Error)]

@@ -40,6 +40,7 @@
 //! fn take(run: &mut dpmc::posterior_run::PosteriorRun) -> usize { run.pending() }
 //! ```
 
+mod budget;
 mod certificate;
 mod conversion;
 mod curator;
@@ -48,13 +49,16 @@ mod ledger;
 mod ledger_file;
 pub(crate) mod mechanism;
 mod releases;
+mod rho;
 
+pub use budget::{Budget, BudgetError};
 pub(crate) use certificate::RunFacts;
 pub use certificate::{Certificate, EventCount};
 pub use conversion::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
 pub use curator::{Curator, CuratorError, OpenCurator};
 pub use event::{Event, EventKey, charged_eta};
-pub use ledger::{Budget, BudgetError, Ledger, Refusal, Rho, Voucher};
+pub use ledger::{Ledger, Refusal, Voucher};
 pub use ledger_file::LedgerFileError;
 pub(crate) use ledger_file::{replace_durably, sync_folder};
 pub use releases::{Acceptance, Estimator, Halt, Lambda, Moves, Releases};
+pub use rho::Rho;
