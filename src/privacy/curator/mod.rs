@@ -1,0 +1,266 @@
+//! The trusted curator: owns engine, ledger and secret generator. It computes a step's
+//! cost from the query's own sensitivity, charges it, and only then looks at rows.
+
+mod cost;
+mod full_batch;
+mod open;
+mod poisson;
+
+use std::sync::Arc;
+
+pub use open::OpenCurator;
+
+use super::ledger::{ChargeError, Ledger};
+use super::mechanism::{PoissonSampler, SecretRng};
+use super::releases::{Acceptance, Estimator, Halt, Moves, Releases};
+use crate::data::Dataset;
+use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
+use crate::model::Model;
+
+/// Moves with a smaller clip bound than the smallest grid's are not put to the data.
+const SMALLEST_CLIP: f64 = 8.271_806_125_530_277e-25; // 2^-80
+
+/// What is wrong when a curator is set up.
+#[derive(Debug, thiserror::Error)]
+pub enum CuratorError {
+    /// The engine could not be had.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Model and data do not fit.
+    #[error("{0}")]
+    Mismatch(String),
+    /// No entropy.
+    #[error("{0}")]
+    Entropy(String),
+}
+
+/// Holder of the data. A private curator answers through [`Releases`] alone.
+///
+/// Exact sums are out of reach from outside the crate:
+/// ```compile_fail
+/// # use dpmc::privacy::Curator;
+/// fn leak(curator: &mut Curator, theta: &[f64]) {
+///     let _ = curator.exact_log_ratios(&[theta], &[theta], &[1.0]);
+/// }
+/// ```
+/// while the same call on a curator opened as not private compiles:
+/// ```
+/// # use dpmc::privacy::OpenCurator;
+/// fn study(curator: &mut OpenCurator, theta: &[f64]) {
+///     let _ = curator.exact_log_ratios(&[theta], &[theta], &[1.0]);
+/// }
+/// ```
+pub struct Curator {
+    engine: Box<dyn Engine>,
+    model: Arc<dyn Model>,
+    rows: usize,
+    ledger: Option<Ledger>,
+    secret: SecretRng,
+    seeded: bool,
+    poisson: PoissonSampler,
+    listed: Vec<Vec<u64>>,
+    answers: Vec<Vec<i32>>,
+}
+
+impl Curator {
+    /// A private curator whose every answer is charged to `ledger`. `seed`: fixes the
+    /// secret generator for tests; the guarantee then holds only while it stays secret.
+    ///
+    /// # Errors
+    /// [`CuratorError`] where engine, entropy or the fit of model and data fail.
+    pub fn private(
+        data: Dataset,
+        model: Arc<dyn Model>,
+        engine: impl Into<EngineSetup>,
+        ledger: Ledger,
+        seed: Option<u64>,
+    ) -> Result<Self, CuratorError> {
+        Self::build(data, model, engine.into(), Some(ledger), seed)
+    }
+
+    fn build(
+        data: Dataset,
+        model: Arc<dyn Model>,
+        setup: EngineSetup,
+        ledger: Option<Ledger>,
+        seed: Option<u64>,
+    ) -> Result<Self, CuratorError> {
+        check_fit(&data, &*model)?;
+        let rows = data.rows();
+        let secret = match seed {
+            Some(seed) => {
+                let position = ledger.as_ref().map_or(0, Ledger::position);
+                SecretRng::from_seed(seed, position)
+            }
+            None => SecretRng::from_system().map_err(CuratorError::Entropy)?,
+        };
+        Ok(Curator {
+            engine: engine::open(setup, Arc::new(data), &*model)?,
+            model,
+            rows,
+            ledger,
+            secret,
+            seeded: seed.is_some(),
+            poisson: PoissonSampler::new(),
+            listed: Vec::new(),
+            answers: Vec::new(),
+        })
+    }
+
+    /// Number of rows N (public).
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// What computes.
+    pub fn engine_info(&self) -> EngineInfo {
+        self.engine.info()
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<dyn Model> {
+        &self.model
+    }
+
+    /// The ledger of a private curator.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_ref()
+    }
+
+    pub(crate) fn ledger_mut(&mut self) -> Option<&mut Ledger> {
+        self.ledger.as_mut()
+    }
+
+    /// Whether the secret generator was given a seed.
+    pub fn is_seeded(&self) -> bool {
+        self.seeded
+    }
+
+    /// All arrays must have C rows and the model's dimension.
+    fn check_shapes(&self, moves: &Moves<'_>, accepted: usize) -> Result<(), Halt> {
+        let chains = moves.public.len();
+        let shape = (chains, self.model.dim());
+        let clips = moves.clip_bounds.map_or(chains, <[f64]>::len);
+        if moves.thetas.dim() != shape
+            || moves.proposals.dim() != shape
+            || clips != chains
+            || accepted != chains
+        {
+            return Err(Halt::Refused(format!(
+                "moves of {chains} chains must come as {chains} × {} arrays",
+                shape.1
+            )));
+        }
+        Ok(())
+    }
+
+    /// Charges all live moves at once, or nothing.
+    fn charge(
+        &mut self,
+        live: &[usize],
+        clips: &[f64],
+        estimator: Estimator,
+        rule: Acceptance,
+    ) -> Result<(), Halt> {
+        let mut events = Vec::with_capacity(live.len());
+        let mut coins = 0.0;
+        for &c in live {
+            if let Some((key, delta)) = Self::cost(self.rows, clips[c], estimator, rule)? {
+                events.push((key, 1));
+                coins += delta;
+            } else if self.ledger.is_some() {
+                return Err(Halt::Refused(
+                    "Metropolis acceptance on exact ratios is not private; choose a private algorithm or --not-private".into(),
+                ));
+            }
+        }
+        match &mut self.ledger {
+            None => Ok(()),
+            Some(ledger) => ledger.charge(&events, coins).map_err(|e| match e {
+                ChargeError::Spent(refusal) => Halt::BudgetSpent(refusal),
+                ChargeError::File(e) => Halt::Failed(e.to_string()),
+            }),
+        }
+    }
+
+    /// The engine's query for the moves of these chains.
+    fn query(
+        &self,
+        moves: &Moves<'_>,
+        chains: &[usize],
+        clips: &[f64],
+    ) -> Result<RatioQuery, Halt> {
+        let rows = |a: &ndarray::ArrayView2<'_, f64>| -> Vec<Vec<f64>> {
+            chains.iter().map(|&c| a.row(c).to_vec()).collect()
+        };
+        let (thetas, proposals) = (rows(&moves.thetas), rows(&moves.proposals));
+        let t: Vec<&[f64]> = thetas.iter().map(Vec::as_slice).collect();
+        let p: Vec<&[f64]> = proposals.iter().map(Vec::as_slice).collect();
+        let c: Vec<f64> = chains.iter().map(|&c| clips[c]).collect();
+        RatioQuery::new(&*self.model, &t, &p, &c).map_err(|e| Halt::Refused(e.to_string()))
+    }
+}
+
+/// The model must find the columns it reads.
+fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
+    if data.features().len() != model.features() {
+        return Err(CuratorError::Mismatch(format!(
+            "model '{}' needs {} feature(s), the data declare {}",
+            model.name(),
+            model.features(),
+            data.features().len()
+        )));
+    }
+    if model.labelled() && !data.labelled() {
+        return Err(CuratorError::Mismatch(format!(
+            "model '{}' needs a label; declare [data.label]",
+            model.name()
+        )));
+    }
+    Ok(())
+}
+
+impl Releases for Curator {
+    fn decide(
+        &mut self,
+        moves: &Moves<'_>,
+        estimator: Estimator,
+        rule: Acceptance,
+        accepted: &mut [bool],
+    ) -> Result<(), Halt> {
+        accepted.fill(false);
+        self.check_shapes(moves, accepted.len())?;
+        // h = −∞ rejects before anything is charged; NaN never accepts.
+        let live: Vec<usize> = (0..moves.public.len())
+            .filter(|&c| moves.public[c] > f64::NEG_INFINITY)
+            .collect();
+        if live.is_empty() {
+            return Ok(());
+        }
+        let Some(clips) = moves.clip_bounds else {
+            return match estimator {
+                Estimator::FullBatch => self.decide_unclipped(moves, &live, rule, accepted),
+                Estimator::Poisson { .. } => Err(Halt::Refused(
+                    "a Poisson minibatch needs a clip: the model has no bound, declare 'clip'"
+                        .into(),
+                )),
+            };
+        };
+        // No grid so fine exists: such a move is made only where θ' = θ, on any data.
+        let (still, live): (Vec<usize>, Vec<usize>) =
+            live.into_iter().partition(|&c| clips[c] < SMALLEST_CLIP);
+        if !live.is_empty() {
+            self.charge(&live, clips, estimator, rule)?;
+            match estimator {
+                Estimator::FullBatch => self.decide_full(moves, &live, clips, rule, accepted)?,
+                Estimator::Poisson { lambda } => {
+                    self.decide_poisson(moves, &live, clips, lambda, rule, accepted)?;
+                }
+            }
+        }
+        for c in still {
+            accepted[c] = moves.thetas.row(c) == moves.proposals.row(c);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! The curator of non-private work, whose exact sums may be read.
+
+use std::sync::Arc;
+
+use super::{Curator, CuratorError};
+use crate::data::Dataset;
+use crate::engine::{EngineError, EngineInfo, EngineSetup, RatioQuery};
+use crate::model::Model;
+use crate::privacy::releases::{Acceptance, Estimator, Halt, Moves, Releases};
+
+/// A curator without privacy: exact answers may be read.
+pub struct OpenCurator(Curator);
+
+impl Curator {
+    /// A curator without privacy, for references, tests and benchmarks.
+    ///
+    /// # Errors
+    /// As [`Curator::private`].
+    pub fn not_private(
+        data: Dataset,
+        model: Arc<dyn Model>,
+        engine: impl Into<EngineSetup>,
+        seed: u64,
+    ) -> Result<OpenCurator, CuratorError> {
+        Self::build(data, model, engine.into(), None, Some(seed)).map(OpenCurator)
+    }
+}
+
+impl OpenCurator {
+    /// Exact clipped sums `Σ clip(r_i)` in nats, with the number of clipped rows, for C
+    /// pairs (θ, θ').
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub fn exact_log_ratios(
+        &mut self,
+        thetas: &[&[f64]],
+        proposals: &[&[f64]],
+        clip_bounds: &[f64],
+    ) -> Result<Vec<(f64, u64)>, EngineError> {
+        let query = RatioQuery::new(&*self.0.model, thetas, proposals, clip_bounds)?;
+        let sums = self.0.engine.ratio_sums(&query)?;
+        Ok(sums
+            .iter()
+            .enumerate()
+            .map(|(k, s)| (s.steps as f64 * query.grid(k).step(), s.saturated))
+            .collect())
+    }
+
+    /// What computes.
+    pub fn engine_info(&self) -> EngineInfo {
+        self.0.engine.info()
+    }
+
+    /// The curator, for a non-private run.
+    pub fn into_curator(self) -> Curator {
+        self.0
+    }
+}
+
+impl Releases for OpenCurator {
+    fn decide(
+        &mut self,
+        moves: &Moves<'_>,
+        estimator: Estimator,
+        rule: Acceptance,
+        accepted: &mut [bool],
+    ) -> Result<(), Halt> {
+        self.0.decide(moves, estimator, rule, accepted)
+    }
+}
