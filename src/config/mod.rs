@@ -1,11 +1,11 @@
 //! The run file: what it may say, and how it becomes data, model, sampler and budget.
 
-mod build;
 mod error;
+mod plan;
 mod schema;
 
-pub use build::Plan;
 pub use error::ConfigError;
+pub use plan::Plan;
 pub use schema::{
     DataSection, FeatureEntry, LabelEntry, ModelSection, Numbers, PrivacySection, RunConfig,
     RunSection, SamplerSection, StartEntry, TestSection,

@@ -1,0 +1,181 @@
+//! `[data]` and `[test]`: tables with their declared features and labels.
+
+use std::path::{Path, PathBuf};
+
+use super::Plan;
+use crate::config::ConfigError;
+use crate::config::schema::{FeatureEntry, IndicatorEntry, LabelEntry, TestSection};
+use crate::data::{self, Condition, Dataset, Feature, FeatureKind, Label, LabelLevels, Source};
+
+impl Plan {
+    /// Loads the sensitive table.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key, or file, line and column.
+    pub fn load_data(&self) -> Result<Dataset, ConfigError> {
+        let data = &self.config.data;
+        let source = self.source(&data.file, data.label_file.as_ref())?;
+        Ok(data::load(&source)?)
+    }
+
+    /// Loads the public held-out table, if one is declared.
+    ///
+    /// # Errors
+    /// [`ConfigError`], also where the table is not declared public.
+    pub fn load_test(&self) -> Result<Option<Dataset>, ConfigError> {
+        let Some(test) = self.public_test()? else {
+            return Ok(None);
+        };
+        let source = self.source(&test.file, test.label_file.as_ref())?;
+        Ok(Some(data::load(&source)?))
+    }
+
+    /// The `[test]` section, if there is one; refused unless it is declared public.
+    pub(super) fn public_test(&self) -> Result<Option<&TestSection>, ConfigError> {
+        match &self.config.test {
+            Some(test) if !test.public => Err(self.refuse(
+                "test.public",
+                "the guarantee does not cover the test table; set public = true if its rows may be revealed, or drop [test]",
+            )),
+            test => Ok(test.as_ref()),
+        }
+    }
+
+    /// A table file with the declarations of `[data]`, checked.
+    pub(super) fn source(
+        &self,
+        file: &Path,
+        label_file: Option<&PathBuf>,
+    ) -> Result<Source, ConfigError> {
+        let data = &self.config.data;
+        let features = self.features()?;
+        if let Some(norm) = data.row_norm
+            && !(norm > 0.0 && norm.is_finite())
+        {
+            return Err(self.refuse("data.row_norm", format!("must be positive, not {norm}")));
+        }
+        if data.label.is_some() && data.label_file.is_some() {
+            return Err(self.refuse("data.label_file", "contradicts [data.label]; keep one"));
+        }
+        Ok(Source {
+            path: self.locate(file),
+            label_file: label_file.map(|f| self.locate(f)),
+            features,
+            label: data.label.as_ref().map(label),
+            row_norm: data.row_norm,
+        })
+    }
+
+    /// The declared features, one a column.
+    fn features(&self) -> Result<Vec<Feature>, ConfigError> {
+        let mut features = Vec::new();
+        for (i, entry) in self.config.data.features.iter().enumerate() {
+            let key = format!("data.features[{i}]");
+            for feature in features_of(entry).map_err(|what| self.refuse(&key, what))? {
+                feature.validate(&key).map_err(|e| {
+                    self.refuse(
+                        &key,
+                        e.to_string()
+                            .trim_start_matches(&key)
+                            .trim_start_matches(": "),
+                    )
+                })?;
+                features.push(feature);
+            }
+        }
+        if features.is_empty() {
+            return Err(self.refuse("data.features", "declare at least one [[data.features]]"));
+        }
+        Ok(features)
+    }
+}
+
+/// One entry's features, one a column.
+fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, String> {
+    let kinds = [
+        entry.intercept.is_some(),
+        entry.scale.is_some(),
+        entry.clamp.is_some(),
+        entry.one_hot.is_some(),
+        entry.indicator.is_some(),
+    ];
+    if kinds.iter().filter(|k| **k).count() != 1 {
+        return Err(
+            "bounds are missing or contradict: give exactly one of intercept, scale = [low, high], clamp = [low, high], one_hot = […], indicator = { … }"
+                .into(),
+        );
+    }
+    if entry.strict.is_some() && entry.one_hot.is_none() {
+        return Err("'strict' belongs to one_hot".into());
+    }
+    if entry.intercept.is_some() {
+        if entry.intercept == Some(false) || entry.column.is_some() || entry.columns.is_some() {
+            return Err("write 'intercept = true' alone".into());
+        }
+        return Ok(vec![Feature {
+            column: None,
+            kind: FeatureKind::Intercept,
+            missing: None,
+        }]);
+    }
+    let columns = columns(entry)?;
+    let kind = kind(entry)?;
+    Ok(columns
+        .into_iter()
+        .map(|column| Feature {
+            column: Some(column),
+            kind: kind.clone(),
+            missing: entry.missing,
+        })
+        .collect())
+}
+
+/// The columns of an entry that reads some.
+fn columns(entry: &FeatureEntry) -> Result<Vec<String>, String> {
+    match (&entry.column, &entry.columns) {
+        (Some(column), None) => Ok(vec![column.clone()]),
+        (None, Some(columns)) if !columns.is_empty() => Ok(columns.clone()),
+        _ => Err("give 'column' or 'columns'".into()),
+    }
+}
+
+/// What an entry makes of a cell.
+fn kind(entry: &FeatureEntry) -> Result<FeatureKind, String> {
+    Ok(if let Some([low, high]) = entry.scale {
+        FeatureKind::Scale { low, high }
+    } else if let Some([low, high]) = entry.clamp {
+        FeatureKind::Clamp { low, high }
+    } else if let Some(levels) = &entry.one_hot {
+        FeatureKind::OneHot {
+            levels: levels.clone(),
+            strict: entry.strict.unwrap_or(false),
+        }
+    } else {
+        let indicator = entry.indicator.clone().unwrap_or_default();
+        FeatureKind::Indicator(condition(indicator)?)
+    })
+}
+
+fn condition(entry: IndicatorEntry) -> Result<Condition, String> {
+    match (entry.one_of, entry.above, entry.below) {
+        (Some(levels), None, None) => Ok(Condition::OneOf(levels)),
+        (None, Some(v), None) => Ok(Condition::Above(v)),
+        (None, None, Some(v)) => Ok(Condition::Below(v)),
+        _ => Err("indicator needs exactly one of in, above, below".into()),
+    }
+}
+
+fn label(entry: &LabelEntry) -> Label {
+    let levels = if entry.positive.is_empty() {
+        LabelLevels::ZeroOne
+    } else {
+        LabelLevels::Named {
+            positive: entry.positive.clone(),
+            negative: entry.negative.clone(),
+        }
+    };
+    Label {
+        column: entry.column.clone(),
+        levels,
+    }
+}

@@ -1,0 +1,124 @@
+//! From a run file to data, model, sampler and budget, one file a section.
+
+mod data;
+mod model;
+mod run;
+mod sampler;
+
+use std::path::{Path, PathBuf};
+
+use super::ConfigError;
+use super::schema::RunConfig;
+use crate::data::Feature;
+
+/// A run file with its place, checked piece by piece as it is used.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The settings, flags merged in.
+    pub config: RunConfig,
+    path: PathBuf,
+    text: String,
+}
+
+impl Plan {
+    /// Reads a run file.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the line and the nearest valid key.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|e| ConfigError::File {
+            path: path.into(),
+            what: match e.kind() {
+                std::io::ErrorKind::NotFound => {
+                    "no such run file; `dpmc init DATA` makes one".into()
+                }
+                _ => format!("cannot be read: {e}"),
+            },
+        })?;
+        Self::parse(path, text)
+    }
+
+    /// Parses the text of a run file that lies (or would lie) at `path`.
+    ///
+    /// # Errors
+    /// As [`Plan::read`].
+    pub fn parse(path: &Path, text: String) -> Result<Self, ConfigError> {
+        let config = toml::from_str(&text).map_err(|e| ConfigError::from_toml(path, &text, &e))?;
+        Ok(Plan {
+            config,
+            path: path.into(),
+            text,
+        })
+    }
+
+    /// An error at a key of this run file.
+    pub fn refuse(&self, key: &str, what: impl AsRef<str>) -> ConfigError {
+        ConfigError::at_key(&self.path, &self.text, key, what.as_ref())
+    }
+
+    /// A path of the run file, relative to the run file's folder.
+    pub fn locate(&self, file: &Path) -> PathBuf {
+        let base = self.path.parent().unwrap_or(Path::new(""));
+        let joined = base.join(file);
+        std::path::absolute(&joined).unwrap_or(joined)
+    }
+
+    /// The resolved run file: flags merged, paths absolute, chains stated.
+    pub fn resolved(&self) -> String {
+        let mut config = self.config.clone();
+        config.data.file = self.locate(&config.data.file);
+        config.data.name = Some(self.dataset_name());
+        config.data.label_file = config.data.label_file.map(|f| self.locate(&f));
+        if let Some(test) = &mut config.test {
+            test.file = self.locate(&test.file);
+            test.label_file = test.label_file.as_ref().map(|f| self.locate(f));
+        }
+        config.privacy.ledger = config.privacy.ledger.map(|f| self.locate(&f));
+        config.run.chains = Some(self.chains());
+        toml::to_string(&config).unwrap_or_default()
+    }
+
+    /// Name of the data set, for ledgers.
+    pub fn dataset_name(&self) -> String {
+        self.config.data.name.clone().unwrap_or_else(|| {
+            let file = self.config.data.file.file_name();
+            let name = file.map(|n| n.to_string_lossy().into_owned());
+            name.unwrap_or_default()
+                .split('.')
+                .next()
+                .unwrap_or_default()
+                .into()
+        })
+    }
+
+    /// Chains: as declared, else 1 in a private run and 4 in others.
+    pub fn chains(&self) -> usize {
+        let default = if self.config.privacy.not_private {
+            4
+        } else {
+            1
+        };
+        self.config.run.chains.unwrap_or(default)
+    }
+
+    /// Checks all that can be checked without reading rows.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn check_declarations(&self) -> Result<(), ConfigError> {
+        self.budget()?;
+        self.length()?;
+        let data = &self.config.data;
+        let source = self.source(&data.file, data.label_file.as_ref())?;
+        self.public_test()?;
+        let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
+        let norm = source.row_norm.unwrap_or_else(|| {
+            let square: f64 = source.features.iter().map(Feature::max_square).sum();
+            square.sqrt()
+        });
+        let model = self.model_for(&names, norm)?;
+        // Any number of rows: they only scale a clip that is declared by its rms.
+        self.sampler(&*model, 1000)?;
+        Ok(())
+    }
+}

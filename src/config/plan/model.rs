@@ -1,0 +1,150 @@
+//! `[model]`: the model with its prior.
+
+use std::sync::Arc;
+
+use super::Plan;
+use crate::config::ConfigError;
+use crate::config::schema::{ModelKind, PriorEntry, PriorKind};
+use crate::data::Dataset;
+use crate::model::{Density, GaussianMean, Logistic, Mixture, Model, ModelError, Prior, Support};
+
+impl Plan {
+    /// The model over a loaded table.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key.
+    pub fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, ConfigError> {
+        self.model_for(data.features(), data.row_norm())
+    }
+
+    /// The model over features of these names, in rows of this norm.
+    pub(super) fn model_for(
+        &self,
+        features: &[String],
+        row_norm: f64,
+    ) -> Result<Arc<dyn Model>, ConfigError> {
+        self.check_names(features)?;
+        let m = &self.config.model;
+        let refuse = |e: ModelError| self.refuse(&e.key, e.what);
+        let d = match m.kind {
+            ModelKind::Mixture => 2,
+            _ => features.len(),
+        };
+        let prior = self.prior(d)?;
+        self.check_kind()?;
+        Ok(match m.kind {
+            ModelKind::Logistic => {
+                Arc::new(Logistic::new(features, row_norm, prior, m.tempering).map_err(refuse)?)
+            }
+            ModelKind::Mixture => {
+                if features.len() != 1 {
+                    return Err(self.refuse("data.features", "a mixture needs exactly one feature"));
+                }
+                let variance = m.variance.unwrap_or(2.0);
+                Arc::new(Mixture::new(variance, row_norm, prior, m.tempering).map_err(refuse)?)
+            }
+            ModelKind::GaussianMean => {
+                let covariance = m.covariance.as_ref().ok_or_else(|| {
+                    self.refuse("model", "gaussian-mean needs 'covariance = [[…]]'")
+                })?;
+                let flat: Vec<f64> = covariance.iter().flatten().copied().collect();
+                Arc::new(
+                    GaussianMean::new(features, &flat, row_norm, prior, m.tempering)
+                        .map_err(refuse)?,
+                )
+            }
+        })
+    }
+
+    /// Names of features are columns of the draws.
+    fn check_names(&self, features: &[String]) -> Result<(), ConfigError> {
+        for (i, name) in features.iter().enumerate() {
+            if features[..i].contains(name) || name == "chain" || name == "iteration" {
+                return Err(self.refuse(
+                    "data.features",
+                    format!("feature name '{name}' is used twice or reserved"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses keys of another kind of model, and a missing label.
+    fn check_kind(&self) -> Result<(), ConfigError> {
+        let (m, data) = (&self.config.model, &self.config.data);
+        if m.variance.is_some() && m.kind != ModelKind::Mixture {
+            return Err(self.refuse("model.variance", "belongs to kind = \"mixture\" alone"));
+        }
+        if m.covariance.is_some() && m.kind != ModelKind::GaussianMean {
+            return Err(self.refuse(
+                "model.covariance",
+                "belongs to kind = \"gaussian-mean\" alone",
+            ));
+        }
+        let labelled = data.label.is_some() || data.label_file.is_some();
+        if m.kind == ModelKind::Logistic && !labelled {
+            return Err(self.refuse("data.label", "a logistic model needs a declared label"));
+        }
+        Ok(())
+    }
+
+    fn prior(&self, d: usize) -> Result<Prior, ConfigError> {
+        let m = &self.config.model;
+        Ok(Prior {
+            density: self.density(m.prior.as_ref(), d)?,
+            support: m
+                .support
+                .as_ref()
+                .map_or(Support::Unbounded, |b| Support::Box(b.expand(d))),
+        })
+    }
+
+    fn density(&self, prior: Option<&PriorEntry>, d: usize) -> Result<Density, ConfigError> {
+        let Some(p) = prior else {
+            return Ok(Density::Flat);
+        };
+        let unused = |key: &str, present: bool| {
+            if present {
+                Err(self.refuse(
+                    &format!("model.prior.{key}"),
+                    "does not belong to this prior",
+                ))
+            } else {
+                Ok(())
+            }
+        };
+        match p.kind {
+            PriorKind::Flat => {
+                unused("mean", p.mean.is_some())?;
+                unused("sd", p.sd.is_some())?;
+                unused("scale", p.scale.is_some())?;
+                Ok(Density::Flat)
+            }
+            PriorKind::Normal => {
+                unused("scale", p.scale.is_some())?;
+                let sd =
+                    p.sd.as_ref()
+                        .ok_or_else(|| self.refuse("model.prior", "a normal prior needs 'sd'"))?;
+                let mean = p
+                    .mean
+                    .as_ref()
+                    .map_or_else(|| vec![0.0; d], |m| m.expand(d));
+                Ok(Density::Normal {
+                    mean,
+                    sd: sd.expand(d),
+                })
+            }
+            PriorKind::Laplace => {
+                unused("mean", p.mean.is_some())?;
+                unused("sd", p.sd.is_some())?;
+                let scale = p
+                    .scale
+                    .as_ref()
+                    .ok_or_else(|| self.refuse("model.prior", "a laplace prior needs 'scale'"))?;
+                Ok(Density::Laplace {
+                    scale: scale.expand(d),
+                })
+            }
+        }
+    }
+}
