@@ -5,11 +5,12 @@
 //! (6e-7); with fixed seeds, a failure is a defect. A factor of two in a ratio, a
 //! flipped sign or a swapped θ and θ' moves means or sds by tens of per cent.
 
-mod common;
+#[path = "common/chains.rs"]
+mod chains;
 
 use std::sync::Arc;
 
-use common::{AnyCurator, quadrature, run, samplers};
+use chains::{AnyCurator, quadrature, run, samplers};
 use dpmc::data::{Dataset, synthetic};
 use dpmc::diagnostics::{ess_mean, mean, sd};
 use dpmc::engine::EngineChoice;

@@ -1,5 +1,4 @@
-//! Shared by the statistical tests: small problems with references, and chains over them.
-#![allow(dead_code)]
+//! For the statistical tests: curators, chains over them, and references by quadrature.
 
 use std::sync::Arc;
 

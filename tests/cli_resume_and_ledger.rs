@@ -1,0 +1,265 @@
+//! The promise: at any moment, kill -9 included, a run directory holds only draws that its
+//! certificate covers, and its ledger has paid for them; no coin is used twice.
+
+#[path = "common/place.rs"]
+mod place;
+
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use place::{Place, RUN, edit, number, releases};
+
+/// A run that does not outlive its test.
+struct Running(Option<Child>);
+
+impl Running {
+    /// Starts a run that does not end by itself within a test.
+    fn start(place: &Place, arguments: &str) -> Self {
+        let mut command = place.command(arguments);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(Some(command.spawn().unwrap()))
+    }
+
+    fn kill(mut self) {
+        let mut child = self.0.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    fn interrupt(mut self) -> Output {
+        let child = self.0.take().unwrap();
+        let mut shell = Command::new("sh");
+        let sent = shell.args(["-c", &format!("kill -INT {}", child.id())]);
+        assert!(sent.status().unwrap().success());
+        child.wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits until the run has published this many part files.
+fn wait_for_parts(place: &Place, directory: &str, count: usize) {
+    let start = Instant::now();
+    while place.parts(directory).len() < count {
+        assert!(start.elapsed() < Duration::from_secs(60), "no part appears");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_a_covered_directory_and_can_be_resumed() {
+    let place = Place::new(RUN);
+    for round in 0..3u64 {
+        let out = format!("out{round}");
+        // 64 chains fill a part file every 1024 iterations.
+        let running = Running::start(
+            &place,
+            &format!("sample run.toml --chains 64 --iterations 10000000 --out {out}"),
+        );
+        wait_for_parts(&place, &out, 1);
+        std::thread::sleep(Duration::from_millis(20 * round));
+        running.kill();
+
+        let (certificate, draws) = (place.certificate(&out), place.draws(&out));
+        draws.assert_contiguous(64);
+        let covered = number(&certificate, "iterations");
+        let owned = place.json(&format!("{out}/state.json"))["iteration"].as_i64();
+        let owned = owned.unwrap();
+        assert!(draws.last() > 0 && draws.last() as f64 <= covered);
+        assert_eq!(certificate["status"], "running");
+        assert_eq!(certificate["private"], true);
+        assert_eq!(number(&certificate, "epsilon"), 5.0);
+        let (count, rho) = releases(&certificate);
+        assert!(count >= 64.0 * draws.last() as f64);
+        let before = number(&place.json(&format!("{out}/ledger.json")), "rho_spent");
+        assert!(before >= rho, "the ledger holds {before} of {rho}");
+        place.works(&format!("summary {out} --json"));
+        let message = place.refuses(&format!("sample run.toml --out {out}"));
+        assert!(message.contains("--resume"), "{message}");
+
+        let more = covered as u64 + 500;
+        place.works(&format!("sample --resume {out} --iterations {more}"));
+        let (certificate, resumed) = (place.certificate(&out), place.draws(&out));
+        resumed.assert_contiguous(64);
+        assert_eq!(resumed.last() as u64, more);
+        assert_eq!(certificate["status"], "finished");
+        assert_eq!(certificate["adaptive"], true);
+        assert_eq!(number(&certificate, "epsilon"), 5.0);
+        let after = number(&place.json(&format!("{out}/ledger.json")), "rho_spent");
+        let (_, released) = releases(&certificate);
+        assert!(after > before && after >= released, "{before} {after}");
+        // Draws that the saved state owns stay as they were.
+        let mut kept = resumed.rows.iter().filter(|r| r.1 <= owned);
+        let mut before = draws.rows.iter().filter(|r| r.1 <= owned);
+        assert!(kept.by_ref().eq(before.by_ref()), "round {round}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_ends_cleanly_with_what_was_drawn() {
+    let place = Place::new(RUN);
+    let running = Running::start(
+        &place,
+        "sample run.toml --chains 64 --iterations 10000000 --out out",
+    );
+    wait_for_parts(&place, "out", 1);
+    let output = running.interrupt();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let (certificate, draws) = (place.certificate("out"), place.draws("out"));
+    assert_eq!(certificate["status"], "interrupted");
+    assert_eq!(certificate["adaptive"], true);
+    assert_eq!(number(&certificate, "epsilon"), 5.0);
+    draws.assert_contiguous(64);
+    assert_eq!(draws.last() as f64, number(&certificate, "iterations"));
+    // The reservation is settled: the ledger holds what was spent and no more.
+    let (_, released) = releases(&certificate);
+    let spent = number(&place.json("out/ledger.json"), "rho_spent");
+    assert!((spent / released - 1.0).abs() < 1e-6, "{spent} {released}");
+}
+
+#[test]
+fn a_run_that_is_still_going_cannot_be_resumed_nor_disturbed() {
+    let place = Place::new(RUN);
+    let running = Running::start(
+        &place,
+        "sample run.toml --chains 64 --iterations 10000000 --out out",
+    );
+    wait_for_parts(&place, "out", 1);
+    while place.parts("out").len() < 6 {
+        let message = place.refuses("sample --resume out");
+        assert!(message.contains("another run"), "{message}");
+    }
+    assert!(running.interrupt().status.success());
+    place.draws("out").assert_contiguous(64);
+}
+
+#[test]
+fn a_resumed_run_counts_everything_its_directory_holds() {
+    let place = Place::new(RUN);
+    place.works("sample run.toml --out out");
+    let before = number(&place.json("out/ledger.json"), "rho_spent");
+    place.works("sample --resume out --iterations 500");
+    place.draws("out").assert_contiguous(1);
+    let certificate = place.certificate("out");
+    assert_eq!(certificate["adaptive"], true);
+    assert_eq!(number(&certificate, "epsilon"), 5.0);
+    assert_eq!(certificate["iterations"], 500);
+    let (count, rho) = releases(&certificate);
+    assert_eq!(count, 500.0, "events of all draws, not of the last process");
+    let after = number(&place.json("out/ledger.json"), "rho_spent");
+    assert!(
+        after > before && (after / rho - 1.0).abs() < 1e-6,
+        "{after} {rho}"
+    );
+}
+
+/// The certificate covers every draw, so a directory cannot change its guarantee midway.
+#[test]
+fn resume_refuses_another_budget_ledger_or_model() {
+    let place = Place::new(RUN);
+    place.works("sample run.toml --out private");
+    place.works("sample run.toml --not-private --chains 1 --out open");
+    place.write("other.toml", &edit(RUN, "sd = 3.0", "sd = 2.0"));
+    for arguments in [
+        "--resume open --epsilon 5 --delta 1e-6",
+        "--resume private --ledger fresh.json",
+        "--resume private --epsilon 6",
+        "--resume private --chains 2",
+        "--resume private other.toml",
+    ] {
+        let out = arguments.split(' ').nth(1).unwrap();
+        let (certificate, draws) = (place.certificate(out), place.draws(out));
+        place.refuses(&format!("sample {arguments} --iterations 600"));
+        assert_eq!(place.certificate(out), certificate, "{arguments}");
+        assert_eq!(place.draws(out), draws, "{arguments}");
+    }
+}
+
+/// Rows at the origin make every ratio zero, so that decisions are the coins themselves.
+const COINS: &str = r#"[data]
+file = "origin.csv"
+[data.label]
+column = "y"
+[[data.features]]
+column = "a"
+scale = [-1, 1]
+[model]
+kind = "logistic"
+[sampler]
+algorithm = "barker"
+step = 0.001
+[run]
+iterations = 200
+engine = "cpu"
+[privacy]
+epsilon = 5.0
+delta = 1e-6
+"#;
+
+#[test]
+fn neither_a_resumed_run_nor_a_second_one_reuses_coins() {
+    let place = Place::new(COINS);
+    place.write("origin.csv", &format!("a,y\n{}", "0,1\n0,0\n".repeat(20)));
+    let decisions = |out: &str| {
+        let mut last = 0.0;
+        let rows = place.draws(out).rows;
+        let moved = rows
+            .iter()
+            .map(|r| r.2[0] != std::mem::replace(&mut last, r.2[0]));
+        moved.collect::<Vec<bool>>()
+    };
+    // 200 fair coins agree in 100 ± 7 places; beyond 50 or 150 has odds under 1e-11.
+    let assert_fresh = |a: &[bool], b: &[bool]| {
+        let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
+        assert!((50..=150).contains(&equal), "{equal} of 200 coins again");
+    };
+    for (out, seed) in [("plain", ""), ("seeded", "--seed 7"), ("again", "--seed 7")] {
+        place.works(&format!("sample run.toml --out {out} {seed}"));
+        place.works(&format!("sample --resume {out} --iterations 400"));
+        let decisions = decisions(out);
+        assert_fresh(&decisions[..200], &decisions[200..]);
+    }
+    assert_fresh(&decisions("seeded")[..200], &decisions("again")[..200]);
+}
+
+#[test]
+fn a_shared_ledger_is_cumulative_and_refuses_when_spent() {
+    let run = edit(RUN, "\"barker\"", "\"dp-penalty\"\ntau = 10.0");
+    let place = Place::new(&run);
+    let ledger = || number(&place.json("l.json"), "rho_spent");
+    place.works("sample run.toml --iterations 30 --ledger l.json --out first");
+    let (one, certificate) = (ledger(), place.certificate("first"));
+    assert!((one / releases(&certificate).1 - 1.0).abs() < 1e-6);
+    assert_eq!(certificate["covers"], "every run of the ledger file");
+
+    place.works("sample run.toml --iterations 5000 --ledger l.json --out second");
+    let (two, certificate) = (ledger(), place.certificate("second"));
+    let own = releases(&certificate).1;
+    assert!(
+        (two / (one + own) - 1.0).abs() < 1e-6,
+        "{one} + {own} is not {two}"
+    );
+    assert_eq!(certificate["status"], "budget spent");
+    assert_eq!(certificate["adaptive"], true);
+    assert_eq!(number(&certificate, "epsilon"), 5.0);
+    let (spent, limit) = (
+        number(&certificate, "epsilon_spent"),
+        number(&certificate, "rho"),
+    );
+    assert!(spent > 4.9 && spent <= 5.0 && two <= limit, "{spent} {two}");
+
+    let message = place.refuses("sample run.toml --ledger l.json --out third");
+    assert!(message.contains("l.json"), "{message}");
+    assert!(!place.path("third").exists());
+    assert_eq!(ledger(), two);
+    // Without the ledger file a run stands alone.
+    place.works("sample run.toml --iterations 30 --out alone");
+    assert_eq!(place.certificate("alone")["covers"], "this run only");
+}
