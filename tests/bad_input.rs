@@ -1,51 +1,17 @@
 //! The promise: bad input ends with exit code 2 and a message that names the file, line,
 //! column or key at fault; it never panics, quotes no cell and leaves no output behind.
 
-use std::io::Write;
+#[path = "common/tables.rs"]
+mod tables;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use dpmc::config::Plan;
-use parquet::data_type::DoubleType;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::parser::parse_message_type;
-use proptest::collection::vec;
-use proptest::prelude::*;
-use proptest::sample::{Index, select};
-use tempfile::TempDir;
+use tables::{RUN, csv, edit, folder_with, gzip, npy, parquet, run_over};
 
 /// What an offending cell holds; no message may contain it.
 const CELL: &str = "s3cretcell";
-
-/// A run file without a fault; cases edit it.
-const RUN: &str = r#"[data]
-name = "people"
-file = "table.csv"
-row_norm = 2.0
-[data.label]
-column = "y"
-[[data.features]]
-intercept = true
-[[data.features]]
-columns = ["a", "b"]
-scale = [-1, 1]
-[model]
-kind = "logistic"
-tempering = 1.0
-prior = { kind = "normal", sd = 3.0 }
-[sampler]
-algorithm = "barker"
-step = 0.001
-[run]
-chains = 1
-warmup = 5
-iterations = 20
-engine = "cpu"
-[privacy]
-epsilon = 5.0
-delta = 1e-6
-"#;
 
 /// Text of the run file or of the table (`*`: the whole table, `--`: flags) => what stands
 /// there instead => what is said; `@text` is the line of the run file that holds the text.
@@ -125,82 +91,12 @@ sample run.toml --out a --ledger l.json --data short.csv => 2 => l.json; 40; 29
 sample other.toml --out a --ledger l.json      => 2 => l.json; 'people'; 'others'
 ";
 
-/// Values that few keys can take.
-const ODD: &str = "-1|nan|inf|1e308|5e-324|9223372036854775807|true|''|[]|[[1]]|[0, 1]|{}|\
-    { kind = 'flat' }|{ in = [] }|'mixture'|'gaussian-mean'|'dp-penalty'";
-
 /// Splits a table above into its cells.
 fn cases<const N: usize>(table: &str) -> impl Iterator<Item = [String; N]> {
     table.lines().filter(|line| !line.is_empty()).map(|line| {
         let cells = line.split("=>").map(|c| c.trim().replace("\\n", "\n"));
         cells.collect::<Vec<_>>().try_into().unwrap()
     })
-}
-
-/// Replaces `from` in `text`; every edit must hit.
-fn edit(text: &str, from: &str, to: &str) -> String {
-    assert!(text.contains(from), "no '{from}' to edit");
-    text.replace(from, to)
-}
-
-/// RUN over another file; an NPY table has numbered columns and no label.
-fn run_over(file: &str) -> String {
-    let model = "\"gaussian-mean\"\nbox = 3\ncovariance = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]";
-    let mut run = edit(RUN, "table.csv", file);
-    if file.ends_with(".npy") {
-        run = edit(&run, "[data.label]\ncolumn = \"y\"\n", "");
-        run = edit(&run, r#""a", "b""#, r#""x0", "x1""#);
-        run = edit(&run, r#""logistic""#, model);
-    }
-    run
-}
-
-/// Columns a, b and y of a table of 40 rows.
-fn columns() -> [Vec<f64>; 3] {
-    let column = |n, by| (0..40).map(|i| f64::from(i) % n / by).collect();
-    [column(7.0, 7.0), column(5.0, -5.0), column(2.0, 1.0)]
-}
-
-fn csv() -> String {
-    let [a, b, y] = columns();
-    let row = |i: usize| format!("{:.3},{:.3},{}\n", a[i], b[i], y[i]);
-    (0..40).fold("a,b,y\n".into(), |text, i| text + &row(i))
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Default::default());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn parquet() -> Vec<u8> {
-    let text = "message t { required double a; required double b; required double y; }";
-    let schema = parse_message_type(text).unwrap().into();
-    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Default::default()).unwrap();
-    let mut group = writer.next_row_group().unwrap();
-    for values in columns() {
-        let mut column = group.next_column().unwrap().unwrap();
-        let typed = column.typed::<DoubleType>();
-        typed.write_batch(&values, None, None).unwrap();
-        column.close().unwrap();
-    }
-    group.close().unwrap();
-    writer.into_inner().unwrap()
-}
-
-/// An NPY file of doubles whose header claims any shape.
-fn npy(shape: &str, values: usize) -> Vec<u8> {
-    let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}");
-    let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
-    bytes.extend(format!("{header:117}\n").bytes());
-    bytes.extend([0.5f64.to_le_bytes()].repeat(values).concat());
-    bytes
-}
-
-fn folder_with(file: &str, bytes: &[u8]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join(file), bytes).unwrap();
-    folder
 }
 
 fn command(folder: &Path, arguments: &str) -> Command {
@@ -349,98 +245,4 @@ fn bad_output_and_ledgers_are_refused_and_left_alone() {
     let table = std::fs::read_to_string(path.join("table.csv"));
     assert_eq!(table.unwrap(), csv());
     assert_eq!(std::fs::read_dir(path.join("taken")).unwrap().count(), 1);
-}
-
-/// Loads `bytes` as a file of this name; the number of rows.
-fn load(file: &str, bytes: &[u8]) -> Result<usize, String> {
-    let folder = folder_with(file, bytes);
-    let plan = Plan::parse(&folder.path().join("run.toml"), run_over(file)).unwrap();
-    let loaded = plan.load_data();
-    loaded.map(|set| set.rows()).map_err(|e| e.to_string())
-}
-
-fn parse(text: String) {
-    if let Ok(plan) = Plan::parse(Path::new("run.toml"), text) {
-        let _ = (plan.check_declarations(), plan.resolved());
-    }
-}
-
-/// Every byte of a small Parquet file is damaged in turn, several ways.
-#[test]
-fn no_damaged_byte_of_a_parquet_file_panics() {
-    let good = parquet();
-    assert_eq!(load("t.parquet", &good), Ok(40));
-    let attempts = (0..good.len()).flat_map(|at| [1, 2, 0x7f, 0x80].map(|xor| (at, xor)));
-    let panics = |(at, xor): &(usize, u8)| {
-        let mut bytes = good.clone();
-        bytes[*at] ^= xor;
-        std::panic::catch_unwind(|| load("t.parquet", &bytes)).is_err()
-    };
-    let bad: Vec<(usize, u8)> = attempts.filter(panics).collect();
-    assert!(bad.is_empty(), "(offset, xor) that panic: {bad:?}");
-}
-
-/// One piece of damage: a byte replaced, put in, some cut out, or the end cut off.
-type Damage = (u8, Index, u8);
-
-fn hits() -> impl Strategy<Value = Vec<Damage>> {
-    vec(any::<Damage>(), 1..8)
-}
-
-fn damaged(good: &[u8], damage: &[Damage]) -> Vec<u8> {
-    let mut bytes = good.to_vec();
-    for (kind, at, byte) in damage {
-        let at = at.index(bytes.len() + 1);
-        let end = bytes.len().min(at + usize::from(*byte % 16));
-        match kind % 8 {
-            0..=3 if at < bytes.len() => bytes[at] = *byte,
-            4 | 5 => bytes.insert(at, *byte),
-            6 => drop(bytes.drain(at..end)),
-            7 => bytes.truncate(bytes.len() - (end - at)),
-            _ => {}
-        }
-    }
-    bytes
-}
-
-const SIZES: [u64; 6] = [0, 1, 2, 20, 1_000_000_000_000_000_000, u64::MAX];
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
-
-    #[test]
-    fn arbitrary_files_never_panic(text in "(?s).{0,200}", bytes: Vec<u8>) {
-        for file in ["t.csv", "t.tsv", "t.csv.gz", "t.npy", "t.parquet"] {
-            let _ = (load(file, &bytes), load(file, text.as_bytes()));
-        }
-        parse(text);
-    }
-
-    #[test]
-    fn damaged_run_files_never_panic(hits in hits(), at: [Index; 2], odd: Index) {
-        parse(String::from_utf8_lossy(&damaged(RUN.as_bytes(), &hits)).into_owned());
-        let mut lines: Vec<&str> = RUN.lines().collect();
-        let [i, j] = at.map(|at| at.index(lines.len()));
-        let odd = odd.get(&ODD.split('|').collect::<Vec<_>>()).to_string();
-        let odd = format!("{} = {odd}", lines[i].split(" = ").next().unwrap_or_default());
-        lines[i] = &odd;
-        parse(lines.join("\n"));
-        lines.swap(i, j);
-        parse(lines.join("\n"));
-    }
-
-    #[test]
-    fn damaged_tables_never_panic(hits in hits(), shape in vec(select(&SIZES[..]), 0..4)) {
-        let _ = load("t.csv", &damaged(csv().as_bytes(), &hits));
-        let _ = load("t.csv.gz", &damaged(&gzip(csv().as_bytes()), &hits));
-        let _ = load("t.csv.gz", &gzip(&damaged(csv().as_bytes(), &hits)));
-        let _ = load("t.npy", &damaged(&npy("(20, 2)", 40), &hits));
-        let shape = format!("{shape:?}").replace('[', "(").replace(']', ",)");
-        let _ = load("t.npy", &npy(&shape, 40));
-        // The end alone: the parquet crate takes half a minute over some damaged pages.
-        let mut bytes = parquet();
-        let footer = bytes.split_off(bytes.len() - 350);
-        bytes.extend(damaged(&footer, &hits));
-        let _ = load("t.parquet", &bytes);
-    }
 }
