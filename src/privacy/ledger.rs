@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::conversion::epsilon_of_rho;
-use super::event::{Event, EventKey};
+use super::event::Event;
+use super::event_key::EventKey;
 use super::ledger_file::{Durable, LedgerFile, LedgerFileError};
 use super::rho::Rho;
 
@@ -162,6 +163,12 @@ impl Ledger {
                 .count += count;
         }
         Ok(())
+    }
+
+    /// Charges one event; whether it fitted. For benchmarks: a ledger is only worth
+    /// anything inside a curator.
+    pub(crate) fn try_charge(&mut self, key: EventKey) -> bool {
+        self.charge(&[(key, 1)], 0.0).is_ok()
     }
 
     /// Reserves a block of about a second of steps durably, never beyond the budget.

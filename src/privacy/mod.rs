@@ -40,11 +40,13 @@
 //! fn take(run: &mut dpmc::posterior_run::PosteriorRun) -> usize { run.pending() }
 //! ```
 
+pub mod accountant;
 mod budget;
 mod certificate;
 mod conversion;
 mod curator;
 mod event;
+mod event_key;
 mod ledger;
 mod ledger_file;
 pub(crate) mod mechanism;
@@ -56,9 +58,17 @@ pub(crate) use certificate::RunFacts;
 pub use certificate::{Certificate, EventCount};
 pub use conversion::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
 pub use curator::{Curator, CuratorError, OpenCurator};
-pub use event::{Event, EventKey, charged_eta};
+pub use event::{Event, EventError, Form, Neighbours};
+pub use event_key::{EventKey, charged_eta};
 pub use ledger::{Ledger, Refusal, Voucher};
 pub use ledger_file::LedgerFileError;
 pub(crate) use ledger_file::{replace_durably, sync_folder};
+
 pub use releases::{Acceptance, Estimator, Halt, Lambda, Moves, Releases};
 pub use rho::Rho;
+
+/// Sum of `n` exact discrete Gaussians of the given variance (grid steps²) from a fixed
+/// seed: noise that never hides anything, for benchmarks.
+pub(crate) fn noise_for_benchmarks(n: u64, variance: u128) -> i128 {
+    mechanism::noise_for_benchmarks(n, variance)
+}

@@ -178,7 +178,7 @@ pub fn releases(certificate: &Value) -> (f64, f64) {
     events.iter().fold((0.0, 0.0), |(count, rho), event| {
         let one = match event["kind"].as_str().unwrap() {
             "bounded_range" => number(event, "eta").powi(2) / 8.0,
-            _ => 0.5 / number(event, "noise_multiplier").powi(2),
+            _ => 0.5 * (number(event, "sensitivity") / number(event, "sigma")).powi(2),
         };
         let times = number(event, "count");
         (count + times, rho + times * one)

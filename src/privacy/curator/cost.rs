@@ -2,7 +2,7 @@
 
 use super::Curator;
 use crate::engine::Grid;
-use crate::privacy::event::EventKey;
+use crate::privacy::event_key::EventKey;
 use crate::privacy::mechanism::{DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
 use crate::privacy::releases::{Acceptance, Estimator, Halt, Lambda};
 

@@ -41,6 +41,12 @@ pub(super) fn discrete_gaussian(rng: &mut SecretRng, variance: u128) -> i128 {
     }
 }
 
+/// Sum of `n` draws from a fixed seed: noise that never hides anything, for benchmarks.
+pub(in crate::privacy) fn noise_for_benchmarks(n: u64, variance: u128) -> i128 {
+    let mut rng = SecretRng::from_seed(1, 0);
+    (0..n).map(|_| discrete_gaussian(&mut rng, variance)).sum()
+}
+
 /// Discrete Laplace of scale t: `Pr[y] ∝ exp(−|y|/t)`.
 fn discrete_laplace(rng: &mut SecretRng, t: u128) -> i128 {
     loop {

@@ -13,7 +13,7 @@ pub(super) use coin::LOGIT_ERROR;
 pub(super) use decide::{
     SealedRatio, barker, draw_rows, full_batch, metropolis, penalty, poisson_estimate, recycle,
 };
-pub(super) use discrete_gaussian::MAX_VARIANCE;
+pub(super) use discrete_gaussian::{MAX_VARIANCE, noise_for_benchmarks};
 pub(super) use poisson::{DRAW_DELTA, PoissonSampler};
 pub(super) use secret::Secret;
 pub(super) use secret_rng::SecretRng;

@@ -1,6 +1,8 @@
 //! Measurements of this machine: every pass as a share of read (or copy) bandwidth
 //! measured in the same run, so that noise of the machine cancels.
 
+pub mod privacy;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -299,6 +301,38 @@ fn poisson_barker_rate() -> Result<Measurement, CuratorError> {
     Ok(m)
 }
 
+/// Accountants, ledger and exact noise.
+fn privacy_core() -> Result<Vec<Measurement>, CuratorError> {
+    let sequence = |s: Option<crate::privacy::accountant::Sequence>| {
+        s.ok_or_else(|| CuratorError::Mismatch("a benchmark's sequence is invalid".into()))
+    };
+    let (one, many) = (
+        sequence(privacy::subsampled())?,
+        sequence(privacy::schedule())?,
+    );
+    let mut measurements = Vec::new();
+    let mut add = |name: &str, repeats: usize, units: f64, work: &mut dyn FnMut() -> bool| {
+        if let Some((floors, mut times)) = paired(repeats, || 1.0, work) {
+            let mut m = measurement(name, (0, 0, 0), &floors, &mut times, false);
+            m.per_second *= units;
+            measurements.push(m);
+        }
+    };
+    add("account, q = 0.01, sigma = 1, T = 1e4", 7, 1.0, &mut || {
+        privacy::epsilon(&one).upper < 7.0
+    });
+    add("account, 1e4 distinct sigmas", 3, 1.0, &mut || {
+        privacy::epsilon(&many).upper < 1.0
+    });
+    add("ledger, 1e6 charges", 5, 1e6, &mut || {
+        privacy::ledger_charges(1_000_000) == 1_000_000
+    });
+    add("discrete Gaussian, 1e6 draws", 5, 1e6, &mut || {
+        privacy::discrete_gaussians(1_000_000) != 0
+    });
+    Ok(measurements)
+}
+
 /// Everything that this machine can measure. The GPU is measured where a hardware
 /// adapter is found, at N = 1e7, or at N = 1e5 on a software one.
 ///
@@ -308,6 +342,7 @@ pub fn all() -> Result<Vec<Report>, CuratorError> {
     let read = ReadBandwidth::default();
     let mut cpu = passes(EngineChoice::Cpu, 1_000_000, 50, || read.measure())?;
     cpu.measurements.push(poisson_barker_rate()?);
+    cpu.measurements.extend(privacy_core()?);
     #[allow(unused_mut)]
     let mut reports = vec![cpu];
     #[cfg(feature = "gpu")]

@@ -1,0 +1,33 @@
+//! Accountants: what a sequence of events costs, with bounds from both sides.
+//!
+//! Every answer says which accountant gave it and how tight it is. For a sequence that was
+//! **fixed in advance** the smallest upper bound of all of them holds. Where later events
+//! depended on earlier answers (fully adaptive composition) only the answers marked
+//! `adaptive` hold: a zCDP filter's. `docs/accounting.md` has the proofs.
+//!
+//! ```
+//! use dpmc::privacy::{Event, Neighbours};
+//! use dpmc::privacy::accountant::{Question, Sequence, account};
+//!
+//! let sgd = Event::PoissonGaussian { rate: 0.01, sensitivity: 1.0, sigma: 1.0 };
+//! let sequence = Sequence::new(Neighbours::AddRemove, vec![(sgd, 10_000)])?;
+//! let answer = account(&sequence, Question::Epsilon { delta: 1e-5 });
+//! assert!(answer.lower <= 6.1877 && 6.1877 <= answer.upper && answer.upper < 6.2);
+//! # Ok::<(), dpmc::privacy::accountant::SequenceError>(())
+//! ```
+
+mod calibrate;
+mod compose;
+mod gaussian;
+mod grid;
+mod normal;
+mod pair;
+mod pld;
+mod quadrature;
+mod renyi;
+mod rules;
+mod sequence;
+
+pub use calibrate::{CalibrationError, Solution, calibrate};
+pub use rules::{Account, Answer, Question, account, account_within};
+pub use sequence::{Sequence, SequenceError};

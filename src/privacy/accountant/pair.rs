@@ -1,0 +1,361 @@
+//! Dominating pairs (P, Q): for every event with a known privacy profile, the two laws
+//! whose privacy loss `L = log dP/dQ` bounds the event's for every ε at once.
+//!
+//! A pair dominates a mechanism when `H_z(M(D) ‖ M(D')) ≤ H_z(P ‖ Q)` for all neighbours
+//! and all z ≥ 0, `H_z(P ‖ Q) = E_P[(1 − z e^−L)₊]`. Products of dominating pairs
+//! dominate the (adaptive) composition of mechanisms that were fixed in advance
+//! (Zhu, Dong & Wang 2022, Theorem 10). The proofs for each pair are in
+//! `docs/accounting.md`.
+
+use super::normal::{above, below};
+
+/// A dominating pair; scales in units of the noise's standard deviation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Pair {
+    /// P = (1−q)N(0,1) + qN(μ,1), Q = N(0,1): Poisson-subsampled Gaussian under
+    /// add/remove; q = 1 is the Gaussian.
+    Mixture {
+        /// Sampling rate q.
+        rate: f64,
+        /// Sensitivity over σ.
+        shift: f64,
+    },
+    /// P = (1−q)N(0,1) + qN(ν,1), Q = (1−q)N(0,1) + qN(−ν,1): Poisson-subsampled Gaussian
+    /// under substitution.
+    TwoSided {
+        /// Sampling rate q.
+        rate: f64,
+        /// Half the sensitivity over σ.
+        shift: f64,
+    },
+    /// Profile `γ H_{1+(z−1)/γ}(N(μ,1) ‖ N(0,1))` for z ≥ 1 and its mirror image: batches of
+    /// fixed size without replacement under substitution.
+    FixedBatch {
+        /// Batch over rows γ.
+        rate: f64,
+        /// Sensitivity over σ.
+        shift: f64,
+    },
+    /// Loss of density ∝ e^{±ℓ/2} on [−η, η] under P and Q: the pointwise supremum of the
+    /// profiles of all η-bounded-range bits.
+    BoundedRange {
+        /// η, nats.
+        eta: f64,
+    },
+    /// Randomised response.
+    Pure {
+        /// ε, nats.
+        epsilon: f64,
+    },
+}
+
+/// Masses beyond a value of the loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Tail {
+    pub p: f64,
+    pub q: f64,
+    /// Relative rounding error of both.
+    pub error: f64,
+}
+
+/// Mass at one value of the loss.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Atom {
+    pub loss: f64,
+    pub p: f64,
+    pub q: f64,
+}
+
+impl Pair {
+    /// Whether (Q, P) has the same profile as (P, Q).
+    pub(super) fn is_symmetric(self) -> bool {
+        !matches!(self, Pair::Mixture { rate, .. } if rate < 1.0)
+    }
+
+    /// A pair that some mechanism of the event's kind attains step after step; for most it
+    /// is the dominating pair itself. Batches of fixed size: one row of norm Δ against a zero
+    /// row. Bounded range: logits ±η/2, which is randomised response.
+    pub(super) fn attained(self) -> Pair {
+        match self {
+            Pair::FixedBatch { rate, shift } => Pair::Mixture { rate, shift },
+            Pair::BoundedRange { eta } => Pair::Pure { epsilon: 0.5 * eta },
+            other => other,
+        }
+    }
+
+    /// Continuous mass with loss above `loss ≥ 0`.
+    pub(super) fn above(self, loss: f64) -> Tail {
+        match self {
+            Pair::Mixture { rate, shift } | Pair::FixedBatch { rate, shift } => {
+                let x = mixture_point(rate, shift, loss);
+                let (zero, one) = (above(x), above(x - shift));
+                Tail {
+                    p: (1.0 - rate) * zero + rate * one,
+                    q: zero,
+                    error: rounding(x, shift),
+                }
+            }
+            Pair::TwoSided { rate, shift } => {
+                let x = two_sided_point(rate, shift, loss);
+                let zero = above(x);
+                Tail {
+                    p: (1.0 - rate) * zero + rate * above(x - shift),
+                    q: (1.0 - rate) * zero + rate * above(x + shift),
+                    error: rounding(x, shift),
+                }
+            }
+            Pair::BoundedRange { eta } => {
+                let up = (0.5 * (eta - loss)).max(0.0).exp_m1() / (2.0 * (0.5 * eta).sinh());
+                Tail {
+                    p: (0.5 * loss).exp() * up,
+                    q: (-0.5 * eta).exp() * up,
+                    error: 8.0 * f64::EPSILON,
+                }
+            }
+            Pair::Pure { .. } => Tail::default(),
+        }
+    }
+
+    /// Continuous mass with loss below `loss ≤ 0`.
+    pub(super) fn below(self, loss: f64) -> Tail {
+        match self {
+            Pair::Mixture { rate, shift } if rate < 1.0 => {
+                let x = mixture_point(rate, shift, loss);
+                let (zero, one) = (below(x), below(x - shift));
+                Tail {
+                    p: (1.0 - rate) * zero + rate * one,
+                    q: zero,
+                    error: rounding(x, shift),
+                }
+            }
+            _ => {
+                let mirror = self.above(-loss);
+                Tail {
+                    p: mirror.q,
+                    q: mirror.p,
+                    error: mirror.error,
+                }
+            }
+        }
+    }
+
+    /// Atoms of the loss.
+    pub(super) fn atoms(self) -> Vec<Atom> {
+        match self {
+            Pair::FixedBatch { rate, shift } => {
+                // What neither tail holds: (1−γ)·TV(N(μ,1), N(0,1)).
+                let mass = (1.0 - rate) * libm::erf(shift / 8f64.sqrt());
+                vec![Atom {
+                    loss: 0.0,
+                    p: mass,
+                    q: mass,
+                }]
+            }
+            Pair::Pure { epsilon } => {
+                let (high, low) = (1.0 / (1.0 + (-epsilon).exp()), 1.0 / (1.0 + epsilon.exp()));
+                vec![
+                    Atom {
+                        loss: epsilon,
+                        p: high,
+                        q: low,
+                    },
+                    Atom {
+                        loss: -epsilon,
+                        p: low,
+                        q: high,
+                    },
+                ]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// `H_{e^ε}(P ‖ Q)` for ε ≥ 0: the exact profile of a single event.
+    pub(super) fn delta(self, epsilon: f64) -> f64 {
+        let tail = self.above(epsilon);
+        let smooth = tail.p - (epsilon + tail.q.ln()).exp();
+        let atoms: f64 = self
+            .atoms()
+            .iter()
+            .filter(|a| a.loss > epsilon)
+            .map(|a| -a.p * (epsilon - a.loss).exp_m1())
+            .sum();
+        (smooth + atoms).max(0.0)
+    }
+
+    /// `H_{e^ε}(Q ‖ P)` for ε ≥ 0.
+    pub(super) fn delta_reversed(self, epsilon: f64) -> f64 {
+        if self.is_symmetric() {
+            return self.delta(epsilon);
+        }
+        let tail = self.below(-epsilon);
+        (tail.q - (epsilon + tail.p.ln()).exp()).max(0.0)
+    }
+
+    /// Losses outside `(−lo, hi)` hold at most `mass` under either law.
+    pub(super) fn range(self, mass: f64) -> (f64, f64) {
+        let far = |outside: &dyn Fn(f64) -> f64| {
+            let mut high = 1e-9;
+            while outside(high) > mass && high < 1e4 {
+                high *= 2.0;
+            }
+            let mut low = 0.0;
+            for _ in 0..30 {
+                let middle = 0.5 * (low + high);
+                if outside(middle) > mass {
+                    low = middle;
+                } else {
+                    high = middle;
+                }
+            }
+            high
+        };
+        let atom = self.atoms().iter().fold(0.0f64, |a, b| a.max(b.loss));
+        let high = far(&|x| self.above(x).p).max(atom);
+        let low = far(&|x| self.below(-x).q).max(atom);
+        (low, high)
+    }
+}
+
+/// Where the loss of the mixture pair is `loss`: it grows with x.
+fn mixture_point(rate: f64, shift: f64, loss: f64) -> f64 {
+    if rate >= 1.0 {
+        return loss / shift + 0.5 * shift;
+    }
+    let ratio = 1.0 + loss.exp_m1() / rate;
+    if ratio <= 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    let log = if loss > 600.0 {
+        loss - rate.ln()
+    } else {
+        ratio.ln()
+    };
+    log / shift + 0.5 * shift
+}
+
+/// Where the loss of the two-sided pair is `loss ≥ 0`: positive root of
+/// `q c t² − (1−q)(e^ℓ − 1) t − q c e^ℓ = 0`, `t = e^{νx}`, `c = e^{−ν²/2}`.
+fn two_sided_point(rate: f64, shift: f64, loss: f64) -> f64 {
+    // Divided by e^{ℓ/2}, so that nothing overflows: s = t e^{−ℓ/2}.
+    let half = 0.5 * loss;
+    let c = rate * (-0.5 * shift * shift).exp();
+    let b = (1.0 - rate) * half.sinh();
+    let s = (b + (b * b + c * c).sqrt()) / c;
+    (s.ln() + half) / shift
+}
+
+/// Rounding of x enters the tail's relative error as x·|dx|, and dx is a few ulp of x + μ.
+fn rounding(x: f64, shift: f64) -> f64 {
+    if x.is_finite() {
+        (16.0 + 2.0 * x * x + shift * shift) * f64::EPSILON
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAIRS: [Pair; 8] = [
+        Pair::Mixture {
+            rate: 1.0,
+            shift: 0.7,
+        },
+        Pair::Mixture {
+            rate: 0.01,
+            shift: 1.25,
+        },
+        Pair::Mixture {
+            rate: 0.3,
+            shift: 2.0,
+        },
+        Pair::TwoSided {
+            rate: 0.01,
+            shift: 1.0,
+        },
+        Pair::TwoSided {
+            rate: 1.0,
+            shift: 0.4,
+        },
+        Pair::FixedBatch {
+            rate: 0.05,
+            shift: 1.0,
+        },
+        Pair::BoundedRange { eta: 0.8 },
+        Pair::Pure { epsilon: 0.5 },
+    ];
+
+    /// Masses add up to one, and on every slice of losses P over Q lies between its ends.
+    #[test]
+    fn slices_have_the_loss_they_claim() {
+        for pair in PAIRS {
+            let (mut p, mut q) = (0.0, 0.0);
+            for a in pair.atoms() {
+                assert!(((a.p / a.q).ln() - a.loss).abs() < 1e-12, "{pair:?}");
+                p += a.p;
+                q += a.q;
+            }
+            let h = 0.01;
+            for k in -4000..4000 {
+                let (low, high) = (f64::from(k) * h, f64::from(k + 1) * h);
+                let (a, b) = if k >= 0 {
+                    (pair.above(low), pair.above(high))
+                } else {
+                    (pair.below(high), pair.below(low))
+                };
+                let (mp, mq) = (a.p - b.p, a.q - b.q);
+                p += mp;
+                q += mq;
+                if mp > 1e-12 && mq > 1e-12 {
+                    let loss = (mp / mq).ln();
+                    assert!(
+                        loss > low - 1e-4 && loss < high + 1e-4,
+                        "{pair:?} {low} {loss}"
+                    );
+                }
+            }
+            assert!(
+                (p - 1.0).abs() < 1e-9 && (q - 1.0).abs() < 1e-9,
+                "{pair:?} {p} {q}"
+            );
+        }
+    }
+
+    /// Two-sided at q = 1 is the Gaussian of twice the shift.
+    #[test]
+    fn full_rate_is_no_subsampling() {
+        for epsilon in [0.0, 0.3, 2.0] {
+            let two = Pair::TwoSided {
+                rate: 1.0,
+                shift: 0.4,
+            };
+            let one = Pair::Mixture {
+                rate: 1.0,
+                shift: 0.8,
+            };
+            let fixed = Pair::FixedBatch {
+                rate: 1.0,
+                shift: 0.8,
+            };
+            assert!((two.delta(epsilon) - one.delta(epsilon)).abs() < 1e-15);
+            assert!((fixed.delta(epsilon) - one.delta(epsilon)).abs() < 1e-15);
+        }
+    }
+
+    /// `(√E − √a)²/(E − 1)`: the pointwise supremum over bits, by brute force.
+    #[test]
+    fn the_bounded_range_profile_is_the_supremum_over_bits() {
+        let eta = 0.8f64;
+        let sigma = |z: f64| 1.0 / (1.0 + (-z).exp());
+        for epsilon in [0.0, 0.2, 0.5, 0.79] {
+            let brute = (-4000..4000)
+                .map(|k| f64::from(k) * 0.002)
+                .map(|z| sigma(z) - f64::exp(epsilon) * sigma(z - eta))
+                .fold(0.0, f64::max);
+            let closed = Pair::BoundedRange { eta }.delta(epsilon);
+            assert!((closed - brute).abs() < 1e-6 && closed >= brute - 1e-15);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Sequences of events: checked, read from JSON, merged and bucketed.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::pair::Pair;
+use super::pld::Repeated;
+use crate::privacy::event::{Event, Neighbours};
+
+/// Largest count of one event.
+const MOST: u64 = 1_000_000_000_000;
+/// More distinct subsampled Gaussians than this are bucketed.
+pub(super) const MOST_DISTINCT: usize = 64;
+/// Ratio of neighbouring buckets of σ/Δ, less one.
+const BUCKET: f64 = 0.003;
+/// Grid steps per σ from which a discrete Gaussian is compared with the Gaussian.
+const FINE: f64 = 1024.0;
+
+/// What is known of an event's privacy profile.
+enum Profile {
+    Dominated(Pair),
+    Free,
+    Unknown,
+}
+
+/// A valid sequence of events under one neighbour relation, each with its count.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sequence {
+    neighbours: Neighbours,
+    events: Vec<(Event, u64)>,
+}
+
+/// What is wrong with a sequence: the event's index (from 0) and field.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SequenceError {
+    /// An event's parameter, count or relation.
+    #[error("events[{index}]: '{field}' {what}")]
+    Event {
+        /// Index from 0.
+        index: usize,
+        /// Field at fault.
+        field: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The file as a whole.
+    #[error("{0}")]
+    File(String),
+}
+
+impl Sequence {
+    /// Checks every event, count and relation.
+    ///
+    /// # Errors
+    /// [`SequenceError`] naming the event's index and field.
+    pub fn new(neighbours: Neighbours, events: Vec<(Event, u64)>) -> Result<Self, SequenceError> {
+        if events.is_empty() {
+            return Err(SequenceError::File(
+                "'events' is empty; nothing was released".into(),
+            ));
+        }
+        for (index, (event, count)) in events.iter().enumerate() {
+            event
+                .validate(neighbours)
+                .map_err(|e| SequenceError::Event {
+                    index,
+                    field: e.field.into(),
+                    what: e.what,
+                })?;
+            if *count == 0 || *count > MOST {
+                return Err(SequenceError::Event {
+                    index,
+                    field: "count".into(),
+                    what: format!("must lie in 1..={MOST}, not {count}"),
+                });
+            }
+        }
+        Ok(Sequence { neighbours, events })
+    }
+
+    /// Reads `{"neighbours": …, "events": [{"kind": …, …, "count": n}, …]}`.
+    ///
+    /// # Errors
+    /// [`SequenceError`] naming the event's index and field.
+    pub fn from_json(text: &str) -> Result<Self, SequenceError> {
+        let file = |what: String| SequenceError::File(what);
+        let value: Value = serde_json::from_str(text).map_err(|e| file(e.to_string()))?;
+        let Value::Object(mut map) = value else {
+            return Err(file(
+                "must be an object with 'neighbours' and 'events'".into(),
+            ));
+        };
+        let neighbours = map
+            .remove("neighbours")
+            .ok_or_else(|| {
+                file("'neighbours' is missing: \"substitution\" or \"add-remove\"".into())
+            })
+            .and_then(|v| {
+                serde_json::from_value(v).map_err(|e| file(format!("'neighbours': {e}")))
+            })?;
+        let events = match map.remove("events") {
+            Some(Value::Array(events)) => events,
+            _ => return Err(file("'events' must be a list".into())),
+        };
+        if let Some(key) = map.keys().next() {
+            return Err(file(format!(
+                "unknown key '{key}'; there are 'neighbours' and 'events'"
+            )));
+        }
+        let events = events
+            .into_iter()
+            .enumerate()
+            .map(|(index, value)| event(index, value))
+            .collect::<Result<_, _>>()?;
+        Sequence::new(neighbours, events)
+    }
+
+    /// The relation.
+    pub fn neighbours(&self) -> Neighbours {
+        self.neighbours
+    }
+
+    /// The events with their counts.
+    pub fn events(&self) -> &[(Event, u64)] {
+        &self.events
+    }
+
+    /// Number of releases.
+    pub(super) fn total(&self) -> f64 {
+        self.events.iter().map(|(_, n)| *n as f64).sum()
+    }
+
+    /// What is known of the event's profile.
+    fn profile(&self, event: Event) -> Profile {
+        let gaussian = |shift| Pair::Mixture { rate: 1.0, shift };
+        Profile::Dominated(match event {
+            Event::Gaussian { sensitivity, sigma } => gaussian(sensitivity / sigma),
+            Event::DiscreteGaussian {
+                sensitivity,
+                sigma,
+                step,
+            } if sigma / step >= FINE => gaussian(sensitivity / sigma),
+            Event::PoissonGaussian { rate: 0.0, .. } => return Profile::Free,
+            Event::PoissonGaussian {
+                rate,
+                sensitivity,
+                sigma,
+            } => match self.neighbours {
+                Neighbours::AddRemove => Pair::Mixture {
+                    rate,
+                    shift: sensitivity / sigma,
+                },
+                Neighbours::Substitution => Pair::TwoSided {
+                    rate,
+                    shift: 0.5 * sensitivity / sigma,
+                },
+            },
+            Event::FixedBatchGaussian {
+                batch,
+                rows,
+                sensitivity,
+                sigma,
+            } => {
+                let shift = sensitivity / sigma;
+                if batch == rows {
+                    gaussian(shift)
+                } else {
+                    Pair::FixedBatch {
+                        rate: batch as f64 / rows as f64,
+                        shift,
+                    }
+                }
+            }
+            Event::BoundedRange { eta } => Pair::BoundedRange { eta },
+            Event::Pure { epsilon } => Pair::Pure { epsilon },
+            _ => return Profile::Unknown,
+        })
+    }
+
+    /// Dominating pairs, equal ones merged; many distinct subsampled Gaussians are
+    /// bucketed by σ/Δ, rounded down for the upper bound and up for the lower one (the
+    /// profile falls in σ: more noise is post-processing).
+    pub(super) fn pairs(&self) -> Option<Vec<Repeated>> {
+        let mut merged: BTreeMap<[u64; 3], (Pair, u64)> = BTreeMap::new();
+        for (event, count) in &self.events {
+            let pair = match self.profile(*event) {
+                Profile::Dominated(pair) => pair,
+                Profile::Free => continue,
+                Profile::Unknown => return None,
+            };
+            let (kind, a, b) = match pair {
+                Pair::Mixture { rate, shift } => (0, rate, shift),
+                Pair::TwoSided { rate, shift } => (1, rate, shift),
+                Pair::FixedBatch { rate, shift } => (2, rate, shift),
+                Pair::BoundedRange { eta } => (3, eta, 0.0),
+                Pair::Pure { epsilon } => (4, epsilon, 0.0),
+            };
+            let key = [kind, a.to_bits(), b.to_bits()];
+            merged.entry(key).or_insert((pair, 0)).1 += count;
+        }
+        let exact = |(pair, count): (Pair, u64)| Repeated {
+            upper: pair,
+            lower: pair.attained(),
+            count,
+        };
+        if merged.len() <= MOST_DISTINCT {
+            return Some(merged.into_values().map(exact).collect());
+        }
+        let mut buckets: BTreeMap<(u8, u64, i64), (Pair, Pair, u64)> = BTreeMap::new();
+        for (pair, count) in merged.into_values() {
+            let (kind, rate, key) = match pair {
+                Pair::Mixture { rate, shift } => (0, rate, bucket(shift)),
+                Pair::TwoSided { rate, shift } => (1, rate, bucket(shift)),
+                Pair::FixedBatch { rate, shift } => (2, rate, bucket(shift)),
+                Pair::BoundedRange { eta } => (3, 0.0, bucket(eta)),
+                Pair::Pure { epsilon } => (4, 0.0, bucket(epsilon)),
+            };
+            let at = |k: i64| {
+                let value = (k as f64 * BUCKET).exp();
+                match kind {
+                    0 => Pair::Mixture { rate, shift: value },
+                    1 => Pair::TwoSided { rate, shift: value },
+                    2 => Pair::FixedBatch { rate, shift: value },
+                    3 => Pair::BoundedRange { eta: value },
+                    _ => Pair::Pure { epsilon: value },
+                }
+            };
+            buckets
+                .entry((kind, rate.to_bits(), key))
+                .or_insert((at(key + 1), at(key), 0))
+                .2 += count;
+        }
+        Some(
+            buckets
+                .into_values()
+                .map(|(upper, lower, count)| Repeated {
+                    upper,
+                    lower: lower.attained(),
+                    count,
+                })
+                .collect(),
+        )
+    }
+
+    /// `μ² = Σ Δ²/σ²` where every event is Gaussian.
+    pub(super) fn gaussian(&self) -> Option<f64> {
+        let mut sum = 0.0;
+        for (event, count) in &self.events {
+            match self.profile(*event) {
+                Profile::Free => {}
+                Profile::Dominated(Pair::Mixture { rate: 1.0, shift }) => {
+                    sum += *count as f64 * shift * shift;
+                }
+                Profile::Dominated(Pair::TwoSided { rate: 1.0, shift }) => {
+                    sum += *count as f64 * 4.0 * shift * shift;
+                }
+                _ => return None,
+            }
+        }
+        Some(sum.sqrt() * (1.0 + 1e-13))
+    }
+
+    /// What the grids of discrete Gaussians add to the Gaussian's profile: a shift of ε
+    /// (also a factor `e^shift` on δ) and an addition to δ. On a grid of `s = σ/step` steps
+    /// the ratio of a lattice point to its cell is `exp(±κ)`, `κ = (R² + 1)/(8s²)`, within
+    /// R = 12 + Δ/σ standard deviations.
+    pub(super) fn lattice(&self) -> (f64, f64) {
+        self.events.iter().fold((0.0, 0.0), |sum, (event, count)| {
+            if let Event::DiscreteGaussian {
+                sensitivity,
+                sigma,
+                step,
+            } = *event
+            {
+                let (r, s) = (12.0 + sensitivity / sigma, sigma / step);
+                let shift = 2.0 * (r * r + 1.0) / (8.0 * s * s);
+                let n = *count as f64;
+                (sum.0 + n * shift, sum.1 + n * 4e-33)
+            } else {
+                sum
+            }
+        })
+    }
+}
+
+fn bucket(value: f64) -> i64 {
+    // The bucket [e^{kβ}, e^{(k+1)β}) of a value, safe against rounding at its ends.
+    (value.ln() / BUCKET).floor() as i64
+}
+
+/// One element of `events`.
+fn event(index: usize, value: Value) -> Result<(Event, u64), SequenceError> {
+    let fail = |field: &str, what: String| SequenceError::Event {
+        index,
+        field: field.into(),
+        what,
+    };
+    let Value::Object(mut map) = value else {
+        return Err(fail("kind", "must be given in an object".into()));
+    };
+    let count = match map.remove("count") {
+        None => 1,
+        Some(v) => v
+            .as_u64()
+            .ok_or_else(|| fail("count", format!("must be a whole number, not {v}")))?,
+    };
+    // serde names the field or the kinds there are; where it cannot, the kind stands.
+    let kind = map
+        .get("kind")
+        .and_then(Value::as_str)
+        .unwrap_or("kind")
+        .to_string();
+    let event: Event = serde_json::from_value(Value::Object(map))
+        .map_err(|e| fail(&kind, format!("cannot be read: {e}")))?;
+    Ok((event, count))
+}

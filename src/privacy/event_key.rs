@@ -1,0 +1,124 @@
+//! Events on a grid, so that the ledger can count equal ones together.
+
+use super::event::Event;
+
+/// Steps an octave of the grid that bounded ranges are rounded **up** to.
+const ETA_GRID: f64 = 512.0;
+/// The same for the ρ of Gaussian events, whose ratio hardly varies.
+const RHO_GRID: f64 = 65_536.0;
+/// Grid step of a sum over its sensitivity, at most: the clip bound is 2^19 to 2^20 steps
+/// and the sensitivity twice that.
+const SUM_STEP: f64 = 1.0 / (1u64 << 20) as f64;
+
+/// An event on its grid; equal keys are counted together.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub struct EventKey {
+    kind: Kind,
+    index: i32,
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+enum Kind {
+    BoundedRange,
+    DiscreteGaussian,
+}
+
+impl EventKey {
+    /// Bounded range η, rounded up to the grid 2^(k/512). `None` unless η > 0 and finite.
+    pub fn bounded_range(eta: f64) -> Option<Self> {
+        Some(EventKey {
+            kind: Kind::BoundedRange,
+            index: round_up(eta, ETA_GRID)?,
+        })
+    }
+
+    /// Discrete Gaussian with the given Δ and σ (same unit), its ρ rounded up to the
+    /// grid 2^(k/65536).
+    pub fn discrete_gaussian(sensitivity: f64, sigma: f64) -> Option<Self> {
+        let rho = sensitivity * sensitivity / (2.0 * sigma * sigma);
+        Some(EventKey {
+            kind: Kind::DiscreteGaussian,
+            index: round_up(rho * (1.0 + 1e-12), RHO_GRID)?,
+        })
+    }
+
+    /// zCDP cost ρ of one such event, nats.
+    pub fn rho(self) -> f64 {
+        match self.kind {
+            Kind::BoundedRange => {
+                let eta = grid_value(self.index, ETA_GRID);
+                eta * eta / 8.0
+            }
+            Kind::DiscreteGaussian => grid_value(self.index, RHO_GRID),
+        }
+    }
+
+    /// The event with its (rounded) parameters.
+    pub fn event(self) -> Event {
+        match self.kind {
+            Kind::BoundedRange => Event::BoundedRange {
+                eta: grid_value(self.index, ETA_GRID),
+            },
+            Kind::DiscreteGaussian => Event::DiscreteGaussian {
+                sensitivity: 1.0,
+                sigma: (0.5 / grid_value(self.index, RHO_GRID)).sqrt(),
+                step: SUM_STEP,
+            },
+        }
+    }
+}
+
+/// η as charged: rounded up to the grid.
+pub fn charged_eta(eta: f64) -> Option<f64> {
+    Some(grid_value(round_up(eta, ETA_GRID)?, ETA_GRID))
+}
+
+fn grid_value(index: i32, per_octave: f64) -> f64 {
+    // The last factor covers exp2's rounding, so that the value is never under η.
+    (f64::from(index) / per_octave).exp2() * (1.0 + 4.0 * f64::EPSILON)
+}
+
+fn round_up(value: f64, per_octave: f64) -> Option<i32> {
+    if !(value > 0.0 && value.is_finite()) {
+        return None;
+    }
+    let mut index = (value.log2() * per_octave).ceil() as i32;
+    while grid_value(index, per_octave) < value {
+        index += 1;
+    }
+    Some(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rounding_is_up_and_small(log in -60f64..10.0) {
+            let eta = log.exp();
+            let charged = charged_eta(eta).unwrap_or(0.0);
+            prop_assert!(charged >= eta && charged < eta * 1.0014);
+        }
+
+        #[test]
+        fn a_gaussian_is_never_undercharged(delta in 1e-3f64..1e3, ratio in 0.1f64..1e4) {
+            let sigma = delta * ratio;
+            let rho = EventKey::discrete_gaussian(delta, sigma).map_or(0.0, EventKey::rho);
+            let exact = 0.5 / (ratio * ratio);
+            prop_assert!(rho >= exact && rho < exact * 1.0001);
+        }
+    }
+
+    #[test]
+    fn a_free_or_infinite_event_does_not_exist() {
+        assert!(EventKey::bounded_range(0.0).is_none());
+        assert!(EventKey::bounded_range(f64::NAN).is_none());
+        assert!(EventKey::bounded_range(f64::INFINITY).is_none());
+    }
+}
