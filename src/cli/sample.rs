@@ -127,6 +127,7 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let rows = data.rows();
     let model = plan.model(&data)?;
     let sampler = plan.sampler(&*model, rows)?;
+    plan.check_range(&sampler, &*model, rows)?;
     let mut warnings = Vec::new();
     let mut typical = 0.0;
     if let Some(budget) = plan.budget()? {

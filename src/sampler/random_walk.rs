@@ -68,6 +68,23 @@ impl RandomWalk {
         }
     }
 
+    /// Length of a move with ‖z‖ = √d in the given norm; d parameters.
+    pub fn typical_move(&self, norm: ClipNorm, d: usize) -> f64 {
+        let size = match (&self.preconditioner, norm) {
+            (Preconditioner::Identity, _) | (_, ClipNorm::Proposal) => (d as f64).sqrt(),
+            (Preconditioner::Diagonal(a) | Preconditioner::Full(a), ClipNorm::Euclidean) => {
+                a.iter().map(|v| v * v).sum::<f64>().sqrt()
+            }
+        };
+        self.step * size
+    }
+
+    /// Clip bound of a move with ‖z‖ = √d, nats; `None` without a clip.
+    pub fn typical_clip(&self, d: usize) -> Option<f64> {
+        let clip = self.clip?;
+        Some(clip.rate * self.typical_move(clip.norm, d))
+    }
+
     /// Advances all chains by one step.
     ///
     /// # Errors
