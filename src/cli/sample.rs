@@ -27,6 +27,9 @@ const PUBLISH_EVERY: Duration = Duration::from_secs(2);
 const PUBLISH_DRAWS: usize = 1 << 16;
 
 pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
+    if let Some(directory) = &a.resume {
+        RunDirectory::can_resume(directory)?;
+    }
     let mut plan = read_plan(a)?;
     if a.resume.is_some() {
         check::only_length_and_engine(&a.overrides)?;
