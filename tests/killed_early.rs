@@ -235,3 +235,50 @@ fn a_run_killed_in_its_first_milliseconds_can_be_gone_on_with() {
     println!("{unstarted} killed before the state was there, {started} after");
     assert!(unstarted > 0);
 }
+
+/// A state that was damaged on disk is an error that names the field, never a panic.
+#[test]
+fn a_damaged_state_is_refused_by_field() {
+    let run = edit(RUN, "[run]", "adapt = \"full\"\n[run]\nwarmup = 40");
+    let place = Place::new(&run);
+    place.works("sample run.toml --out out --quiet");
+    let good = place.json("out/state.json");
+    let certificate = place.json("out/certificate.json");
+    for (pointer, value, field) in [
+        (
+            "/sampler/preconditioner",
+            r#"{"diagonal":[1.0]}"#,
+            "preconditioner",
+        ),
+        (
+            "/sampler/preconditioner",
+            r#"{"full":[1.0,2.0]}"#,
+            "preconditioner",
+        ),
+        ("/sampler/step", "-1.0", "step"),
+        ("/sampler/iteration", "18446744073709551615", "iteration"),
+        ("/sampler/adaptation/mean", "[]", "adaptation"),
+        ("/sampler/adaptation/scatter", "[1.0]", "adaptation"),
+        (
+            "/sampler/adaptation/since",
+            "18446744073709551615",
+            "adaptation",
+        ),
+        ("/iteration", "18446744073709551615", "iteration"),
+        ("/kept_accepted", "18446744073709551615", "kept_accepted"),
+        ("/parts", "18446744073709551615", "parts"),
+        ("/chains/accepted", "[18446744073709551615]", "accepted"),
+        ("/chains/thetas", "[[0.0]]", "chains"),
+        ("/paid/events/0/1", "18446744073709551615", "events"),
+    ] {
+        let mut state = good.clone();
+        let place_of = state.pointer_mut(pointer).expect(pointer);
+        *place_of = serde_json::from_str(value).unwrap();
+        place.write("out/state.json", &state.to_string());
+        let message = place.refuses("sample --resume out --iterations 400 --quiet");
+        assert!(message.contains(field), "{pointer}: {message}");
+        assert_eq!(place.json("out/certificate.json"), certificate, "{pointer}");
+    }
+    place.write("out/state.json", &good.to_string());
+    place.works("sample --resume out --iterations 400 --quiet");
+}

@@ -13,6 +13,7 @@ use super::budget::Budget;
 use super::conversion::epsilon_of_rho;
 use super::event::{Event, EventKey};
 use super::ledger_file::{Durable, LedgerFile, LedgerFileError};
+use super::releases::MOST_STEPS;
 use super::rho::Rho;
 
 /// A charge that does not fit.
@@ -274,6 +275,9 @@ impl Ledger {
             );
         }
         for (key, count) in &voucher.events {
+            if *count > MOST_STEPS {
+                return Err("'events' of the saved state is damaged".into());
+            }
             self.events.insert(
                 *key,
                 Charged {

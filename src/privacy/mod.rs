@@ -60,5 +60,6 @@ pub use event::{Event, EventKey, charged_eta};
 pub use ledger::{Ledger, Refusal, Voucher};
 pub use ledger_file::LedgerFileError;
 pub(crate) use ledger_file::{replace_durably, sync_folder};
+pub(crate) use releases::MOST_STEPS;
 pub use releases::{Acceptance, Estimator, Halt, Lambda, Moves, Releases};
 pub use rho::Rho;
