@@ -1,10 +1,12 @@
 //! The promise that no damaged file makes a reader panic, at length: tables in every format
-//! and variety, run files, and run directories. Ignored by default; a short version of the
-//! first two runs in `bad_input.rs`.
+//! and variety, run files, and run directories. Ignored by default;
+//! `fuzz_input.rs` is the short one.
 //!
 //! `DPMC_FUZZ_CASES=20000 cargo test --test long_fuzz -- --ignored`; add `ulimit -v` to see
 //! a reader that believes a damaged length.
 
+#[path = "common/place.rs"]
+#[allow(dead_code)]
 mod place;
 
 use std::io::Write;

@@ -2,6 +2,8 @@
 //! forgotten; the ledger groups its events. Linux: the peak comes from `/proc`.
 #![cfg(target_os = "linux")]
 
+#[path = "common/place.rs"]
+#[allow(dead_code)]
 mod place;
 
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! The promise: settings that cannot work are refused with exit code 2 before anything is
 //! made, and the message names what set them: the key with its line, or the flag.
 
+#[path = "common/place.rs"]
+#[allow(dead_code)]
 mod place;
 
 use place::{Place, RUN, edit};
@@ -88,6 +90,9 @@ fn a_minibatch_or_noise_that_cannot_be_drawn_is_refused_without_privacy_too() {
     }
 }
 
+const SHORT: &str =
+    "sample run.toml --not-private --chains 1 --iterations 2 --seed 1 --out out --quiet";
+
 /// Values that each key may be given; those that are not refused must run.
 const EXTREMES: &str = "5e-324|1e-80|1e-24|1e-10|1|1e9|1e24|1e80|1.7e308";
 
@@ -136,16 +141,20 @@ fn no_extreme_value_fails_after_the_directory_is_made() {
             for value in EXTREMES.split('|') {
                 let text = format!("{}{value}{}", &run[..at], &run[end..]);
                 place.write("run.toml", &text);
-                let (code, _, error) = place.dpmc("sample run.toml --not-private --chains 1 --iterations 2 --seed 1 --out out --quiet");
+                let output = place.dpmc(SHORT);
                 // A failure, or a directory that a refusal leaves behind.
+                let code = output.status.code();
                 let fine = match code {
-                    0 => std::fs::remove_dir_all(place.path("out")).is_ok(),
-                    2 => !place.path("out").exists(),
+                    Some(0) => std::fs::remove_dir_all(place.path("out")).is_ok(),
+                    Some(2) => !place.path("out").exists(),
                     _ => false,
                 };
                 if !fine {
                     let line = text[..at].lines().last().unwrap_or_default().to_string();
-                    bad.push(format!("{line}{value} ({code}): {error}"));
+                    bad.push(format!(
+                        "{line}{value} ({code:?}): {}",
+                        output.stderr.escape_ascii()
+                    ));
                     let _ = std::fs::remove_dir_all(place.path("out"));
                 }
             }

@@ -2,6 +2,8 @@
 //! independent reader, pyarrow, and fits its certificate. Without pyarrow this is skipped,
 //! unless DPMC_REQUIRE_PYARROW=1.
 
+#[path = "common/place.rs"]
+#[allow(dead_code)]
 mod place;
 
 use std::process::Command;

@@ -2,6 +2,8 @@
 //! nothing else reaches standard error. Under a real pseudo-terminal (Unix).
 #![cfg(unix)]
 
+#[path = "common/place.rs"]
+#[allow(dead_code)]
 mod place;
 
 use std::fs::File;
