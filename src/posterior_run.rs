@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::Support;
-use crate::privacy::{Certificate, Curator, Halt, Ledger, RunFacts, Voucher};
+use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts, Voucher};
 use crate::sampler::{Chains, ChainsState, RandomWalk, SamplerState};
 
 /// How long a run is and what it keeps.
@@ -125,6 +125,15 @@ impl PosteriorRun {
     /// # Errors
     /// A message naming what does not fit.
     pub fn resume(&mut self, state: &RunState) -> Result<(), String> {
+        for (key, count) in [
+            ("iteration", state.iteration),
+            ("kept_accepted", state.kept_accepted),
+            ("parts", state.parts),
+        ] {
+            if count > MOST_STEPS {
+                return Err(format!("the saved state's '{key}' is damaged"));
+            }
+        }
         let chains = Chains::restore(&state.chains)?;
         if chains.thetas.dim() != self.chains.thetas.dim() {
             return Err(format!(
@@ -142,7 +151,7 @@ impl PosteriorRun {
             }
         }
         self.chains = chains;
-        self.sampler.restore(&state.sampler);
+        self.sampler.restore(&state.sampler)?;
         self.iteration = state.iteration;
         self.kept_accepted = state.kept_accepted;
         self.resumed = true;
@@ -215,14 +224,16 @@ impl PosteriorRun {
 
     /// Share of accepted moves after warm-up (decisions are released).
     pub fn acceptance(&self) -> f64 {
-        let moves = self.iteration.saturating_sub(self.length.warmup) * self.chains.len() as u64;
-        let (hits, moves) = if moves == 0 {
-            let made = self.iteration * self.chains.len() as u64;
-            (self.chains.accepted.iter().sum(), made)
+        // In floating point: counts of a damaged state must not overflow.
+        let chains = self.chains.len() as f64;
+        let kept = self.iteration.saturating_sub(self.length.warmup);
+        let (hits, moves) = if kept == 0 {
+            let hits = self.chains.accepted.iter().map(|a| *a as f64).sum();
+            (hits, self.iteration as f64 * chains)
         } else {
-            (self.kept_accepted, moves)
+            (self.kept_accepted as f64, kept as f64 * chains)
         };
-        hits as f64 / moves.max(1) as f64
+        hits / moves.max(1.0)
     }
 
     /// Kept draws not yet taken by the output.

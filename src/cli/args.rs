@@ -64,10 +64,20 @@ pub(super) struct Overrides {
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
     /// Budget ε (with --delta)
-    #[arg(long, value_name = "E", conflicts_with = "not_private")]
+    #[arg(
+        long,
+        value_name = "E",
+        allow_hyphen_values = true,
+        conflicts_with = "not_private"
+    )]
     pub epsilon: Option<f64>,
     /// Budget δ (with --epsilon)
-    #[arg(long, value_name = "D", conflicts_with = "not_private")]
+    #[arg(
+        long,
+        value_name = "D",
+        allow_hyphen_values = true,
+        conflicts_with = "not_private"
+    )]
     pub delta: Option<f64>,
     /// Run without privacy: the draws may reveal any row
     #[arg(long)]
@@ -76,17 +86,17 @@ pub(super) struct Overrides {
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
     /// Chains; their costs add up (1 in a private run, 4 otherwise)
-    #[arg(long, value_name = "C")]
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
     pub chains: Option<usize>,
     /// Iterations of each chain after warm-up
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
     pub iterations: Option<u64>,
     /// Engine
     #[arg(long, value_enum)]
     pub engine: Option<EngineArgument>,
     /// Fix the public streams (starts, proposals); without privacy, all of them. The secret
     /// coins of a private run are always fresh
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 }
 

@@ -6,7 +6,7 @@ use crate::config::{ConfigError, Plan};
 use crate::data;
 use crate::model::Model;
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Halt, epsilon_of_rho};
-use crate::sampler::{Algorithm, ClipNorm, Preconditioner, RandomWalk};
+use crate::sampler::{Algorithm, RandomWalk};
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let mut plan = Plan::read(&a.run)?;
@@ -16,6 +16,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     plan.load_test()?;
     let model = plan.model(&data)?;
     let sampler = plan.sampler(&*model, data.rows())?;
+    plan.check_range(&sampler, &*model, data.rows())?;
     let (rows, bytes) = (data.rows(), data.bytes());
     println!(
         "table      {} rows (public), {} features, row norm ≤ {:.4}",
@@ -44,7 +45,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         length.iterations,
         plan.config.sampler.algorithm.name()
     );
-    let Some(typical) = typical_clip(&sampler, &*model) else {
+    let Some(typical) = sampler.typical_clip(model.dim()) else {
         println!("clip       none (widened until nothing is clipped)");
         return Ok(());
     };
@@ -117,8 +118,23 @@ fn fitting_step(rows: usize, typical: f64, sampler: &RandomWalk, budget: Budget)
     share * sampler.step
 }
 
-/// Flags override the run file.
+/// Flags override the run file; what they set is refused by the flag's name.
 pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
+    for (given, key, flag) in [
+        (o.data.is_some(), "data.file", "--data"),
+        (o.algorithm.is_some(), "sampler.algorithm", "--algorithm"),
+        (o.epsilon.is_some(), "privacy.epsilon", "--epsilon"),
+        (o.delta.is_some(), "privacy.delta", "--delta"),
+        (o.not_private, "privacy.not_private", "--not-private"),
+        (o.ledger.is_some(), "privacy.ledger", "--ledger"),
+        (o.chains.is_some(), "run.chains", "--chains"),
+        (o.iterations.is_some(), "run.iterations", "--iterations"),
+        (o.seed.is_some(), "run.seed", "--seed"),
+    ] {
+        if given {
+            plan.set_by_flag(key, flag);
+        }
+    }
     let absolute = |p: &std::path::Path| std::path::absolute(p).unwrap_or_else(|_| p.into());
     let name = plan.dataset_name();
     let config = &mut plan.config;
@@ -166,19 +182,6 @@ pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Clip bound of a move with ‖z‖ = √d.
-pub(super) fn typical_clip(sampler: &RandomWalk, model: &dyn Model) -> Option<f64> {
-    let clip = sampler.clip?;
-    let d = model.dim() as f64;
-    let size = match (&sampler.preconditioner, clip.norm) {
-        (Preconditioner::Identity, _) | (_, ClipNorm::Proposal) => d.sqrt(),
-        (Preconditioner::Diagonal(a) | Preconditioner::Full(a), ClipNorm::Euclidean) => {
-            a.iter().map(|v| v * v).sum::<f64>().sqrt()
-        }
-    };
-    Some(clip.rate * sampler.step * size)
-}
-
 /// ρ of a typical step and the number of such steps that the budget holds; a budget too
 /// small for one is an error that says which step would fit.
 pub(super) fn affordable(
@@ -188,7 +191,7 @@ pub(super) fn affordable(
     rows: usize,
     budget: Budget,
 ) -> Result<(f64, f64), CliError> {
-    let Some(typical) = typical_clip(sampler, model) else {
+    let Some(typical) = sampler.typical_clip(model.dim()) else {
         return Err(ConfigError::general("a private run needs a clip bound").into());
     };
     let cost = Curator::cost(rows, typical, sampler.estimator, sampler.acceptance)

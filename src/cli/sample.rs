@@ -25,8 +25,13 @@ use crate::sampler::{Chains, RandomWalk};
 const PUBLISH_EVERY: Duration = Duration::from_secs(2);
 /// … or when this many wait in memory.
 const PUBLISH_DRAWS: usize = 1 << 16;
+/// The progress line is renewed this often, however slow a step is.
+const SHOW_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
+    if let Some(directory) = &a.resume {
+        RunDirectory::can_resume(directory)?;
+    }
     let mut plan = read_plan(a)?;
     if a.resume.is_some() {
         check::only_length_and_engine(&a.overrides)?;
@@ -127,6 +132,7 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let rows = data.rows();
     let model = plan.model(&data)?;
     let sampler = plan.sampler(&*model, rows)?;
+    plan.check_range(&sampler, &*model, rows)?;
     let mut warnings = Vec::new();
     let mut typical = 0.0;
     if let Some(budget) = plan.budget()? {
@@ -216,7 +222,7 @@ fn advance(
     quiet: bool,
 ) -> Result<(), CliError> {
     let bar = progress_bar(run, quiet);
-    let mut published = Instant::now();
+    let (mut published, mut shown) = (Instant::now(), Instant::now());
     loop {
         let more = *run.step() == Status::Running;
         if stop.load(Ordering::SeqCst) {
@@ -234,8 +240,9 @@ fn advance(
             published = Instant::now();
         }
         if let Some(bar) = &bar
-            && done.is_multiple_of(64)
+            && shown.elapsed() >= SHOW_EVERY
         {
+            shown = Instant::now();
             bar.set_position(done);
             bar.set_message(message(run));
         }

@@ -19,6 +19,7 @@ pub(crate) use load::available_memory;
 pub use load::{Source, header, load};
 #[cfg(feature = "cli")]
 pub(crate) use read_parquet::silence_damaged_files;
+pub(crate) use read_parquet::without_panics;
 
 /// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
 pub(crate) const TILE: usize = 16;

@@ -39,15 +39,19 @@ thread_local! {
 }
 
 /// Runs `read`, turning a panic of the Parquet library (it has some on damaged files)
-/// into an error. The panic's own text could quote a value and is dropped.
-fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, DataError>) -> Result<T, DataError> {
+/// into `None`. The panic's own text could quote a value and is dropped.
+pub(crate) fn without_panics<T>(read: impl FnOnce() -> T) -> Option<T> {
     READING.with(|r| r.set(true));
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
     READING.with(|r| r.set(false));
-    result.unwrap_or_else(|_| Err(damaged(path, "its pages contradict each other")))
+    result.ok()
 }
 
-/// Keeps the message of a panic that [`guarded`] catches off standard error.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, DataError>) -> Result<T, DataError> {
+    without_panics(read).unwrap_or_else(|| Err(damaged(path, "its pages contradict each other")))
+}
+
+/// Keeps the message of a panic that [`without_panics`] catches off standard error.
 #[cfg(feature = "cli")]
 pub(crate) fn silence_damaged_files() {
     let default = std::panic::take_hook();

@@ -19,8 +19,11 @@ pub enum OutputError {
     #[error("{}: is being written by another run", .0.display())]
     Locked(PathBuf),
     /// It is no run directory.
-    #[error("{}: is not a run directory (no draws.parquet)", .0.display())]
+    #[error("{}: is not a run directory (no draws.parquet or no state.json in it)", .0.display())]
     NotARun(PathBuf),
+    /// Its run was killed before the first step.
+    #[error("{}: holds no draws yet: the run was stopped before its first step; start it again with --out {}", .0.display(), .0.display())]
+    NotStarted(PathBuf),
     /// It cannot be written.
     #[error("{}: cannot be written: {what}", path.display())]
     Write {
@@ -44,7 +47,10 @@ impl OutputError {
     pub fn is_input(&self) -> bool {
         matches!(
             self,
-            OutputError::NotEmpty(_) | OutputError::NotARun(_) | OutputError::Locked(_)
+            OutputError::NotEmpty(_)
+                | OutputError::NotARun(_)
+                | OutputError::NotStarted(_)
+                | OutputError::Locked(_)
         )
     }
 }
@@ -75,8 +81,56 @@ fn lock(path: &Path) -> Result<std::fs::File, OutputError> {
     }
 }
 
+/// What a run writes before its first step, in this order, under a temporary name first
+/// (`.tmp`) but for the locks. Nothing is spent or drawn before `state.json` is there.
+const BEFORE_THE_FIRST_STEP: [&str; 5] = [
+    "run.lock",
+    "ledger.json.lock",
+    "run.toml",
+    "certificate.json",
+    "state.json",
+];
+
+/// Whether the folder holds nothing, or only what a run that was killed before its first
+/// step leaves: it may then be used as if it were empty.
+fn is_unstarted(path: &Path) -> std::io::Result<bool> {
+    let (mut locked, mut files) = (false, false);
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        let (name, data) = (entry.file_name(), entry.metadata()?);
+        let name = name.to_string_lossy();
+        let ours = if name == "draws.parquet" {
+            data.is_dir() && std::fs::read_dir(entry.path())?.next().is_none()
+        } else if name == "run.lock" {
+            locked = data.is_file() && data.len() == 0;
+            locked
+        } else {
+            files = true;
+            let known = BEFORE_THE_FIRST_STEP.contains(&name.trim_end_matches(".tmp"));
+            data.is_file()
+                && known
+                && name != "state.json"
+                && (name != "certificate.json" || covers_nothing(&entry.path()))
+        };
+        if !ours {
+            return Ok(false);
+        }
+    }
+    // Files without our lock are someone's own, such as the run file itself.
+    Ok(locked || !files)
+}
+
+/// Whether a certificate is that of a run of no step. A damaged one is left alone.
+fn covers_nothing(certificate: &Path) -> bool {
+    std::fs::read(certificate)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Certificate>(&bytes).ok())
+        .is_some_and(|c| c.iterations == 0)
+}
+
 impl RunDirectory {
-    /// Creates an empty run directory.
+    /// Creates an empty run directory, or takes over that of a run which was killed
+    /// before its first step.
     ///
     /// # Errors
     /// [`OutputError`] where it is not empty or cannot be made.
@@ -90,19 +144,41 @@ impl RunDirectory {
             .take_while(|p| !p.as_os_str().is_empty() && !p.exists())
             .map(Path::to_path_buf)
             .collect();
-        if created.is_empty() {
-            let mut entries = std::fs::read_dir(path).map_err(write)?;
-            if entries.next().is_some() {
-                return Err(OutputError::NotEmpty(path.into()));
-            }
+        // Before the lock, so that nothing is put into a folder that is someone else's …
+        if created.is_empty() && !is_unstarted(path).map_err(write)? {
+            return Err(OutputError::NotEmpty(path.into()));
+        }
+        std::fs::create_dir_all(path).map_err(write)?;
+        let lock = lock(path)?;
+        // … and under it: another run may have begun here meanwhile.
+        if !is_unstarted(path).map_err(write)? {
+            return Err(OutputError::NotEmpty(path.into()));
+        }
+        for name in BEFORE_THE_FIRST_STEP {
+            // Half-written by the run that was killed; there seldom is one.
+            let _ = std::fs::remove_file(path.join(format!("{name}.tmp")));
         }
         std::fs::create_dir_all(path.join("draws.parquet")).map_err(write)?;
         Ok(RunDirectory {
             path: path.into(),
             parts: 0,
             created,
-            _lock: lock(path)?,
+            _lock: lock,
         })
+    }
+
+    /// Whether [`RunDirectory::resume`] would find a run's state.
+    ///
+    /// # Errors
+    /// [`OutputError`] that says what to do instead.
+    pub fn can_resume(path: &Path) -> Result<(), OutputError> {
+        if path.join("state.json").exists() {
+            Ok(())
+        } else if path.is_dir() && is_unstarted(path).unwrap_or(false) {
+            Err(OutputError::NotStarted(path.into()))
+        } else {
+            Err(OutputError::NotARun(path.into()))
+        }
     }
 
     /// Opens a run directory to go on with it. Returns its state.
@@ -110,10 +186,8 @@ impl RunDirectory {
     /// # Errors
     /// [`OutputError`] where it is no run directory or its state is damaged.
     pub fn resume(path: &Path) -> Result<(Self, RunState), OutputError> {
+        Self::can_resume(path)?;
         let file = path.join("state.json");
-        if !file.exists() {
-            return Err(OutputError::NotARun(path.into()));
-        }
         let lock = lock(path)?;
         let text = std::fs::read_to_string(&file).map_err(|_| OutputError::NotARun(path.into()))?;
         let state: RunState = serde_json::from_str(&text).map_err(|e| OutputError::Read {

@@ -16,6 +16,9 @@ use parquet::schema::types::Type;
 use super::OutputError;
 use crate::posterior_run::Draw;
 
+/// As a run file may ask for.
+const MOST_CHAINS: usize = 65_536;
+
 fn schema(parameters: &[String]) -> Result<Arc<Type>, parquet::errors::ParquetError> {
     let column = |name: &str, kind: Physical| {
         Type::primitive_type_builder(name, kind)
@@ -132,40 +135,57 @@ pub fn read_draws(directory: &Path) -> Result<DrawTable, OutputError> {
         chains: Vec::new(),
     };
     for part in parts {
-        let fail = |what: String| OutputError::Read {
-            path: part.clone(),
-            what,
-        };
-        let file = File::open(&part).map_err(|e| fail(e.to_string()))?;
-        let reader = SerializedFileReader::new(file).map_err(|e| fail(e.to_string()))?;
-        let rows = reader.get_row_iter(None).map_err(|e| fail(e.to_string()))?;
-        for row in rows {
-            let row = row.map_err(|e| fail(e.to_string()))?;
-            let mut chain = 0usize;
-            let mut theta = Vec::new();
-            for (name, field) in row.get_column_iter() {
-                match (name.as_str(), field) {
-                    ("chain", Field::Int(c)) => chain = usize::try_from(*c).unwrap_or(0),
-                    ("iteration", _) => {}
-                    (name, Field::Double(v)) => {
-                        if table.chains.is_empty() {
-                            table.parameters.push(name.to_string());
-                        }
-                        theta.push(*v);
-                    }
-                    _ => return Err(fail(format!("unexpected column '{name}'"))),
-                }
-            }
-            while table.chains.len() <= chain {
-                table.chains.push(vec![Vec::new(); table.parameters.len()]);
-            }
-            if theta.len() != table.parameters.len() {
-                return Err(fail("parts have different columns".into()));
-            }
-            for (column, v) in table.chains[chain].iter_mut().zip(theta) {
-                column.push(v);
-            }
-        }
+        crate::data::without_panics(|| read_part(&part, &mut table)).unwrap_or_else(|| {
+            Err(OutputError::Read {
+                path: part.clone(),
+                what: "its pages contradict each other (damaged?)".into(),
+            })
+        })?;
     }
     Ok(table)
+}
+
+/// Appends one part's draws to the table.
+fn read_part(part: &Path, table: &mut DrawTable) -> Result<(), OutputError> {
+    let fail = |what: String| OutputError::Read {
+        path: part.into(),
+        what,
+    };
+    let file = File::open(part).map_err(|e| fail(e.to_string()))?;
+    let reader = SerializedFileReader::new(file).map_err(|e| fail(e.to_string()))?;
+    let rows = reader.get_row_iter(None).map_err(|e| fail(e.to_string()))?;
+    for row in rows {
+        let row = row.map_err(|e| fail(e.to_string()))?;
+        let mut chain = 0usize;
+        let mut theta = Vec::new();
+        for (name, field) in row.get_column_iter() {
+            match (name.as_str(), field) {
+                ("chain", Field::Int(c)) => {
+                    let number = usize::try_from(*c).ok();
+                    // A damaged number is not allowed to ask for that many columns.
+                    chain = number
+                        .filter(|c| *c < MOST_CHAINS)
+                        .ok_or_else(|| fail(format!("there is no chain {c} (damaged?)")))?;
+                }
+                ("iteration", _) => {}
+                (name, Field::Double(v)) => {
+                    if table.chains.is_empty() {
+                        table.parameters.push(name.to_string());
+                    }
+                    theta.push(*v);
+                }
+                _ => return Err(fail(format!("unexpected column '{name}'"))),
+            }
+        }
+        while table.chains.len() <= chain {
+            table.chains.push(vec![Vec::new(); table.parameters.len()]);
+        }
+        if theta.len() != table.parameters.len() {
+            return Err(fail("parts have different columns".into()));
+        }
+        for (column, v) in table.chains[chain].iter_mut().zip(theta) {
+            column.push(v);
+        }
+    }
+    Ok(())
 }

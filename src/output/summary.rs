@@ -54,8 +54,9 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     let table = read_draws(directory)?;
     let certificate: Certificate = json(&directory.join("certificate.json"))?;
     let state: RunState = json(&directory.join("state.json"))?;
-    let accepted: u64 = state.chains.accepted.iter().sum();
-    let moves = state.iteration * state.chains.accepted.len() as u64;
+    // In floating point: a damaged count must not overflow.
+    let accepted: f64 = state.chains.accepted.iter().map(|a| *a as f64).sum();
+    let moves = state.iteration as f64 * state.chains.accepted.len() as f64;
     Ok(RunSummary {
         parameters: table
             .parameters
@@ -65,7 +66,7 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
             .collect(),
         chains: table.chains.len(),
         draws: table.len(),
-        acceptance: accepted as f64 / moves.max(1) as f64,
+        acceptance: accepted / moves.max(1.0),
         test_accuracy: None,
         test_log_loss: None,
         certificate,
@@ -83,8 +84,11 @@ pub(crate) fn test_accuracy(
     test: &Dataset,
 ) -> Result<Option<(f64, f64)>, OutputError> {
     let table = read_draws(directory)?;
+    if !test.labelled() || table.parameters.len() != test.features().len() {
+        return Ok(None);
+    }
     let total: usize = table.chains.iter().map(|c| c[0].len()).sum();
-    if !test.labelled() || total == 0 || table.parameters.len() != test.features().len() {
+    if total == 0 {
         return Ok(None);
     }
     let stride = total.div_ceil(PREDICTIVE_DRAWS);

@@ -4,6 +4,9 @@ use ndarray::ArrayView2;
 
 use super::ledger::Refusal;
 
+/// More steps than any run makes: a saved count beyond it is damaged, and could overflow.
+pub(crate) const MOST_STEPS: u64 = 1 << 60;
+
 /// Proposed moves of all chains.
 #[derive(Debug)]
 pub struct Moves<'a> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Preconditioner;
 use crate::model::cholesky;
+use crate::privacy::MOST_STEPS;
 
 /// What warm-up adapts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +56,17 @@ impl Adaptation {
     /// Whether anything is adapted at all.
     pub fn is_active(&self) -> bool {
         self.adapt != Adapt::None && self.warmup > 0
+    }
+
+    /// Number of parameters d.
+    pub(super) fn dim(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// Whether its arrays have the sizes that d parameters need, and counts that can grow.
+    pub(super) fn is_consistent(&self, d: usize) -> bool {
+        let counts = self.since.max(self.count);
+        self.mean.len() == d && self.scatter.len() == d * d && counts <= MOST_STEPS
     }
 
     /// Learns from one released step (`iteration` counts from 1).

@@ -5,6 +5,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
+use crate::privacy::MOST_STEPS;
+
 /// Proposals, momenta and jitter: one ChaCha stream a chain, so that results do not
 /// depend on threads or on the other chains.
 pub type PublicRng = ChaCha20Rng;
@@ -89,6 +91,9 @@ impl Chains {
             && state.word_positions.len() == count;
         if !fits || d == 0 {
             return Err("'thetas', 'accepted' and 'word_positions' do not fit together".into());
+        }
+        if state.accepted.iter().any(|a| *a > MOST_STEPS) {
+            return Err("'accepted' is damaged".into());
         }
         let mut chains = Chains::new(&state.thetas, seed);
         chains.accepted.clone_from(&state.accepted);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::proposal::{ClipNorm, ClipRule, Preconditioner, propose};
 use super::{Adaptation, Chains};
 use crate::model::Prior;
-use crate::privacy::{Acceptance, Estimator, Halt, Moves, Releases};
+use crate::privacy::{Acceptance, Estimator, Halt, MOST_STEPS, Moves, Releases};
 
 /// A random-walk sampler: `mh`, `tuna-mh`, `barker`, `poisson-barker`, `dp-penalty`.
 #[derive(Clone, Debug)]
@@ -66,6 +66,23 @@ impl RandomWalk {
             adaptation,
             iteration: 0,
         }
+    }
+
+    /// Length of a move with ‖z‖ = √d in the given norm; d parameters.
+    pub fn typical_move(&self, norm: ClipNorm, d: usize) -> f64 {
+        let size = match (&self.preconditioner, norm) {
+            (Preconditioner::Identity, _) | (_, ClipNorm::Proposal) => (d as f64).sqrt(),
+            (Preconditioner::Diagonal(a) | Preconditioner::Full(a), ClipNorm::Euclidean) => {
+                a.iter().map(|v| v * v).sum::<f64>().sqrt()
+            }
+        };
+        self.step * size
+    }
+
+    /// Clip bound of a move with ‖z‖ = √d, nats; `None` without a clip.
+    pub fn typical_clip(&self, d: usize) -> Option<f64> {
+        let clip = self.clip?;
+        Some(clip.rate * self.typical_move(clip.norm, d))
     }
 
     /// Advances all chains by one step.
@@ -137,10 +154,32 @@ impl RandomWalk {
     }
 
     /// Restores the public state.
-    pub fn restore(&mut self, state: &SamplerState) {
+    ///
+    /// # Errors
+    /// A message naming the field that is damaged or of another dimension.
+    pub fn restore(&mut self, state: &SamplerState) -> Result<(), String> {
+        let d = self.adaptation.dim();
+        let fits = match &state.preconditioner {
+            Preconditioner::Identity => true,
+            Preconditioner::Diagonal(a) => a.len() == d,
+            Preconditioner::Full(l) => l.len() == d * d,
+        };
+        if !fits {
+            return Err(format!("'preconditioner' is not one of {d} parameters"));
+        }
+        if !(state.step > 0.0 && state.step.is_finite()) {
+            return Err("'step' is damaged".into());
+        }
+        if state.iteration > MOST_STEPS {
+            return Err("'iteration' is damaged".into());
+        }
+        if !state.adaptation.is_consistent(d) {
+            return Err(format!("'adaptation' is not one of {d} parameters"));
+        }
         self.step = state.step;
         self.preconditioner = state.preconditioner.clone();
         self.adaptation = state.adaptation.clone();
         self.iteration = state.iteration;
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ columns = ["a", "b"]
 scale = [-1, 1]
 [model]
 kind = "logistic"
+tempering = 1.0
 prior = { kind = "normal", sd = 3.0 }
 [sampler]
 algorithm = "barker"
@@ -57,8 +58,6 @@ impl Place {
         command.current_dir(self.0.path());
         command.args(arguments.split_whitespace());
         command.stdin(Stdio::null());
-        // Mesa's device-select layer complains on stderr where there is no Wayland.
-        command.env("NODEVICE_SELECT", "1");
         command
     }
 

@@ -2,6 +2,7 @@
 
 mod data;
 mod model;
+mod range;
 mod run;
 mod sampler;
 
@@ -18,6 +19,8 @@ pub struct Plan {
     pub config: RunConfig,
     path: PathBuf,
     text: String,
+    /// Keys whose value came from a flag, with that flag.
+    flags: Vec<(&'static str, &'static str)>,
 }
 
 impl Plan {
@@ -48,11 +51,20 @@ impl Plan {
             config,
             path: path.into(),
             text,
+            flags: Vec::new(),
         })
     }
 
-    /// An error at a key of this run file.
+    /// Notes that the value of `key` was given by `flag`, which errors then name.
+    pub fn set_by_flag(&mut self, key: &'static str, flag: &'static str) {
+        self.flags.push((key, flag));
+    }
+
+    /// An error at a key of this run file, or at the flag that overrides it.
     pub fn refuse(&self, key: &str, what: impl AsRef<str>) -> ConfigError {
+        if let Some((_, flag)) = self.flags.iter().find(|(k, _)| *k == key) {
+            return ConfigError::general(format!("{flag}: {}", what.as_ref()));
+        }
         ConfigError::at_key(&self.path, &self.text, key, what.as_ref())
     }
 

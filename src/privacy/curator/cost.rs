@@ -21,7 +21,10 @@ impl Curator {
         let grid = Grid::new(clip_bound).map_err(|e| Halt::Refused(e.to_string()))?;
         let refuse = |what: &str| Halt::Refused(what.to_string());
         match (estimator, rule) {
-            (_, Acceptance::Metropolis) => Ok(None),
+            (Estimator::Poisson { lambda }, Acceptance::Metropolis) => {
+                poisson_rates(rows, grid, lambda).map(|_| None)
+            }
+            (Estimator::FullBatch, Acceptance::Metropolis) => Ok(None),
             (Estimator::FullBatch, Acceptance::Barker) => {
                 // η = 2c (mathematics, section 3).
                 let eta = 2.0 * grid.clip_bound() + LOGIT_ERROR;
@@ -81,7 +84,7 @@ pub(super) fn penalty_variance(grid: Grid, tau: f64) -> Result<u64, Halt> {
     let variance = steps * f64::powi(2.0, -grid.exponent());
     if !(steps < f64::powi(2.0, 62) && variance < MAX_VARIANCE as f64) {
         return refuse(format!(
-            "tau = {tau} asks for more noise than the sampler can draw"
+            "tau = {tau:e} asks for more noise than the sampler can draw"
         ));
     }
     Ok(steps.max(1.0) as u64)

@@ -1,0 +1,88 @@
+//! Settings that are each allowed but together ask for the impossible: moves whose clip
+//! bound no grid can hold, minibatches and noise that cannot be drawn. Found from public
+//! numbers alone, before a run has a directory.
+
+use super::Plan;
+use crate::config::ConfigError;
+use crate::model::Model;
+use crate::privacy::{Curator, Estimator, Lambda};
+use crate::sampler::{Algorithm, ClipNorm, RandomWalk};
+
+/// Grids exist for log2 c within ±80. A single move and warm-up may stray from the typical
+/// one by a factor of 2^6.
+const LOG2_CLIP: f64 = 74.0;
+
+impl Plan {
+    /// Checks that a typical move of `sampler` over `rows` rows can be decided at all.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key whose value is the most extreme.
+    pub fn check_range(
+        &self,
+        sampler: &RandomWalk,
+        model: &dyn Model,
+        rows: usize,
+    ) -> Result<(), ConfigError> {
+        let d = model.dim();
+        // Without a clip the curator starts from the length of the move, and widens.
+        let given = sampler.typical_clip(d);
+        let clip = given.unwrap_or_else(|| sampler.typical_move(ClipNorm::Euclidean, d));
+        let log = clip.log2();
+        if !(log <= LOG2_CLIP && (given.is_none() || log >= -LOG2_CLIP)) {
+            let (key, value) = self.most_extreme(sampler, model);
+            return Err(self.refuse(
+                key,
+                format!(
+                    "{value:e} gives a typical move the clip bound c = {clip:.3e} nats, outside [2^-{LOG2_CLIP}, 2^{LOG2_CLIP}], where sums are exact; choose a {} value",
+                    if log > 0.0 { "smaller" } else { "larger" }
+                ),
+            ));
+        }
+        let clip = clip.max(f64::powf(2.0, -LOG2_CLIP));
+        match Curator::cost(rows, clip, sampler.estimator, sampler.acceptance) {
+            Ok(_) => Ok(()),
+            Err(halt) => {
+                let key = match sampler.estimator {
+                    Estimator::Poisson { lambda } => match lambda {
+                        Lambda::Fixed(_) => "sampler.lambda",
+                        Lambda::Ratio(_) => "sampler.lambda_ratio",
+                        Lambda::Chi(_) => "sampler.chi",
+                    },
+                    Estimator::FullBatch => match self.config.sampler.algorithm {
+                        Algorithm::DpPenalty => "sampler.tau",
+                        _ => "sampler.algorithm",
+                    },
+                };
+                Err(self.refuse(key, halt.to_string()))
+            }
+        }
+    }
+
+    /// The factor of the clip bound that is furthest from 1, by key.
+    fn most_extreme(&self, sampler: &RandomWalk, model: &dyn Model) -> (&'static str, f64) {
+        let s = &self.config.sampler;
+        let rate = sampler.clip.map_or(1.0, |c| c.rate);
+        let size = sampler.typical_move(ClipNorm::Euclidean, model.dim()) / sampler.step;
+        let mut factors = vec![("sampler.step", sampler.step)];
+        match &s.clip {
+            Some(clip) => factors.push(("sampler.clip", clip.rate.or(clip.rms).unwrap_or(rate))),
+            None => factors.push(("model", rate / model.tempering())),
+        }
+        if s.clip.as_ref().is_none_or(|clip| clip.rms.is_some()) {
+            factors.push(("model.tempering", model.tempering()));
+        }
+        if s.scale.is_some() {
+            factors.push(("sampler.scale", size));
+        } else if s.covariance.is_some() {
+            factors.push(("sampler.covariance", size));
+        }
+        let strength = |value: f64| match value.log2().abs() {
+            log if log.is_nan() => f64::INFINITY,
+            log => log,
+        };
+        factors
+            .into_iter()
+            .max_by(|a, b| strength(a.1).total_cmp(&strength(b.1)))
+            .unwrap_or(("sampler", rate))
+    }
+}
