@@ -13,18 +13,21 @@ use rustfft::{FftPlanner, num_complex::Complex};
 
 use super::grid::Knots;
 
-/// Log of the mass allowed outside the window, in the tilted measure.
-const LOG_WINDOW: f64 = -37.0;
+/// Log of the mass aimed at outside the window, in the tilted measure: about 1e-6 of δ.
+const LOG_WINDOW: f64 = -21.0;
 /// Most points of a transform.
 const MOST_POINTS: usize = 1 << 25;
 
-/// An event's two grids and how often it happens.
+/// A pair's two grids and how often each is taken: for a bucket's edge, once for the
+/// bucket below and once for the one above it.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    pub upper: Knots,
-    pub lower: Knots,
-    pub count: u64,
+    pub upper: (Knots, u64),
+    pub lower: (Knots, u64),
 }
+
+/// One of the two grids of a part, with its count.
+type Grid = fn(&Part) -> &(Knots, u64);
 
 /// A composed profile at the knots of a window, times `e^{sε}/M`.
 #[derive(Clone, Debug)]
@@ -84,24 +87,29 @@ fn moments(knots: &Knots, s: f64) -> (f64, f64, f64) {
 }
 
 /// The tilt by s of a composition.
-pub(super) fn tilted<'a>(parts: impl Iterator<Item = (&'a Knots, u64)>, s: f64) -> Tilt {
+fn tilted(parts: &[Part], grid: Grid, s: f64) -> Tilt {
     let mut tilt = Tilt {
         exponent: s,
         cgf: 0.0,
         mean: 0.0,
         variance: 0.0,
     };
-    for (knots, count) in parts {
+    for (knots, count) in parts.iter().map(grid) {
         let (m0, m1, m2) = moments(knots, s);
-        if m0 <= 0.0 {
+        if m0 <= 0.0 || *count == 0 {
             continue;
         }
-        let (n, mean) = (count as f64, m1 / m0);
+        let (n, mean) = (*count as f64, m1 / m0);
         tilt.cgf += n * m0.ln();
         tilt.mean += n * mean;
         tilt.variance += n * (m2 / m0 - mean * mean).max(0.0);
     }
     tilt
+}
+
+/// Number of releases.
+fn total(parts: &[Part]) -> f64 {
+    parts.iter().map(|p| p.upper.1 as f64).sum()
 }
 
 /// What is asked of a profile.
@@ -116,16 +124,16 @@ pub(super) enum Target {
 /// The tilt whose mean loss is about the answer: minimiser of `(K(s) − log δ)/s`, or
 /// maximiser of `sε − K(s)`.
 pub(super) fn choose_tilt(parts: &[Part], target: Target) -> Tilt {
-    let all = || parts.iter().map(|p| (&p.upper, p.count));
+    let grid: Grid = |part| &part.upper;
     let reach = parts.iter().fold(1e-9f64, |r, part| {
-        let k = &part.upper;
+        let (k, _) = &part.upper;
         let last = k.first + k.p.len() as i64;
         r.max(k.h * k.first.abs().max(last.abs()) as f64)
     });
     let bound = (600.0 / reach).ln();
     let cost = |x: f64| {
         let s = x.exp();
-        let k = tilted(all(), s).cgf;
+        let k = tilted(parts, grid, s).cgf;
         match target {
             Target::Delta(delta) => (k - delta.ln()) / s,
             Target::Epsilon(epsilon) => k - s * epsilon,
@@ -148,147 +156,246 @@ pub(super) fn choose_tilt(parts: &[Part], target: Target) -> Tilt {
         }
     }
     // Towards the largest loss of all the tilted law degenerates: step back from it.
-    let total: f64 = parts.iter().map(|p| p.count as f64).sum();
-    let mut tilt = tilted(all(), (0.5 * (low + high)).exp());
+    let total = total(parts);
+    let mut tilt = tilted(parts, grid, (0.5 * (low + high)).exp());
     while tilt.variance < 1e-9 * total * reach * reach && tilt.exponent > 1e-3 {
-        tilt = tilted(all(), 0.7 * tilt.exponent);
+        tilt = tilted(parts, grid, 0.7 * tilt.exponent);
     }
     tilt
 }
 
-/// How far from its tilted mean the composed loss strays with probability `e^LOG_WINDOW`,
-/// above (`sign` 1) or below (−1): Chernoff at a few exponents.
-fn reach(parts: &[Part], centre: &Tilt, side: fn(&Part) -> &Knots, sign: f64) -> f64 {
-    let best = (-2.0 * LOG_WINDOW / centre.variance.max(1e-300)).sqrt();
-    [0.25, 0.5, 0.75, 1.0, 1.3]
-        .iter()
-        .map(|f| {
-            let t = sign * f * best;
-            let tilt = tilted(
-                parts.iter().map(|p| (side(p), p.count)),
-                centre.exponent + t,
-            );
-            ((tilt.cgf - centre.cgf - t * centre.mean) - LOG_WINDOW) / t.abs()
-        })
-        .filter(|w| w.is_finite())
-        .fold(f64::INFINITY, f64::min)
+/// Factors of the exponents at which Chernoff's inequality is tried.
+const EXPONENTS: [f64; 3] = [0.5, 0.8, 1.1];
+
+/// Where a composed loss is looked for, in the measure tilted by `tilt`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub tilt: f64,
+    low: f64,
+    high: f64,
+    /// Exponent of Chernoff's inequality, before the factors.
+    chernoff: f64,
 }
 
-/// Smallest and largest finite composed loss.
-fn support(parts: &[Part], side: fn(&Part) -> &Knots) -> (f64, f64) {
-    parts.iter().fold((0.0, 0.0), |(low, high), part| {
-        let (k, n) = (side(part), part.count as f64);
-        (
-            low + n * k.first as f64 * k.h,
-            high + n * (k.first + k.p.len() as i64) as f64 * k.h,
-        )
-    })
+/// Sums over the parts, for one of their two grids.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    cgf: f64,
+    mean: f64,
+    variance: f64,
+    /// `log E e^{(s±t)L}` at the exponents, above and below.
+    beyond: [[f64; EXPONENTS.len()]; 2],
+    /// Smallest and largest composed loss.
+    support: (f64, f64),
+    infinite: f64,
 }
 
-/// Composes `parts`, all on one grid, in the measure tilted by `s`. `None` where the
-/// window would take too many points.
-pub(super) fn compose(parts: &[Part], s: f64) -> Option<Composed> {
-    let h = parts[0].upper.h;
-    let sides: [fn(&Part) -> &Knots; 2] = [|p| &p.upper, |p| &p.lower];
-    let tilts = sides.map(|side| tilted(parts.iter().map(|p| (side(p), p.count)), s));
-    let window = |side: fn(&Part) -> &Knots, tilt: &Tilt| {
-        let (start, end) = support(parts, side);
-        (
-            (tilt.mean - reach(parts, tilt, side, -1.0)).max(start),
-            (tilt.mean + reach(parts, tilt, side, 1.0)).min(end),
-        )
-    };
-    let (mut low, mut high) = window(sides[0], &tilts[0]);
-    let other = window(sides[1], &tilts[1]);
-    // On too coarse a grid the lower law lies elsewhere: then it says nothing.
-    let room = 0.5 * (high - low);
-    let told = tilts[1].variance > 0.0 && other.0 > low - room && other.1 < high + room;
-    if told {
-        (low, high) = (low.min(other.0), high.max(other.1));
+impl Totals {
+    fn add(&mut self, (knots, count): &(Knots, u64), s: f64, chernoff: f64) {
+        let (m0, m1, m2) = moments(knots, s);
+        if m0 <= 0.0 || *count == 0 {
+            return;
+        }
+        let (n, mean) = (*count as f64, m1 / m0);
+        self.cgf += n * m0.ln();
+        self.mean += n * mean;
+        self.variance += n * (m2 / m0 - mean * mean).max(0.0);
+        for (sign, beyond) in [1.0, -1.0].into_iter().zip(&mut self.beyond) {
+            for (f, sum) in EXPONENTS.iter().zip(beyond) {
+                *sum += n * moments(knots, s + sign * f * chernoff).0.ln();
+            }
+        }
+        self.support.0 += n * knots.first as f64 * knots.h;
+        self.support.1 += n * (knots.first + knots.p.len() as i64) as f64 * knots.h;
+        self.infinite += n * knots.infinite;
     }
-    let width = ((high - low) / h).ceil() + 4.0;
+
+    fn merge(mut self, other: &Self) -> Self {
+        self.cgf += other.cgf;
+        self.mean += other.mean;
+        self.variance += other.variance;
+        for (a, b) in self
+            .beyond
+            .iter_mut()
+            .flatten()
+            .zip(other.beyond.iter().flatten())
+        {
+            *a += b;
+        }
+        self.support.0 += other.support.0;
+        self.support.1 += other.support.1;
+        self.infinite += other.infinite;
+        self
+    }
+
+    /// Bound on the tilted mass outside `window`.
+    fn outside(&self, window: &Window) -> f64 {
+        let side = |reached: bool, end: f64, sums: &[f64], sign: f64| {
+            if reached {
+                return 0.0;
+            }
+            let log = EXPONENTS
+                .iter()
+                .zip(sums)
+                .map(|(f, sum)| sum - self.cgf - sign * f * window.chernoff * end)
+                .filter(|x| !x.is_nan())
+                .fold(0.0, f64::min);
+            log.exp()
+        };
+        let (low, high) = self.support;
+        side(high <= window.high, window.high, &self.beyond[0], 1.0)
+            + side(low >= window.low, window.low, &self.beyond[1], -1.0)
+    }
+
+    /// The window outside which at most `e^LOG_WINDOW` lies, by the same inequality.
+    fn window(&self, tilt: f64, chernoff: f64) -> Window {
+        let reach = |sums: &[f64], sign: f64| {
+            EXPONENTS
+                .iter()
+                .zip(sums)
+                .map(|(f, sum)| {
+                    let t = f * chernoff;
+                    (sum - self.cgf - sign * t * self.mean - LOG_WINDOW) / t
+                })
+                .filter(|w| w.is_finite())
+                .fold(f64::INFINITY, f64::min)
+        };
+        Window {
+            tilt,
+            low: (self.mean - reach(&self.beyond[1], -1.0)).max(self.support.0),
+            high: (self.mean + reach(&self.beyond[0], 1.0)).min(self.support.1),
+            chernoff: (-2.0 * LOG_WINDOW / self.variance.max(1e-300)).sqrt(),
+        }
+    }
+}
+
+/// Where the composition of `parts` lies in the measure tilted by `tilt`.
+pub(super) fn locate(parts: &[Part], tilt: &Tilt) -> Window {
+    let chernoff = (-2.0 * LOG_WINDOW / tilt.variance.max(1e-300)).sqrt();
+    let mut totals = Totals::default();
+    for part in parts {
+        totals.add(&part.upper, tilt.exponent, chernoff);
+    }
+    totals.window(tilt.exponent, chernoff)
+}
+
+/// What a composition came to.
+pub(super) enum Outcome {
+    Composed(Box<Composed>),
+    /// Too much lies outside the window: this one holds it.
+    Elsewhere(Window),
+    /// The window would take too many points, or a part does not fit a grid.
+    Impossible,
+}
+
+/// Composes `n` parts, made one at a time by `part` on one grid of width `h`.
+pub(super) fn compose(
+    n: usize,
+    part: &(dyn Fn(usize) -> Option<Part> + Sync),
+    h: f64,
+    window: Window,
+) -> Outcome {
+    let s = window.tilt;
+    let width = ((window.high - window.low) / h).ceil() + 4.0;
     if !(width < MOST_POINTS as f64) {
-        return None;
+        return Outcome::Impossible;
     }
     let points = fast_length(width as usize);
-    let first = (low / h).floor() as i64 - 1;
-    let spectra = spectra(parts, s, points);
-    let total: f64 = parts.iter().map(|p| p.count as f64).sum();
+    let first = (window.low / h).floor() as i64 - 1;
+    let Some(sums) = spectra(n, part, &window, points) else {
+        return Outcome::Impossible;
+    };
+    let outside = [0, 1].map(|k| sums.totals[k].outside(&window));
+    if outside[0] > 1e-8 {
+        let better = sums.totals[0].window(s, window.chernoff);
+        if better.low < window.low || better.high > window.high {
+            return Outcome::Elsewhere(better);
+        }
+    }
     // Relative error of one transformed value, and its growth under powers.
     let fft = 8.0 * (points as f64).log2() * f64::EPSILON;
-    let mut sides = spectra
-        .into_iter()
-        .zip(&tilts)
-        .map(|((wave, infinite), tilt)| {
-            let spread: f64 = wave
-                .iter()
-                .map(|w| w.norm().powf(1.0 - 1.0 / total.max(2.0)).min(1.0))
-                .sum::<f64>()
-                / points as f64;
-            let error = spread * fft * (total + 4.0);
-            let mass = invert(wave, first, points);
-            // Weights of the masses above ε sum to less than this.
-            let weights = (1.0 / (h * s * (s + 1.0)) + 1.0).min(points as f64);
-            Side {
-                profile: profile(&mass, s, h),
-                scale: tilt.cgf,
-                error: error * weights + 4.0 * LOG_WINDOW.exp(),
-                infinite,
-            }
-        });
-    let (upper, mut lower) = (sides.next()?, sides.next()?);
-    if !told {
+    // Weights of the masses above ε sum to less than this.
+    let weights = (1.0 / (h * s * (s + 1.0)) + 1.0).min(points as f64);
+    let side = |wave: Vec<Complex<f64>>, k: usize| {
+        let power = 1.0 - 1.0 / sums.releases.max(2.0);
+        let spread: f64 = wave.iter().map(|w| w.norm().powf(power).min(1.0)).sum();
+        let error = spread / points as f64 * fft * (sums.releases + 4.0);
+        Side {
+            profile: profile(&invert(wave, first, points), s, h),
+            scale: sums.totals[k].cgf,
+            error: error * weights + 2.0 * outside[k],
+            infinite: sums.totals[k].infinite,
+        }
+    };
+    let [upper, lower] = sums.waves;
+    let mut lower = side(lower, 1);
+    // On too coarse a grid the lower law lies elsewhere, or is nothing: it says nothing.
+    if sums.totals[1].variance <= 0.0 {
         lower.error = f64::INFINITY;
     }
-    Some(Composed {
+    Outcome::Composed(Box::new(Composed {
         h,
         tilt: s,
         first,
-        upper,
+        upper: side(upper, 0),
         lower,
         points,
-    })
+    }))
 }
 
-/// Spectra of the two composed and tilted laws, with the masses at infinity.
-fn spectra(parts: &[Part], s: f64, points: usize) -> [(Vec<Complex<f64>>, f64); 2] {
+/// Products over the parts, upper and lower.
+struct Sums {
+    waves: [Vec<Complex<f64>>; 2],
+    totals: [Totals; 2],
+    releases: f64,
+}
+
+/// Spectra of the two composed and tilted laws, and sums over the parts. The parts are
+/// not kept: a schedule's grids together would fill the memory.
+fn spectra(
+    n: usize,
+    part: &(dyn Fn(usize) -> Option<Part> + Sync),
+    window: &Window,
+    points: usize,
+) -> Option<Sums> {
     let half = points / 2 + 1;
-    let unit = || vec![Complex::new(1.0, 0.0); half];
+    let s = window.tilt;
+    let empty = || Sums {
+        waves: [0, 1].map(|_| vec![Complex::new(1.0, 0.0); half]),
+        totals: [Totals::default(); 2],
+        releases: 0.0,
+    };
     let plan = FftPlanner::new().plan_fft_forward(points);
-    let (upper, lower, infinite) = parts
-        .par_iter()
-        .fold(
-            || (unit(), unit(), 0.0),
-            |(mut up, mut low, infinite), part| {
-                // Two real sequences in one complex transform.
-                let mut wave = vec![Complex::new(0.0, 0.0); points];
-                fold(&part.upper, s, &mut wave, |w, x| w.re += x);
-                fold(&part.lower, s, &mut wave, |w, x| w.im += x);
-                plan.process(&mut wave);
-                for k in 0..half {
-                    let (a, b) = (wave[k], wave[(points - k) % points].conj());
-                    up[k] *= power((a + b) * 0.5, part.count);
-                    let difference = a - b;
-                    low[k] *= power(
-                        Complex::new(0.5 * difference.im, -0.5 * difference.re),
-                        part.count,
-                    );
-                }
-                (up, low, infinite + part.count as f64 * part.upper.infinite)
-            },
-        )
-        .reduce(
-            || (unit(), unit(), 0.0),
-            |mut a, b| {
-                for k in 0..half {
-                    a.0[k] *= b.0[k];
-                    a.1[k] *= b.1[k];
-                }
-                a.2 += b.2;
-                a
-            },
-        );
-    [(upper, infinite), (lower, 0.0)]
+    (0..n)
+        .into_par_iter()
+        .try_fold(empty, |mut sums, i| {
+            let part = part(i)?;
+            sums.totals[0].add(&part.upper, s, window.chernoff);
+            sums.totals[1].add(&part.lower, s, window.chernoff);
+            sums.releases += part.upper.1 as f64;
+            // Two real sequences in one complex transform.
+            let mut wave = vec![Complex::new(0.0, 0.0); points];
+            fold(&part.upper.0, s, &mut wave, |w, x| w.re += x);
+            fold(&part.lower.0, s, &mut wave, |w, x| w.im += x);
+            plan.process(&mut wave);
+            for k in 0..half {
+                let (a, b) = (wave[k], wave[(points - k) % points].conj());
+                sums.waves[0][k] *= power((a + b) * 0.5, part.upper.1);
+                let d = a - b;
+                sums.waves[1][k] *= power(Complex::new(0.5 * d.im, -0.5 * d.re), part.lower.1);
+            }
+            Some(sums)
+        })
+        .try_reduce(empty, |mut a, b| {
+            for (x, y) in a.waves.iter_mut().zip(&b.waves) {
+                x.iter_mut().zip(y).for_each(|(x, y)| *x *= y);
+            }
+            Some(Sums {
+                totals: [0, 1].map(|k| a.totals[k].merge(&b.totals[k])),
+                releases: a.releases + b.releases,
+                waves: a.waves,
+            })
+        })
 }
 
 /// Adds the tilted, normalised masses of `knots` to `wave`, indices modulo its length.

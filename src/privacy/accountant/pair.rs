@@ -72,6 +72,28 @@ impl Pair {
         !matches!(self, Pair::Mixture { rate, .. } if rate < 1.0)
     }
 
+    /// (kind, sampling rate, scale): the profile grows in the scale.
+    pub(super) fn parameters(self) -> (u8, f64, f64) {
+        match self {
+            Pair::Mixture { rate, shift } => (0, rate, shift),
+            Pair::TwoSided { rate, shift } => (1, rate, shift),
+            Pair::FixedBatch { rate, shift } => (2, rate, shift),
+            Pair::BoundedRange { eta } => (3, 1.0, eta),
+            Pair::Pure { epsilon } => (4, 1.0, epsilon),
+        }
+    }
+
+    /// The pair of the same kind and rate at another scale.
+    pub(super) fn with_scale(self, scale: f64) -> Pair {
+        match self {
+            Pair::Mixture { rate, .. } => Pair::Mixture { rate, shift: scale },
+            Pair::TwoSided { rate, .. } => Pair::TwoSided { rate, shift: scale },
+            Pair::FixedBatch { rate, .. } => Pair::FixedBatch { rate, shift: scale },
+            Pair::BoundedRange { .. } => Pair::BoundedRange { eta: scale },
+            Pair::Pure { .. } => Pair::Pure { epsilon: scale },
+        }
+    }
+
     /// A pair that some mechanism of the event's kind attains step after step; for most it
     /// is the dominating pair itself. Batches of fixed size: one row of norm Δ against a zero
     /// row. Bounded range: logits ±η/2, which is randomised response.

@@ -1,9 +1,20 @@
 //! The privacy-loss-distribution accountant: bounds from both sides, grid found from the
 //! tolerance asked for.
 
-use super::compose::{Composed, Part, Target, choose_tilt, compose};
+use rayon::prelude::*;
+
+use super::compose::{Composed, Outcome, Part, Target, Window, choose_tilt, compose, locate};
 use super::grid::Slices;
 use super::pair::Pair;
+
+/// A pair and how often it is taken for the upper and for the lower bound. They differ
+/// at the edges of buckets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Counted {
+    pub pair: Pair,
+    pub upper: u64,
+    pub lower: u64,
+}
 
 /// Bounds from one or both directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,154 +27,132 @@ pub(super) struct Bounds {
     pub reversed: bool,
 }
 
-/// A repeated event.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Repeated {
-    /// Dominates it.
-    pub upper: Pair,
-    /// Attained by some mechanism of its kind.
-    pub lower: Pair,
-    pub count: u64,
-}
-
 /// Refinements of the grid that are tried.
 const ROUNDS: usize = 7;
+/// No refinement beyond this many points.
+const FINEST: usize = 1 << 22;
 
 /// Bounds on ε or δ of a fixed sequence, to the relative `tolerance` where that can be
-/// had and the dominating pairs are attained. `None` where the losses do not fit a grid.
-pub(super) fn account(parts: &[Repeated], target: Target, tolerance: f64) -> Option<Bounds> {
-    let side = |of: fn(&Repeated) -> Pair| -> Vec<(Pair, u64)> {
-        parts.iter().map(|part| (of(part), part.count)).collect()
-    };
-    let upper = both_directions(&side(|part| part.upper), target, tolerance)?;
-    if parts.iter().all(|part| part.upper == part.lower) {
-        return Some(upper);
+/// had. `None` where the losses do not fit a grid.
+pub(super) fn account(parts: &[Counted], target: Target, tolerance: f64) -> Option<Bounds> {
+    let symmetric = parts.iter().all(|part| part.pair.is_symmetric());
+    let forward = direction(parts, target, tolerance, false, 0.0)?;
+    if symmetric {
+        return Some(forward);
     }
-    let lower = both_directions(&side(|part| part.lower), target, tolerance)?;
+    // Mostly far below: then a coarse bound will do.
+    let backward = direction(parts, target, tolerance, true, forward.upper)?;
     Some(Bounds {
-        lower: lower.lower.min(upper.upper),
-        ..upper
+        lower: forward.lower.max(backward.lower),
+        upper: forward.upper.max(backward.upper),
+        grid: forward.grid.min(backward.grid),
+        reversed: backward.upper > forward.upper,
     })
 }
 
-fn both_directions(parts: &[(Pair, u64)], target: Target, tolerance: f64) -> Option<Bounds> {
-    let directions: &[bool] = if parts.iter().all(|(pair, _)| pair.is_symmetric()) {
-        &[false]
-    } else {
-        &[false, true]
-    };
-    let mut best: Option<Bounds> = None;
-    for &reversed in directions {
-        let one = direction(parts, target, tolerance, reversed)?;
-        best = Some(match best {
-            None => one,
-            Some(other) => Bounds {
-                lower: one.lower.max(other.lower),
-                upper: one.upper.max(other.upper),
-                grid: one.grid.min(other.grid),
-                reversed: one.upper > other.upper,
-            },
-        });
-    }
-    best
-}
-
 fn direction(
-    parts: &[(Pair, u64)],
+    parts: &[Counted],
     target: Target,
     tolerance: f64,
     reversed: bool,
+    enough: f64,
 ) -> Option<Bounds> {
-    let total: f64 = parts.iter().map(|(_, n)| *n as f64).sum();
+    let total: f64 = parts.iter().map(|part| part.upper as f64).sum();
     // Mass left outside the grids: a 1e-7th of δ, or of the smallest δ of interest.
     let delta = match target {
         Target::Delta(delta) => delta,
         Target::Epsilon(_) => 1e-30,
     };
     let mass = (1e-7 * delta / total).max(1e-290);
-    // A coarse pass finds the tilt and the spread, and with them the first grid.
     let span = parts
-        .iter()
-        .map(|(pair, _)| pair.range(mass))
-        .fold(0.0f64, |s, (low, high)| s.max(low + high));
-    let coarse = at(parts, span / 4096.0, mass, reversed)?;
+        .par_iter()
+        .map(|part| part.pair.range(mass))
+        .map(|(low, high)| low + high)
+        .reduce(|| 0.0, f64::max);
+    // A coarse pass finds the tilt and the spread, and with them the first grid.
+    let make = |h: f64| move |i: usize| part(&parts[i], h, mass, reversed);
+    let coarse: Vec<Part> = (0..parts.len())
+        .into_par_iter()
+        .map(make(span / 4096.0))
+        .collect::<Option<_>>()?;
     let tilt = choose_tilt(&coarse, target);
+    let mut window = locate(&coarse, &tilt);
+    drop(coarse);
     let mut h = (12.0 * tolerance * tilt.variance / total)
         .sqrt()
         .clamp(span / 4e6, span / 512.0);
+    let rounding = total * 1e-15;
+    let bucketed = parts.iter().any(|part| part.upper != part.lower);
     let mut best: Option<Bounds> = None;
+    let mut last: Option<(f64, f64)> = None;
     for round in 0..ROUNDS {
         h = snapped(parts, h);
-        let Some((composed, rounding)) = fine(parts, h, mass, reversed, tilt.exponent) else {
+        let Some(composed) = located(parts.len(), &make(h), h, &mut window) else {
             break;
         };
         let (lower, upper) = composed.answer(target, rounding);
-        let bounds = best.map_or(
-            Bounds {
-                lower,
-                upper,
-                grid: h,
-                reversed,
-            },
-            |b: Bounds| Bounds {
-                lower: lower.max(b.lower),
-                upper: upper.min(b.upper),
-                grid: h,
-                reversed,
-            },
-        );
-        best = Some(bounds);
-        let (gap, wanted) = (bounds.upper - bounds.lower, tolerance * bounds.upper);
-        if gap <= wanted || round + 1 == ROUNDS || composed.points > 1 << 22 {
+        let so_far = best.map_or((lower, upper), |b| (lower.max(b.lower), upper.min(b.upper)));
+        best = Some(Bounds {
+            lower: so_far.0,
+            upper: so_far.1,
+            grid: h,
+            reversed,
+        });
+        let (gap, wanted) = (upper - lower, tolerance * so_far.1);
+        // The grid's share of the gap grows as h²; edges of buckets keep theirs.
+        let share = match last {
+            Some((wider, before)) if bucketed => {
+                let ratio: f64 = wider / h;
+                (before - gap).max(0.0) / (ratio * ratio - 1.0)
+            }
+            _ => gap,
+        };
+        if share <= wanted || so_far.1 <= enough || round + 1 == ROUNDS || composed.points > FINEST
+        {
             break;
         }
-        h *= (0.8 * (wanted / gap).sqrt()).clamp(0.1, 0.7);
+        last = Some((h, gap));
+        h *= (0.8 * (wanted / share).sqrt()).clamp(0.1, 0.7);
     }
     best
 }
 
+/// Composes, moving the window once or twice where the coarse pass misplaced it.
+fn located(
+    n: usize,
+    part: &(dyn Fn(usize) -> Option<Part> + Sync),
+    h: f64,
+    window: &mut Window,
+) -> Option<Composed> {
+    for _ in 0..3 {
+        match compose(n, part, h, *window) {
+            Outcome::Composed(composed) => return Some(*composed),
+            Outcome::Elsewhere(better) => *window = better,
+            Outcome::Impossible => return None,
+        }
+    }
+    None
+}
+
 /// A width at most `h` that puts the atoms of the most frequent randomised response on
 /// knots.
-fn snapped(parts: &[(Pair, u64)], h: f64) -> f64 {
+fn snapped(parts: &[Counted], h: f64) -> f64 {
     parts
         .iter()
-        .filter_map(|(pair, count)| match *pair {
-            Pair::Pure { epsilon } => Some((*count, epsilon)),
+        .filter_map(|part| match part.pair {
+            Pair::Pure { epsilon } => Some((part.upper, epsilon)),
             _ => None,
         })
         .max_by_key(|(count, _)| *count)
         .map_or(h, |(_, epsilon)| epsilon / (epsilon / h).ceil().max(8.0))
 }
 
-/// Grids of width `h` for all pairs.
-fn at(parts: &[(Pair, u64)], h: f64, mass: f64, reversed: bool) -> Option<Vec<Part>> {
-    use rayon::prelude::*;
-    parts
-        .par_iter()
-        .map(|&(pair, count)| {
-            let slices = Slices::new(pair, h, mass)?;
-            let slices = if reversed { slices.reversed() } else { slices };
-            Some(Part {
-                upper: slices.upper(),
-                lower: slices.lower(),
-                count,
-            })
-        })
-        .collect()
-}
-
-fn fine(
-    parts: &[(Pair, u64)],
-    h: f64,
-    mass: f64,
-    reversed: bool,
-    tilt: f64,
-) -> Option<(Composed, f64)> {
-    let grids = at(parts, h, mass, reversed)?;
-    // Losses at the edges of slices carry a relative error of a few ulp.
-    let rounding = grids
-        .iter()
-        .map(|g| g.count as f64 * 1e-15 * (1.0 + g.upper.h))
-        .sum();
-    Some((compose(&grids, tilt)?, rounding))
+/// Both grids of one pair.
+fn part(counted: &Counted, h: f64, mass: f64, reversed: bool) -> Option<Part> {
+    let slices = Slices::new(counted.pair, h, mass)?;
+    let slices = if reversed { slices.reversed() } else { slices };
+    Some(Part {
+        upper: (slices.upper(), counted.upper),
+        lower: (slices.lower(), counted.lower),
+    })
 }

@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use super::compose::Target;
 use super::gaussian;
-use super::pld;
+use super::pld::{self, Bounds, Counted};
 use super::renyi;
-use super::sequence::{MOST_DISTINCT, Sequence};
+use super::sequence::Sequence;
 use crate::privacy::conversion::{delta_of_rho, epsilon_of_rho};
 use crate::privacy::event::Event;
 
 /// Tolerance of the grid where events were bucketed.
-const BUCKETED: f64 = 1.5e-3;
+const BUCKETED: f64 = 4e-3;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -300,7 +300,7 @@ fn curve(sequence: &Sequence, cut: u32) -> (impl Fn(f64) -> f64 + '_, f64) {
     let sum = move |alpha: f64| {
         let of_pairs: f64 = pairs
             .par_iter()
-            .map(|p| p.count as f64 * renyi::of_pair(p.upper, alpha))
+            .map(|p| p.upper as f64 * renyi::of_pair(p.pair, alpha))
             .sum();
         let of_rest: f64 = rest
             .iter()
@@ -331,7 +331,7 @@ fn of_event(
             .ok()
             .and_then(|s| s.pairs())
             .map_or(f64::INFINITY, |pairs| {
-                pairs.iter().map(|p| renyi::of_pair(p.upper, alpha)).sum()
+                pairs.iter().map(|p| renyi::of_pair(p.pair, alpha)).sum()
             }),
     }
 }
@@ -397,7 +397,6 @@ fn minimum(at: impl Fn(f64) -> f64) -> (f64, f64) {
 /// Privacy loss distributions, or the exact profile of a single event.
 fn losses(sequence: &Sequence, question: Question, tolerance: f64) -> Option<Answer> {
     let pairs = sequence.pairs()?;
-    let bucketed = pairs.len() > MOST_DISTINCT;
     let known = |bounds: (f64, f64)| Answer {
         lower: bounds.0,
         upper: bounds.1,
@@ -410,56 +409,59 @@ fn losses(sequence: &Sequence, question: Question, tolerance: f64) -> Option<Ans
         return None;
     }
     if sequence.total() == 1.0 {
-        let pair = pairs[0].upper;
+        let pair = pairs[0].pair;
         let bounds = on_lattice(sequence, question, |question| single(pair, question));
         return Some(Answer {
             method: "exact profile",
             ..known(bounds)
         });
     }
-    let mut grid = None;
-    let mut reversed = false;
-    let mut failed = false;
-    let bounds = {
-        let cell = std::cell::RefCell::new((&mut grid, &mut reversed, &mut failed));
-        on_lattice(sequence, question, |question| {
-            let target = match question {
-                Question::Epsilon { delta } => Target::Delta(delta),
-                Question::Delta { epsilon } => Target::Epsilon(epsilon),
-            };
-            let mut out = cell.borrow_mut();
-            // Bucketed pairs are apart by more than a fine grid could mend.
-            let tolerance = if bucketed {
-                tolerance.max(BUCKETED)
-            } else {
-                tolerance
-            };
-            match pld::account(&pairs, target, tolerance) {
-                Some(bounds) => {
-                    *out.0 = Some(bounds.grid);
-                    *out.1 = bounds.reversed;
-                    (bounds.lower, bounds.upper)
-                }
-                None => {
-                    *out.2 = true;
-                    (0.0, f64::INFINITY)
-                }
-            }
-        })
+    let tolerance = if pairs.iter().any(|p| p.upper != p.lower) {
+        tolerance.max(BUCKETED)
+    } else {
+        tolerance
     };
-    if failed {
-        return None;
-    }
+    let found = std::cell::Cell::new(None);
+    let bounds = on_lattice(sequence, question, |question| {
+        let bounds = two_sided(&pairs, question, tolerance);
+        found.set(bounds);
+        bounds.map_or((0.0, f64::INFINITY), |b| (b.lower, b.upper))
+    });
+    let pld = found.get()?;
     Some(Answer {
-        grid,
+        grid: Some(pld.grid),
         direction: Some(
-            match (pairs.iter().all(|p| p.upper.is_symmetric()), reversed) {
+            match (pairs.iter().all(|p| p.pair.is_symmetric()), pld.reversed) {
                 (true, _) => "both (symmetric)",
                 (false, false) => "removing a row",
                 (false, true) => "adding a row",
             },
         ),
         ..known(bounds)
+    })
+}
+
+/// Upper bounds from the dominating pairs; lower ones from pairs that are attained.
+fn two_sided(pairs: &[Counted], question: Question, tolerance: f64) -> Option<Bounds> {
+    let target = match question {
+        Question::Epsilon { delta } => Target::Delta(delta),
+        Question::Delta { epsilon } => Target::Epsilon(epsilon),
+    };
+    let bounds = pld::account(pairs, target, tolerance)?;
+    let attained: Vec<Counted> = pairs
+        .iter()
+        .map(|p| Counted {
+            pair: p.pair.attained(),
+            ..*p
+        })
+        .collect();
+    if attained == pairs {
+        return Some(bounds);
+    }
+    let lower = pld::account(&attained, target, tolerance)?.lower;
+    Some(Bounds {
+        lower: lower.min(bounds.upper),
+        ..bounds
     })
 }
 

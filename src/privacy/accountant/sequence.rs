@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::pair::Pair;
-use super::pld::Repeated;
+use super::pld::Counted;
 use crate::privacy::event::{Event, Neighbours};
 
 /// Largest count of one event.
 const MOST: u64 = 1_000_000_000_000;
 /// More distinct subsampled Gaussians than this are bucketed.
-pub(super) const MOST_DISTINCT: usize = 64;
+const MOST_DISTINCT: usize = 64;
 /// Ratio of neighbouring buckets of σ/Δ, less one.
 const BUCKET: f64 = 0.003;
 /// Grid steps per σ from which a discrete Gaussian is compared with the Gaussian.
@@ -179,10 +179,10 @@ impl Sequence {
         })
     }
 
-    /// Dominating pairs, equal ones merged; many distinct subsampled Gaussians are
-    /// bucketed by σ/Δ, rounded down for the upper bound and up for the lower one (the
-    /// profile falls in σ: more noise is post-processing).
-    pub(super) fn pairs(&self) -> Option<Vec<Repeated>> {
+    /// Dominating pairs, equal ones merged. Many distinct ones are bucketed by their
+    /// scale: a bucket's events count at its upper edge for the upper bound and at its lower
+    /// edge for the lower one (profiles grow in the scale: more noise is post-processing).
+    pub(super) fn pairs(&self) -> Option<Vec<Counted>> {
         let mut merged: BTreeMap<[u64; 3], (Pair, u64)> = BTreeMap::new();
         for (event, count) in &self.events {
             let pair = match self.profile(*event) {
@@ -190,58 +190,35 @@ impl Sequence {
                 Profile::Free => continue,
                 Profile::Unknown => return None,
             };
-            let (kind, a, b) = match pair {
-                Pair::Mixture { rate, shift } => (0, rate, shift),
-                Pair::TwoSided { rate, shift } => (1, rate, shift),
-                Pair::FixedBatch { rate, shift } => (2, rate, shift),
-                Pair::BoundedRange { eta } => (3, eta, 0.0),
-                Pair::Pure { epsilon } => (4, epsilon, 0.0),
-            };
-            let key = [kind, a.to_bits(), b.to_bits()];
+            let (kind, rate, scale) = pair.parameters();
+            let key = [u64::from(kind), rate.to_bits(), scale.to_bits()];
             merged.entry(key).or_insert((pair, 0)).1 += count;
         }
-        let exact = |(pair, count): (Pair, u64)| Repeated {
-            upper: pair,
-            lower: pair.attained(),
-            count,
-        };
         if merged.len() <= MOST_DISTINCT {
+            let exact = |(pair, count)| Counted {
+                pair,
+                upper: count,
+                lower: count,
+            };
             return Some(merged.into_values().map(exact).collect());
         }
-        let mut buckets: BTreeMap<(u8, u64, i64), (Pair, Pair, u64)> = BTreeMap::new();
+        let mut edges: BTreeMap<(u8, u64, i64), Counted> = BTreeMap::new();
         for (pair, count) in merged.into_values() {
-            let (kind, rate, key) = match pair {
-                Pair::Mixture { rate, shift } => (0, rate, bucket(shift)),
-                Pair::TwoSided { rate, shift } => (1, rate, bucket(shift)),
-                Pair::FixedBatch { rate, shift } => (2, rate, bucket(shift)),
-                Pair::BoundedRange { eta } => (3, 0.0, bucket(eta)),
-                Pair::Pure { epsilon } => (4, 0.0, bucket(epsilon)),
-            };
-            let at = |k: i64| {
-                let value = (k as f64 * BUCKET).exp();
-                match kind {
-                    0 => Pair::Mixture { rate, shift: value },
-                    1 => Pair::TwoSided { rate, shift: value },
-                    2 => Pair::FixedBatch { rate, shift: value },
-                    3 => Pair::BoundedRange { eta: value },
-                    _ => Pair::Pure { epsilon: value },
-                }
-            };
-            buckets
-                .entry((kind, rate.to_bits(), key))
-                .or_insert((at(key + 1), at(key), 0))
-                .2 += count;
+            let (kind, rate, scale) = pair.parameters();
+            let bucket = (scale.ln() / BUCKET).floor() as i64;
+            for (k, upper, lower) in [(bucket + 1, count, 0), (bucket, 0, count)] {
+                let edge = edges
+                    .entry((kind, rate.to_bits(), k))
+                    .or_insert_with(|| Counted {
+                        pair: pair.with_scale((k as f64 * BUCKET).exp()),
+                        upper: 0,
+                        lower: 0,
+                    });
+                edge.upper += upper;
+                edge.lower += lower;
+            }
         }
-        Some(
-            buckets
-                .into_values()
-                .map(|(upper, lower, count)| Repeated {
-                    upper,
-                    lower: lower.attained(),
-                    count,
-                })
-                .collect(),
-        )
+        Some(edges.into_values().collect())
     }
 
     /// `μ² = Σ Δ²/σ²` where every event is Gaussian.
@@ -283,11 +260,6 @@ impl Sequence {
             }
         })
     }
-}
-
-fn bucket(value: f64) -> i64 {
-    // The bucket [e^{kβ}, e^{(k+1)β}) of a value, safe against rounding at its ends.
-    (value.ln() / BUCKET).floor() as i64
 }
 
 /// One element of `events`.
