@@ -6,7 +6,7 @@ mod tables;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tables::{RUN, csv, edit, folder_with, gzip, npy, parquet, run_over};
 
@@ -187,6 +187,7 @@ fn damaged_and_missing_files_are_refused_by_name() {
 fn a_budget_too_small_for_one_step_names_a_step_that_fits() {
     let folder = folder_with("table.csv", csv().as_bytes());
     let path = folder.path();
+    let (mut refused, mut fits) = (Duration::ZERO, Duration::ZERO);
     for (settings, epsilon) in [
         ("barker", "1e-4"),
         ("barker", "7e-3"),
@@ -198,13 +199,19 @@ fn a_budget_too_small_for_one_step_names_a_step_that_fits() {
         let run = edit(&edit(RUN, "5.0", epsilon), "barker", settings);
         let says = "@epsilon; privacy.epsilon; too small; proposal step of ";
         assert_both_refuse(path, &edit(&run, "0.001", "1.4"), "", says);
+        let start = Instant::now();
         let (_, message) = dpmc(path, "check run.toml");
+        refused += start.elapsed();
         let step = message.split("proposal step of ").nth(1).unwrap();
         let step = step.split_whitespace().next().unwrap();
         std::fs::write(path.join("run.toml"), edit(&run, "0.001", step)).unwrap();
+        let start = Instant::now();
         let (code, message) = dpmc(path, "check run.toml");
+        fits += start.elapsed();
         assert_eq!(code, 0, "{settings}: step {step}: {message}");
     }
+    // The search for a step takes milliseconds, not a budget's bisection a trial.
+    assert!(refused < 20 * fits, "{refused:?} against {fits:?}");
     // The cost of a penalty step does not depend on its size.
     let run = edit(RUN, "\"barker\"", "\"dp-penalty\"\ntau = 1.0");
     assert_both_refuse(path, &run, "--epsilon 0.01", "too small; tau");
