@@ -1,8 +1,6 @@
 //! From declared columns to features: bounds and levels come from the run file,
 //! nothing is estimated from rows.
 
-use super::DataError;
-
 /// A value as a table reader hands it over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell<'a> {
@@ -119,13 +117,13 @@ impl Feature {
         }
     }
 
-    /// Checks the declaration itself; `key` names it in errors.
+    /// Checks the declaration itself.
     ///
     /// # Errors
-    /// [`DataError::Declaration`] for reversed, equal or non-finite bounds, and for
-    /// empty or repeated levels.
-    pub fn validate(&self, key: &str) -> Result<(), DataError> {
-        let refuse = |what: String| Err(DataError::declaration(key, what));
+    /// What is wrong, for the caller to put behind the declaration's key: reversed, equal
+    /// or non-finite bounds, empty or repeated levels.
+    pub fn validate(&self) -> Result<(), String> {
+        let refuse = |what: String| Err(what);
         match &self.kind {
             FeatureKind::Scale { low, high } | FeatureKind::Clamp { low, high } => {
                 if !(low.is_finite() && high.is_finite()) {

@@ -87,7 +87,9 @@ pub fn header(path: &Path) -> Result<Vec<String>, DataError> {
 pub fn load(source: &Source) -> Result<Dataset, DataError> {
     let format = format_of(&source.path)?;
     for (i, feature) in source.features.iter().enumerate() {
-        feature.validate(&feature_key(feature, i))?;
+        feature
+            .validate()
+            .map_err(|what| DataError::declaration(&feature_key(feature, i), what))?;
     }
     let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
     let implied = source

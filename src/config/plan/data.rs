@@ -72,14 +72,7 @@ impl Plan {
         for (i, entry) in self.config.data.features.iter().enumerate() {
             let key = format!("data.features[{i}]");
             for feature in features_of(entry).map_err(|what| self.refuse(&key, what))? {
-                feature.validate(&key).map_err(|e| {
-                    self.refuse(
-                        &key,
-                        e.to_string()
-                            .trim_start_matches(&key)
-                            .trim_start_matches(": "),
-                    )
-                })?;
+                feature.validate().map_err(|what| self.refuse(&key, what))?;
                 features.push(feature);
             }
         }
