@@ -60,8 +60,15 @@ scale = [-1, 1]  => scale = [-1, 1]\nclamp = [-1, 1] => run.toml, line; data.fea
 "barker"         => "barker"\nscale = 1\ncovariance = [[1]] => @covariance; 'scale'
 row_norm = 2.0   => label_file = "l.npy"     => @label_file; [data.label]
 "logistic"       => "logistic"\nvariance = 2 => @variance; model.variance
+"y"              => "y"\nnegative = ["0"]    => @negative; data.label.negative; positive
+"y"              => "y"\npositive = ["1"]\nnegative = ["0", "1"] => @negative; data.label.negative; '1'
+intercept = true => intercept = true\nmissing = 0 => @[[data.features]]; data.features[0]; missing
+scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 0 => run.toml, line 9; data.features[1]; missing
+scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => run.toml, line 9; data.features[1]; missing
+scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]; finite
 "a", "b"         => "a", "a"                 => run.toml, line; data.features; 'a'
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = true => no.csv
+delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\nlabel_file = "l.npy"\npublic = true => @label_file; test.label_file; [data.label]
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = false => @public; test.public
 -- => --chains 0                             => chains
 -- => --algorithm mh                         => algorithm; --not-private

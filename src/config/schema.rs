@@ -80,7 +80,8 @@ pub struct FeatureEntry {
     /// A condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indicator: Option<IndicatorEntry>,
-    /// Value of a missing numeric cell, in the column's units.
+    /// Value of a missing numeric cell, in the column's units; for scale, clamp and
+    /// indicators with above or below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<f64>,
 }
@@ -109,7 +110,7 @@ pub struct LabelEntry {
     /// Texts that mean 1; without it cells must be 0 or 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub positive: Vec<String>,
-    /// Texts that mean 0; without it everything not positive.
+    /// Beside positive: texts that mean 0; without it everything not positive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub negative: Vec<String>,
 }

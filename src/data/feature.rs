@@ -121,9 +121,20 @@ impl Feature {
     ///
     /// # Errors
     /// What is wrong, for the caller to put behind the declaration's key: reversed, equal
-    /// or non-finite bounds, empty or repeated levels.
+    /// or non-finite bounds, empty or repeated levels, a `missing` that nothing reads.
     pub fn validate(&self) -> Result<(), String> {
         let refuse = |what: String| Err(what);
+        if let Some(missing) = self.missing {
+            if !self.reads_numbers() {
+                return refuse(
+                    "'missing' stands for a number and belongs to scale, clamp or an indicator with above or below"
+                        .into(),
+                );
+            }
+            if !missing.is_finite() {
+                return refuse("'missing' must be a finite number".into());
+            }
+        }
         match &self.kind {
             FeatureKind::Scale { low, high } | FeatureKind::Clamp { low, high } => {
                 if !(low.is_finite() && high.is_finite()) {
@@ -133,9 +144,6 @@ impl Feature {
                     return refuse(format!(
                         "bounds are reversed or equal: [{low}, {high}]; write [low, high]"
                     ));
-                }
-                if self.missing.is_some_and(|m| !m.is_finite()) {
-                    return refuse("'missing' must be a finite number".into());
                 }
             }
             FeatureKind::OneHot { levels, .. }
@@ -157,6 +165,15 @@ impl Feature {
             FeatureKind::Intercept => {}
         }
         Ok(())
+    }
+
+    /// Whether cells are read as numbers, not as texts or not at all.
+    fn reads_numbers(&self) -> bool {
+        match &self.kind {
+            FeatureKind::Scale { .. } | FeatureKind::Clamp { .. } => true,
+            FeatureKind::Indicator(condition) => !matches!(condition, Condition::OneOf(_)),
+            FeatureKind::OneHot { .. } | FeatureKind::Intercept => false,
+        }
     }
 
     /// Appends this declaration's features of one cell. Errors never quote the cell.
