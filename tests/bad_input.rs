@@ -66,6 +66,9 @@ intercept = true => intercept = true\nmissing = 0 => @[[data.features]]; data.fe
 scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 0 => run.toml, line 9; data.features[1]; missing
 scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => run.toml, line 9; data.features[1]; missing
 scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]; finite
+"logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0], [1, 0], [0, 0, 1]] => @covariance; model.covariance; row 1
+"logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0, 1, 0, 0, 0, 1]] => @covariance; model.covariance[0]; row 1
+"barker"         => "barker"\ncovariance = [[1, 0, 0], [0], [1, 0, 0, 0, 1]] => @covariance; sampler.covariance; row 2
 "a", "b"         => "a", "a"                 => run.toml, line; data.features; 'a'
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = true => no.csv
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\nlabel_file = "l.npy"\npublic = true => @label_file; test.label_file; [data.label]

@@ -75,6 +75,20 @@ impl Plan {
         std::path::absolute(&joined).unwrap_or(joined)
     }
 
+    /// A d × d matrix, row-major, as declared at `key`.
+    fn matrix(&self, key: &str, rows: &[Vec<f64>], d: usize) -> Result<Vec<f64>, ConfigError> {
+        if let Some(i) = rows.iter().position(|row| row.len() != d) {
+            return Err(self.refuse(
+                &format!("{key}[{i}]"),
+                format!("row {} is of length {}, not {d}", i + 1, rows[i].len()),
+            ));
+        }
+        if rows.len() != d {
+            return Err(self.refuse(key, format!("{} rows for a {d} × {d} matrix", rows.len())));
+        }
+        Ok(rows.concat())
+    }
+
     /// The resolved run file: flags merged, paths absolute, chains stated.
     pub fn resolved(&self) -> String {
         let mut config = self.config.clone();
