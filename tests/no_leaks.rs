@@ -246,6 +246,24 @@ fn a_query_that_cannot_be_put_is_refused_before_anything_is_charged() {
     }
 }
 
+/// The refusal names what both non-private references do, exact sums or minibatch.
+#[test]
+fn metropolis_without_noise_is_refused_in_words_true_of_mh_and_tuna_mh() {
+    let poisson = Estimator::Poisson {
+        lambda: Lambda::Ratio(2.0),
+    };
+    for estimator in [Estimator::FullBatch, poisson] {
+        let rule = (estimator, Acceptance::Metropolis);
+        let answer = decide_by(&mut private(1.0), 0.0, Some(0.1), rule);
+        let text = answer.unwrap_err().to_string();
+        assert!(text.contains("not private"), "{text}");
+        assert!(
+            text.contains("without noise") && !text.contains("exact"),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn what_is_not_private_is_refused_before_anything_is_charged() {
     let mut curator = private(1.0);

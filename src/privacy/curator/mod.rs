@@ -170,7 +170,7 @@ impl Curator {
                 coins += delta;
             } else if self.ledger.is_some() {
                 return Err(Halt::Refused(
-                    "Metropolis acceptance on exact ratios is not private; choose a private algorithm or --not-private".into(),
+                    "Metropolis acceptance without noise (mh, tuna-mh) is not private; choose a private algorithm or --not-private".into(),
                 ));
             }
         }
