@@ -156,6 +156,28 @@ fn flags_override_the_run_file() {
     assert_eq!(place.certificate("run-run")["chains"], 4);
 }
 
+/// A ledger follows the name: two tables must not share one by a shortened name.
+#[test]
+fn a_data_set_is_named_by_its_file_without_the_known_ending() {
+    for (file, name) in [
+        ("people.csv", "people"),
+        ("survey.2020.csv", "survey.2020"),
+        ("survey.2021.csv.gz", "survey.2021"),
+        ("folder.d/Survey.TSV", "Survey"),
+        ("survey.txt.gz", "survey"),
+        ("survey.v1.parquet", "survey.v1"),
+        ("survey.npy", "survey"),
+        (".x.csv", ".x"),
+        (".csv", ".csv"),
+        ("survey", "survey"),
+        ("survey.parquet.gz", "survey.parquet.gz"),
+    ] {
+        let run = edit(RUN, "people.csv", file);
+        let plan = Plan::parse(Path::new("run.toml"), run).unwrap();
+        assert_eq!(plan.dataset_name(), name, "{file}");
+    }
+}
+
 #[test]
 fn summary_prints_moments_quantiles_and_convergence_of_the_draws() {
     let place = Place::new(&edit(RUN, "0.0001", "0.3"));

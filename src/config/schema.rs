@@ -32,7 +32,8 @@ pub struct RunConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataSection {
-    /// Name of the data set, for ledgers; the file's stem by default.
+    /// Name of the data set, for ledgers; by default the file's name without its ending
+    /// (`survey.2020` of `survey.2020.csv.gz`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// CSV (gzip allowed), Parquet or NPY; relative to the run file.

@@ -41,23 +41,40 @@ enum Format {
     Npy,
 }
 
+/// A file name up to its ending, and the format of that; `None` for an unknown ending.
+fn split_ending(name: &str) -> Option<(&str, Format)> {
+    // ASCII, so that lengths stay.
+    let lower = name.to_ascii_lowercase();
+    let text = lower.strip_suffix(".gz").unwrap_or(&lower);
+    let (stem, format) = [".csv", ".tsv", ".txt"]
+        .into_iter()
+        .find_map(|ending| Some((text.strip_suffix(ending)?, Format::Csv)))
+        .or_else(|| Some((lower.strip_suffix(".parquet")?, Format::Parquet)))
+        .or_else(|| Some((lower.strip_suffix(".npy")?, Format::Npy)))?;
+    Some((&name[..stem.len()], format))
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// A table's file name without its ending, as far as that is one of a known format.
+pub(crate) fn stem(path: &Path) -> String {
+    let name = file_name(path);
+    match split_ending(&name) {
+        Some((stem, _)) if !stem.is_empty() => stem.into(),
+        _ => name,
+    }
+}
+
 fn format_of(path: &Path) -> Result<Format, DataError> {
-    let name = path
-        .file_name()
-        .map(|n| n.to_string_lossy().to_lowercase())
-        .unwrap_or_default();
-    let stem = name.strip_suffix(".gz").unwrap_or(&name);
-    if stem.ends_with(".csv") || stem.ends_with(".tsv") || stem.ends_with(".txt") {
-        Ok(Format::Csv)
-    } else if name.ends_with(".parquet") {
-        Ok(Format::Parquet)
-    } else if name.ends_with(".npy") {
-        Ok(Format::Npy)
-    } else {
-        Err(DataError::File {
+    match split_ending(&file_name(path)) {
+        Some((_, format)) => Ok(format),
+        None => Err(DataError::File {
             path: path.into(),
             what: "unknown kind of file; use .csv, .csv.gz, .tsv, .parquet or .npy".into(),
-        })
+        }),
     }
 }
 

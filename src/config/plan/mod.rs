@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::ConfigError;
 use super::schema::RunConfig;
-use crate::data::Feature;
+use crate::data::{Feature, stem};
 
 /// A run file with its place, checked piece by piece as it is used.
 #[derive(Clone, Debug)]
@@ -106,15 +106,8 @@ impl Plan {
 
     /// Name of the data set, for ledgers.
     pub fn dataset_name(&self) -> String {
-        self.config.data.name.clone().unwrap_or_else(|| {
-            let file = self.config.data.file.file_name();
-            let name = file.map(|n| n.to_string_lossy().into_owned());
-            name.unwrap_or_default()
-                .split('.')
-                .next()
-                .unwrap_or_default()
-                .into()
-        })
+        let data = &self.config.data;
+        data.name.clone().unwrap_or_else(|| stem(&data.file))
     }
 
     /// Chains: as declared, else 1 in a private run and 4 in others.
