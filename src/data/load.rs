@@ -17,8 +17,18 @@ pub struct Source {
     pub features: Vec<Feature>,
     /// The label, where the model needs one.
     pub label: Option<Label>,
-    /// Declared L2 bound of a row; without it, the bound that the features imply.
+    /// Declared L2 bound of a row, if one is; see [`Source::norm_bound`].
     pub row_norm: Option<f64>,
+}
+
+impl Source {
+    /// The bound on a row's L2 norm: as declared, else what the features imply.
+    pub fn norm_bound(&self) -> f64 {
+        self.row_norm.unwrap_or_else(|| {
+            let square: f64 = self.features.iter().map(Feature::max_square).sum();
+            square.sqrt()
+        })
+    }
 }
 
 /// Where a row stands, for error messages.
@@ -109,15 +119,9 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
             .map_err(|what| DataError::declaration(&feature_key(feature, i), what))?;
     }
     let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
-    let implied = source
-        .features
-        .iter()
-        .map(Feature::max_square)
-        .sum::<f64>()
-        .sqrt();
     let width = names.len();
     let labelled = source.label.is_some() || source.label_file.is_some();
-    let mut builder = Dataset::builder(names, labelled, source.row_norm.unwrap_or(implied))?;
+    let mut builder = Dataset::builder(names, labelled, source.norm_bound())?;
 
     let mut wanted = Wanted { names: Vec::new() };
     let mut index = |column: &str| {

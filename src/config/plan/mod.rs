@@ -131,11 +131,7 @@ impl Plan {
         let source = self.source(&data.file, data.label_file.as_ref())?;
         self.public_test()?;
         let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
-        let norm = source.row_norm.unwrap_or_else(|| {
-            let square: f64 = source.features.iter().map(Feature::max_square).sum();
-            square.sqrt()
-        });
-        let model = self.model_for(&names, norm)?;
+        let model = self.model_for(&names, source.norm_bound())?;
         // Any number of rows: they only scale a clip that is declared by its rms.
         self.sampler(&*model, 1000)?;
         Ok(())
