@@ -193,6 +193,24 @@ fn damaged_and_missing_files_are_refused_by_name() {
     assert_both_refuse(folder.path(), RUN, "", "table.csv; no such file");
 }
 
+/// A path that `run.toml` could not name would leave a run that cannot be resumed.
+#[cfg(unix)]
+#[test]
+fn a_path_that_no_run_file_can_hold_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let file = std::ffi::OsStr::from_bytes(b"table\xff.csv");
+    let folder = folder_with("run.toml", RUN.as_bytes());
+    std::fs::write(folder.path().join(file), csv()).unwrap();
+    for arguments in ["check run.toml", "sample run.toml --out out"] {
+        let mut command = command(folder.path(), arguments);
+        let output = command.arg("--data").arg(file).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
+        assert!(message.contains("UTF-8"), "{arguments}: {message}");
+        assert!(!folder.path().join("out").exists(), "leaves output");
+    }
+}
+
 #[test]
 fn a_budget_too_small_for_one_step_names_a_step_that_fits() {
     let folder = folder_with("table.csv", csv().as_bytes());

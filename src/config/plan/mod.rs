@@ -90,7 +90,10 @@ impl Plan {
     }
 
     /// The resolved run file: flags merged, paths absolute, chains stated.
-    pub fn resolved(&self) -> String {
+    ///
+    /// # Errors
+    /// [`ConfigError`] where no run file can say so: a path that is not UTF-8.
+    pub fn resolved(&self) -> Result<String, ConfigError> {
         let mut config = self.config.clone();
         config.data.file = self.locate(&config.data.file);
         config.data.name = Some(self.dataset_name());
@@ -101,7 +104,11 @@ impl Plan {
         }
         config.privacy.ledger = config.privacy.ledger.map(|f| self.locate(&f));
         config.run.chains = Some(self.chains());
-        toml::to_string(&config).unwrap_or_default()
+        toml::to_string(&config).map_err(|e| {
+            ConfigError::general(format!(
+                "no run file can hold these settings ({e}); give paths in UTF-8"
+            ))
+        })
     }
 
     /// Name of the data set, for ledgers.
@@ -125,6 +132,7 @@ impl Plan {
     /// # Errors
     /// [`ConfigError`].
     pub fn check_declarations(&self) -> Result<(), ConfigError> {
+        self.resolved()?;
         self.budget()?;
         self.length()?;
         let data = &self.config.data;
