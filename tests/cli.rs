@@ -178,6 +178,25 @@ fn a_data_set_is_named_by_its_file_without_the_known_ending() {
     }
 }
 
+/// The seed of a private run fixes public streams alone, whose seed `state.json` holds in
+/// any case: it may be published, and the certificate does not speak of secrecy.
+#[test]
+fn the_seed_of_a_private_run_is_public() {
+    let place = Place::new(RUN);
+    let help = place.works("sample --help");
+    let help = help.split("--seed").nth(1).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("published"), "{help}");
+    place.works("sample run.toml --seed 258 --out out");
+    let config = Plan::read(&place.path("out/run.toml")).unwrap().config;
+    assert_eq!(config.run.seed, Some(258));
+    let state = place.json("out/state.json");
+    let seed = state["chains"]["public_seed"].as_str().unwrap();
+    assert_eq!(seed, format!("0201{:060}", 0));
+    let warnings = place.certificate("out")["warnings"].to_string();
+    assert_eq!(warnings, "[]");
+}
+
 #[test]
 fn summary_prints_moments_quantiles_and_convergence_of_the_draws() {
     let place = Place::new(&edit(RUN, "0.0001", "0.3"));

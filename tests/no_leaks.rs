@@ -264,6 +264,18 @@ fn metropolis_without_noise_is_refused_in_words_true_of_mh_and_tuna_mh() {
     }
 }
 
+/// A secret seed is not the public one of `run.toml` and `state.json`.
+#[test]
+fn a_seeded_secret_generator_is_told_apart_from_the_public_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let barker = (Estimator::FullBatch, Acceptance::Barker);
+    run(false, 0.001, barker, folder.path());
+    let text = std::fs::read_to_string(folder.path().join("certificate.json")).unwrap();
+    for part in ["Curator::private", "stays secret", "public_seed"] {
+        assert!(text.contains(part), "no '{part}': {text}");
+    }
+}
+
 #[test]
 fn what_is_not_private_is_refused_before_anything_is_charged() {
     let mut curator = private(1.0);

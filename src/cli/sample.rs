@@ -185,7 +185,8 @@ fn assemble(
                     parts.typical
                 )));
             }
-            // --seed fixes the public streams alone: secret coins are always fresh.
+            // The seed fixes the public streams alone, so run.toml may hold it: secret coins
+            // are always fresh.
             Curator::private(data, model, engine, ledger, None)?
         }
         None => {

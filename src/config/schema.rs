@@ -298,7 +298,8 @@ pub struct RunSection {
     pub chains: Option<usize>,
     /// Where chains start.
     pub start: StartEntry,
-    /// Fixes all generators: for tests and non-private runs.
+    /// Fixes the public streams (starts, proposals), whose seed `state.json` holds in any
+    /// case; without privacy, all generators. Secret coins are never seeded by a run file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Engine.
