@@ -6,7 +6,7 @@ mod tables;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tables::{RUN, csv, edit, folder_with, gzip, npy, parquet, run_over};
 
@@ -60,8 +60,18 @@ scale = [-1, 1]  => scale = [-1, 1]\nclamp = [-1, 1] => run.toml, line; data.fea
 "barker"         => "barker"\nscale = 1\ncovariance = [[1]] => @covariance; 'scale'
 row_norm = 2.0   => label_file = "l.npy"     => @label_file; [data.label]
 "logistic"       => "logistic"\nvariance = 2 => @variance; model.variance
+"y"              => "y"\nnegative = ["0"]    => @negative; data.label.negative; positive
+"y"              => "y"\npositive = ["1"]\nnegative = ["0", "1"] => @negative; data.label.negative; '1'
+intercept = true => intercept = true\nmissing = 0 => @[[data.features]]; data.features[0]; missing
+scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 0 => run.toml, line 9; data.features[1]; missing
+scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => run.toml, line 9; data.features[1]; missing
+scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]; finite
+"logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0], [1, 0], [0, 0, 1]] => @covariance; model.covariance; row 1
+"logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0, 1, 0, 0, 0, 1]] => @covariance; model.covariance[0]; row 1
+"barker"         => "barker"\ncovariance = [[1, 0, 0], [0], [1, 0, 0, 0, 1]] => @covariance; sampler.covariance; row 2
 "a", "b"         => "a", "a"                 => run.toml, line; data.features; 'a'
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = true => no.csv
+delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\nlabel_file = "l.npy"\npublic = true => @label_file; test.label_file; [data.label]
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = false => @public; test.public
 -- => --chains 0                             => chains
 -- => --algorithm mh                         => algorithm; --not-private
@@ -183,10 +193,29 @@ fn damaged_and_missing_files_are_refused_by_name() {
     assert_both_refuse(folder.path(), RUN, "", "table.csv; no such file");
 }
 
+/// A path that `run.toml` could not name would leave a run that cannot be resumed.
+#[cfg(unix)]
+#[test]
+fn a_path_that_no_run_file_can_hold_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let file = std::ffi::OsStr::from_bytes(b"table\xff.csv");
+    let folder = folder_with("run.toml", RUN.as_bytes());
+    std::fs::write(folder.path().join(file), csv()).unwrap();
+    for arguments in ["check run.toml", "sample run.toml --out out"] {
+        let mut command = command(folder.path(), arguments);
+        let output = command.arg("--data").arg(file).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
+        assert!(message.contains("UTF-8"), "{arguments}: {message}");
+        assert!(!folder.path().join("out").exists(), "leaves output");
+    }
+}
+
 #[test]
 fn a_budget_too_small_for_one_step_names_a_step_that_fits() {
     let folder = folder_with("table.csv", csv().as_bytes());
     let path = folder.path();
+    let (mut refused, mut fits) = (Duration::ZERO, Duration::ZERO);
     for (settings, epsilon) in [
         ("barker", "1e-4"),
         ("barker", "7e-3"),
@@ -198,13 +227,19 @@ fn a_budget_too_small_for_one_step_names_a_step_that_fits() {
         let run = edit(&edit(RUN, "5.0", epsilon), "barker", settings);
         let says = "@epsilon; privacy.epsilon; too small; proposal step of ";
         assert_both_refuse(path, &edit(&run, "0.001", "1.4"), "", says);
+        let start = Instant::now();
         let (_, message) = dpmc(path, "check run.toml");
+        refused += start.elapsed();
         let step = message.split("proposal step of ").nth(1).unwrap();
         let step = step.split_whitespace().next().unwrap();
         std::fs::write(path.join("run.toml"), edit(&run, "0.001", step)).unwrap();
+        let start = Instant::now();
         let (code, message) = dpmc(path, "check run.toml");
+        fits += start.elapsed();
         assert_eq!(code, 0, "{settings}: step {step}: {message}");
     }
+    // The search for a step takes milliseconds, not a budget's bisection a trial.
+    assert!(refused < 20 * fits, "{refused:?} against {fits:?}");
     // The cost of a penalty step does not depend on its size.
     let run = edit(RUN, "\"barker\"", "\"dp-penalty\"\ntau = 1.0");
     assert_both_refuse(path, &run, "--epsilon 0.01", "too small; tau");

@@ -156,6 +156,47 @@ fn flags_override_the_run_file() {
     assert_eq!(place.certificate("run-run")["chains"], 4);
 }
 
+/// A ledger follows the name: two tables must not share one by a shortened name.
+#[test]
+fn a_data_set_is_named_by_its_file_without_the_known_ending() {
+    for (file, name) in [
+        ("people.csv", "people"),
+        ("survey.2020.csv", "survey.2020"),
+        ("survey.2021.csv.gz", "survey.2021"),
+        ("folder.d/Survey.TSV", "Survey"),
+        ("survey.txt.gz", "survey"),
+        ("survey.v1.parquet", "survey.v1"),
+        ("survey.npy", "survey"),
+        (".x.csv", ".x"),
+        (".csv", ".csv"),
+        ("survey", "survey"),
+        ("survey.parquet.gz", "survey.parquet.gz"),
+    ] {
+        let run = edit(RUN, "people.csv", file);
+        let plan = Plan::parse(Path::new("run.toml"), run).unwrap();
+        assert_eq!(plan.dataset_name(), name, "{file}");
+    }
+}
+
+/// The seed of a private run fixes public streams alone, whose seed `state.json` holds in
+/// any case: it may be published, and the certificate does not speak of secrecy.
+#[test]
+fn the_seed_of_a_private_run_is_public() {
+    let place = Place::new(RUN);
+    let help = place.works("sample --help");
+    let help = help.split("--seed").nth(1).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("published"), "{help}");
+    place.works("sample run.toml --seed 258 --out out");
+    let config = Plan::read(&place.path("out/run.toml")).unwrap().config;
+    assert_eq!(config.run.seed, Some(258));
+    let state = place.json("out/state.json");
+    let seed = state["chains"]["public_seed"].as_str().unwrap();
+    assert_eq!(seed, format!("0201{:060}", 0));
+    let warnings = place.certificate("out")["warnings"].to_string();
+    assert_eq!(warnings, "[]");
+}
+
 #[test]
 fn summary_prints_moments_quantiles_and_convergence_of_the_draws() {
     let place = Place::new(&edit(RUN, "0.0001", "0.3"));

@@ -45,7 +45,7 @@ fn begin(place: &Place, out: &str) {
         sampler,
         Chains::new(&starts, [7; 32]),
         plan.length().unwrap(),
-        plan.resolved(),
+        plan.resolved().unwrap(),
         Vec::new(),
     );
     directory.begin(&mut run).unwrap();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Logistic, Model, Prior};
+use dpmc::model::{Forms, Logistic, Model, Prior, RowFunction};
 use dpmc::output::RunDirectory;
 use dpmc::posterior_run::{PosteriorRun, RunLength, Status};
 use dpmc::privacy::{
@@ -163,6 +163,15 @@ fn decide(
     clip: Option<f64>,
     rule: Acceptance,
 ) -> Result<bool, Halt> {
+    decide_by(curator, h, clip, (Estimator::FullBatch, rule))
+}
+
+fn decide_by(
+    curator: &mut Curator,
+    h: f64,
+    clip: Option<f64>,
+    (estimator, rule): (Estimator, Acceptance),
+) -> Result<bool, Halt> {
     let (theta, proposal) = (array![[0.0, 0.0]], array![[1.0, 0.0]]);
     let clips = clip.map(|c| [c]);
     let moves = Moves {
@@ -172,8 +181,99 @@ fn decide(
         clip_bounds: clips.as_ref().map(|c| &c[..]),
     };
     let mut accepted = [false];
-    curator.decide(&moves, Estimator::FullBatch, rule, &mut accepted)?;
+    curator.decide(&moves, estimator, rule, &mut accepted)?;
     Ok(accepted[0])
+}
+
+/// A model whose forms do not fit its row function.
+#[derive(Debug)]
+struct Misfit(Arc<dyn Model>);
+
+impl Model for Misfit {
+    fn name(&self) -> &'static str {
+        "misfit"
+    }
+    fn parameters(&self) -> &[String] {
+        self.0.parameters()
+    }
+    fn features(&self) -> usize {
+        self.0.features()
+    }
+    fn labelled(&self) -> bool {
+        self.0.labelled()
+    }
+    fn tempering(&self) -> f64 {
+        self.0.tempering()
+    }
+    fn prior(&self) -> &Prior {
+        self.0.prior()
+    }
+    fn ratio_rate(&self) -> Option<f64> {
+        self.0.ratio_rate()
+    }
+    fn row_function(&self) -> RowFunction {
+        self.0.row_function()
+    }
+    fn forms(&self, theta: &[f64], proposal: &[f64]) -> Forms {
+        let mut forms = self.0.forms(theta, proposal);
+        forms.weights.pop();
+        forms
+    }
+    fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
+        self.0.log_ratio(row, label, theta, proposal)
+    }
+}
+
+#[test]
+fn a_query_that_cannot_be_put_is_refused_before_anything_is_charged() {
+    let poisson = Estimator::Poisson {
+        lambda: Lambda::Ratio(2.0),
+    };
+    for estimator in [Estimator::FullBatch, poisson] {
+        let data = table(false);
+        let model = Arc::new(Misfit(model(&data)));
+        let ledger = Ledger::in_memory(Budget::new(1.0, 1e-6).unwrap());
+        let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, None);
+        let mut curator = curator.unwrap();
+        let answer = decide_by(
+            &mut curator,
+            0.0,
+            Some(0.1),
+            (estimator, Acceptance::Barker),
+        );
+        assert!(matches!(answer, Err(Halt::Refused(_))), "{answer:?}");
+        assert_eq!(curator.ledger().unwrap().rho_spent(), 0.0);
+    }
+}
+
+/// The refusal names what both non-private references do, exact sums or minibatch.
+#[test]
+fn metropolis_without_noise_is_refused_in_words_true_of_mh_and_tuna_mh() {
+    let poisson = Estimator::Poisson {
+        lambda: Lambda::Ratio(2.0),
+    };
+    for estimator in [Estimator::FullBatch, poisson] {
+        let rule = (estimator, Acceptance::Metropolis);
+        let answer = decide_by(&mut private(1.0), 0.0, Some(0.1), rule);
+        let text = answer.unwrap_err().to_string();
+        assert!(text.contains("not private"), "{text}");
+        assert!(
+            text.contains("without noise") && !text.contains("exact"),
+            "{text}"
+        );
+    }
+}
+
+/// A secret seed is not the public one of `run.toml` and `state.json`.
+#[test]
+fn a_seeded_secret_generator_is_told_apart_from_the_public_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let barker = (Estimator::FullBatch, Acceptance::Barker);
+    run(false, 0.001, barker, folder.path());
+    let text = std::fs::read_to_string(folder.path().join("certificate.json")).unwrap();
+    for part in ["Curator::private", "stays secret", "public_seed"] {
+        assert!(text.contains(part), "no '{part}': {text}");
+    }
 }
 
 #[test]

@@ -94,7 +94,7 @@ pub(super) struct Overrides {
     /// Engine
     #[arg(long, value_enum)]
     pub engine: Option<EngineArgument>,
-    /// Fix the public streams (starts, proposals); without privacy, all of them. The secret
+    /// Fix the published streams (starts, proposals); without privacy, all of them. The secret
     /// coins of a private run are always fresh
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub seed: Option<u64>,

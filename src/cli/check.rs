@@ -104,13 +104,13 @@ pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
 
 /// The largest step, to one per cent, of which one typical move fits the budget; λ may
 /// depend on the step, so the cost is asked for and not scaled.
-fn fitting_step(rows: usize, typical: f64, sampler: &RandomWalk, budget: Budget) -> f64 {
+fn fitting_step(rows: usize, typical: f64, sampler: &RandomWalk, budget_rho: f64) -> f64 {
     let mut share = 1.0;
     for _ in 0..20_000 {
         share *= 0.99;
         let cost = Curator::cost(rows, share * typical, sampler.estimator, sampler.acceptance);
         match cost {
-            Ok(Some((event, _))) if event.rho() <= 0.995 * budget.rho() => break,
+            Ok(Some((event, _))) if event.rho() <= 0.995 * budget_rho => break,
             Ok(_) => {}
             Err(_) => return 0.0,
         }
@@ -201,21 +201,23 @@ pub(super) fn affordable(
             .refuse("sampler.algorithm", "is not private; use --not-private")
             .into());
     };
-    let steps = budget.rho() / event.rho();
+    // Found by bisection, so once.
+    let budget_rho = budget.rho();
+    let steps = budget_rho / event.rho();
     if steps < 1.0 {
         return Err(plan
             .refuse(
                 "privacy.epsilon",
                 format!(
                     "the budget (rho {:.3e}) is too small for a single step (rho {:.3e}); {}",
-                    budget.rho(),
+                    budget_rho,
                     event.rho(),
                     match sampler.acceptance {
                         Acceptance::Penalty { tau } =>
                             format!("a tau of {:.3} would fit", 1.001 * tau / steps.sqrt()),
                         _ => format!(
                             "a proposal step of {:.3e} instead of {:.3e} would fit",
-                            fitting_step(rows, typical, sampler, budget),
+                            fitting_step(rows, typical, sampler, budget_rho),
                             sampler.step
                         ),
                     }

@@ -92,7 +92,7 @@ fn read_plan(a: &SampleArguments) -> Result<Plan, CliError> {
                 plan.config.run.engine = defaults.engine;
                 plan.resolved()
             };
-            if comparable(&given) != comparable(&saved) {
+            if comparable(&given)? != comparable(&saved)? {
                 return Err(CliError::Input(format!(
                     "{}: differs from {}/run.toml, which includes the flags the run was started with; resume with --resume alone",
                     run.display(),
@@ -185,7 +185,8 @@ fn assemble(
                     parts.typical
                 )));
             }
-            // --seed fixes the public streams alone: secret coins are always fresh.
+            // The seed fixes the public streams alone, so run.toml may hold it: secret coins
+            // are always fresh.
             Curator::private(data, model, engine, ledger, None)?
         }
         None => {
@@ -195,7 +196,7 @@ fn assemble(
     };
     let chains = Chains::new(&parts.starts, parts.public_seed);
     let length = plan.length()?;
-    let resolved = plan.resolved();
+    let resolved = plan.resolved()?;
     let warnings = parts.warnings;
     let mut run = PosteriorRun::new(curator, parts.sampler, chains, length, resolved, warnings);
     if let Some(state) = saved {

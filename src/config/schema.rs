@@ -32,7 +32,8 @@ pub struct RunConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataSection {
-    /// Name of the data set, for ledgers; the file's stem by default.
+    /// Name of the data set, for ledgers; by default the file's name without its ending
+    /// (`survey.2020` of `survey.2020.csv.gz`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// CSV (gzip allowed), Parquet or NPY; relative to the run file.
@@ -80,7 +81,8 @@ pub struct FeatureEntry {
     /// A condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indicator: Option<IndicatorEntry>,
-    /// Value of a missing numeric cell, in the column's units.
+    /// Value of a missing numeric cell, in the column's units; for scale, clamp and
+    /// indicators with above or below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<f64>,
 }
@@ -109,7 +111,7 @@ pub struct LabelEntry {
     /// Texts that mean 1; without it cells must be 0 or 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub positive: Vec<String>,
-    /// Texts that mean 0; without it everything not positive.
+    /// Beside positive: texts that mean 0; without it everything not positive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub negative: Vec<String>,
 }
@@ -296,7 +298,8 @@ pub struct RunSection {
     pub chains: Option<usize>,
     /// Where chains start.
     pub start: StartEntry,
-    /// Fixes all generators: for tests and non-private runs.
+    /// Fixes the public streams (starts, proposals), whose seed `state.json` holds in any
+    /// case; without privacy, all generators. Secret coins are never seeded by a run file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Engine.

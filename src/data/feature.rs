@@ -1,8 +1,6 @@
 //! From declared columns to features: bounds and levels come from the run file,
 //! nothing is estimated from rows.
 
-use super::DataError;
-
 /// A value as a table reader hands it over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell<'a> {
@@ -119,13 +117,24 @@ impl Feature {
         }
     }
 
-    /// Checks the declaration itself; `key` names it in errors.
+    /// Checks the declaration itself.
     ///
     /// # Errors
-    /// [`DataError::Declaration`] for reversed, equal or non-finite bounds, and for
-    /// empty or repeated levels.
-    pub fn validate(&self, key: &str) -> Result<(), DataError> {
-        let refuse = |what: String| Err(DataError::declaration(key, what));
+    /// What is wrong, for the caller to put behind the declaration's key: reversed, equal
+    /// or non-finite bounds, empty or repeated levels, a `missing` that nothing reads.
+    pub fn validate(&self) -> Result<(), String> {
+        let refuse = |what: String| Err(what);
+        if let Some(missing) = self.missing {
+            if !self.reads_numbers() {
+                return refuse(
+                    "'missing' stands for a number and belongs to scale, clamp or an indicator with above or below"
+                        .into(),
+                );
+            }
+            if !missing.is_finite() {
+                return refuse("'missing' must be a finite number".into());
+            }
+        }
         match &self.kind {
             FeatureKind::Scale { low, high } | FeatureKind::Clamp { low, high } => {
                 if !(low.is_finite() && high.is_finite()) {
@@ -135,9 +144,6 @@ impl Feature {
                     return refuse(format!(
                         "bounds are reversed or equal: [{low}, {high}]; write [low, high]"
                     ));
-                }
-                if self.missing.is_some_and(|m| !m.is_finite()) {
-                    return refuse("'missing' must be a finite number".into());
                 }
             }
             FeatureKind::OneHot { levels, .. }
@@ -159,6 +165,15 @@ impl Feature {
             FeatureKind::Intercept => {}
         }
         Ok(())
+    }
+
+    /// Whether cells are read as numbers, not as texts or not at all.
+    fn reads_numbers(&self) -> bool {
+        match &self.kind {
+            FeatureKind::Scale { .. } | FeatureKind::Clamp { .. } => true,
+            FeatureKind::Indicator(condition) => !matches!(condition, Condition::OneOf(_)),
+            FeatureKind::OneHot { .. } | FeatureKind::Intercept => false,
+        }
     }
 
     /// Appends this declaration's features of one cell. Errors never quote the cell.

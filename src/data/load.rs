@@ -17,8 +17,18 @@ pub struct Source {
     pub features: Vec<Feature>,
     /// The label, where the model needs one.
     pub label: Option<Label>,
-    /// Declared L2 bound of a row; without it, the bound that the features imply.
+    /// Declared L2 bound of a row, if one is; see [`Source::norm_bound`].
     pub row_norm: Option<f64>,
+}
+
+impl Source {
+    /// The bound on a row's L2 norm: as declared, else what the features imply.
+    pub fn norm_bound(&self) -> f64 {
+        self.row_norm.unwrap_or_else(|| {
+            let square: f64 = self.features.iter().map(Feature::max_square).sum();
+            square.sqrt()
+        })
+    }
 }
 
 /// Where a row stands, for error messages.
@@ -41,23 +51,40 @@ enum Format {
     Npy,
 }
 
+/// A file name up to its ending, and the format of that; `None` for an unknown ending.
+fn split_ending(name: &str) -> Option<(&str, Format)> {
+    // ASCII, so that lengths stay.
+    let lower = name.to_ascii_lowercase();
+    let text = lower.strip_suffix(".gz").unwrap_or(&lower);
+    let (stem, format) = [".csv", ".tsv", ".txt"]
+        .into_iter()
+        .find_map(|ending| Some((text.strip_suffix(ending)?, Format::Csv)))
+        .or_else(|| Some((lower.strip_suffix(".parquet")?, Format::Parquet)))
+        .or_else(|| Some((lower.strip_suffix(".npy")?, Format::Npy)))?;
+    Some((&name[..stem.len()], format))
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// A table's file name without its ending, as far as that is one of a known format.
+pub(crate) fn stem(path: &Path) -> String {
+    let name = file_name(path);
+    match split_ending(&name) {
+        Some((stem, _)) if !stem.is_empty() => stem.into(),
+        _ => name,
+    }
+}
+
 fn format_of(path: &Path) -> Result<Format, DataError> {
-    let name = path
-        .file_name()
-        .map(|n| n.to_string_lossy().to_lowercase())
-        .unwrap_or_default();
-    let stem = name.strip_suffix(".gz").unwrap_or(&name);
-    if stem.ends_with(".csv") || stem.ends_with(".tsv") || stem.ends_with(".txt") {
-        Ok(Format::Csv)
-    } else if name.ends_with(".parquet") {
-        Ok(Format::Parquet)
-    } else if name.ends_with(".npy") {
-        Ok(Format::Npy)
-    } else {
-        Err(DataError::File {
+    match split_ending(&file_name(path)) {
+        Some((_, format)) => Ok(format),
+        None => Err(DataError::File {
             path: path.into(),
             what: "unknown kind of file; use .csv, .csv.gz, .tsv, .parquet or .npy".into(),
-        })
+        }),
     }
 }
 
@@ -87,18 +114,14 @@ pub fn header(path: &Path) -> Result<Vec<String>, DataError> {
 pub fn load(source: &Source) -> Result<Dataset, DataError> {
     let format = format_of(&source.path)?;
     for (i, feature) in source.features.iter().enumerate() {
-        feature.validate(&feature_key(feature, i))?;
+        feature
+            .validate()
+            .map_err(|what| DataError::declaration(&feature_key(feature, i), what))?;
     }
     let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
-    let implied = source
-        .features
-        .iter()
-        .map(Feature::max_square)
-        .sum::<f64>()
-        .sqrt();
     let width = names.len();
     let labelled = source.label.is_some() || source.label_file.is_some();
-    let mut builder = Dataset::builder(names, labelled, source.row_norm.unwrap_or(implied))?;
+    let mut builder = Dataset::builder(names, labelled, source.norm_bound())?;
 
     let mut wanted = Wanted { names: Vec::new() };
     let mut index = |column: &str| {

@@ -16,6 +16,7 @@ pub use error::DataError;
 pub use feature::{Condition, Feature, FeatureKind, Label, LabelLevels};
 #[cfg(feature = "cli")]
 pub(crate) use load::available_memory;
+pub(crate) use load::stem;
 pub use load::{Source, header, load};
 #[cfg(feature = "cli")]
 pub(crate) use read_parquet::silence_damaged_files;

@@ -29,12 +29,27 @@ pub(crate) struct RatioQuery {
 
 impl RatioQuery {
     /// `thetas`, `proposals`: C rows of d values; `clip_bounds`: C values, nats.
+    ///
+    /// # Errors
+    /// [`EngineError::Query`] where these do not fit together or the model, and
+    /// [`EngineError::ClipRange`].
     pub fn new(
         model: &dyn Model,
         thetas: &[&[f64]],
         proposals: &[&[f64]],
         clip_bounds: &[f64],
     ) -> Result<Self, EngineError> {
+        let (chains, d) = (thetas.len(), model.dim());
+        let fits = proposals.len() == chains
+            && clip_bounds.len() == chains
+            && thetas.iter().chain(proposals).all(|t| t.len() == d);
+        if !fits {
+            return Err(EngineError::Query(format!(
+                "a query needs as many starts as ends and clip bounds, and {d} parameters in each; it has {chains}, {} and {}",
+                proposals.len(),
+                clip_bounds.len()
+            )));
+        }
         let function = model.row_function();
         let mut query = RatioQuery {
             function,

@@ -125,7 +125,7 @@ impl Certificate {
             }
             if curator.is_seeded() {
                 warnings.push(
-                    "the secret generator was seeded: the guarantee holds only while the seed stays secret"
+                    "the secret generator was given a seed (Curator::private): the guarantee holds only while that seed stays secret, so it must not be the published one (seed in run.toml, public_seed in state.json)"
                         .into(),
                 );
             }

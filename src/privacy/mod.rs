@@ -49,7 +49,7 @@ mod event;
 mod event_key;
 mod ledger;
 mod ledger_file;
-pub(crate) mod mechanism;
+mod mechanism;
 mod releases;
 mod rho;
 

@@ -1,6 +1,9 @@
 //! For the tests of the command: a folder to run it in, and what it leaves there as a
 //! second reader finds it.
 
+#[path = "edit.rs"]
+mod edit;
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -8,6 +11,10 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::Value;
 use tempfile::TempDir;
+
+// Not every test edits.
+#[allow(unused_imports)]
+pub use edit::edit;
 
 /// Logistic regression on 500 rows; a step costs little of the budget.
 pub const RUN: &str = r#"[data]
@@ -112,11 +119,6 @@ pub fn table(rows: u32) -> String {
         text += &format!("{a:.4},{b:.4},{y}\n");
     }
     text
-}
-
-pub fn edit(text: &str, from: &str, to: &str) -> String {
-    assert!(text.contains(from), "no '{from}' to edit");
-    text.replace(from, to)
 }
 
 /// Draws as a second reader finds them.

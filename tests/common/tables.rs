@@ -1,11 +1,16 @@
 //! For the tests of bad input: a run file and tables without a fault, in every format.
 
+#[path = "edit.rs"]
+mod edit;
+
 use std::io::Write;
 
 use parquet::data_type::DoubleType;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use tempfile::TempDir;
+
+pub use edit::edit;
 
 /// A run file without a fault; cases edit it.
 pub const RUN: &str = r#"[data]
@@ -35,12 +40,6 @@ engine = "cpu"
 epsilon = 5.0
 delta = 1e-6
 "#;
-
-/// Replaces `from` in `text`; every edit must hit.
-pub fn edit(text: &str, from: &str, to: &str) -> String {
-    assert!(text.contains(from), "no '{from}' to edit");
-    text.replace(from, to)
-}
 
 /// RUN over another file; an NPY table has numbered columns and no label.
 pub fn run_over(file: &str) -> String {

@@ -37,6 +37,9 @@ impl Plan {
                 "test.public",
                 "the guarantee does not cover the test table; set public = true if its rows may be revealed, or drop [test]",
             )),
+            Some(test) if test.label_file.is_some() && self.config.data.label.is_some() => {
+                Err(self.refuse("test.label_file", "contradicts [data.label]; keep one"))
+            }
             test => Ok(test.as_ref()),
         }
     }
@@ -57,6 +60,9 @@ impl Plan {
         if data.label.is_some() && data.label_file.is_some() {
             return Err(self.refuse("data.label_file", "contradicts [data.label]; keep one"));
         }
+        if let Some(label) = &data.label {
+            self.check_levels(label)?;
+        }
         Ok(Source {
             path: self.locate(file),
             label_file: label_file.map(|f| self.locate(f)),
@@ -66,20 +72,25 @@ impl Plan {
         })
     }
 
+    /// Negative levels mean something only beside positive ones, and other texts.
+    fn check_levels(&self, label: &LabelEntry) -> Result<(), ConfigError> {
+        let refuse = |what: &str| Err(self.refuse("data.label.negative", what));
+        if label.positive.is_empty() && !label.negative.is_empty() {
+            return refuse("needs 'positive' beside it; without it cells must be 0 or 1");
+        }
+        match label.negative.iter().find(|l| label.positive.contains(l)) {
+            Some(level) => refuse(&format!("level '{level}' is declared positive too")),
+            None => Ok(()),
+        }
+    }
+
     /// The declared features, one a column.
     fn features(&self) -> Result<Vec<Feature>, ConfigError> {
         let mut features = Vec::new();
         for (i, entry) in self.config.data.features.iter().enumerate() {
             let key = format!("data.features[{i}]");
             for feature in features_of(entry).map_err(|what| self.refuse(&key, what))? {
-                feature.validate(&key).map_err(|e| {
-                    self.refuse(
-                        &key,
-                        e.to_string()
-                            .trim_start_matches(&key)
-                            .trim_start_matches(": "),
-                    )
-                })?;
+                feature.validate().map_err(|what| self.refuse(&key, what))?;
                 features.push(feature);
             }
         }
@@ -115,7 +126,7 @@ fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, String> {
         return Ok(vec![Feature {
             column: None,
             kind: FeatureKind::Intercept,
-            missing: None,
+            missing: entry.missing,
         }]);
     }
     let columns = columns(entry)?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::ConfigError;
 use super::schema::RunConfig;
-use crate::data::Feature;
+use crate::data::{Feature, stem};
 
 /// A run file with its place, checked piece by piece as it is used.
 #[derive(Clone, Debug)]
@@ -75,8 +75,25 @@ impl Plan {
         std::path::absolute(&joined).unwrap_or(joined)
     }
 
+    /// A d × d matrix, row-major, as declared at `key`.
+    fn matrix(&self, key: &str, rows: &[Vec<f64>], d: usize) -> Result<Vec<f64>, ConfigError> {
+        if let Some(i) = rows.iter().position(|row| row.len() != d) {
+            return Err(self.refuse(
+                &format!("{key}[{i}]"),
+                format!("row {} is of length {}, not {d}", i + 1, rows[i].len()),
+            ));
+        }
+        if rows.len() != d {
+            return Err(self.refuse(key, format!("{} rows for a {d} × {d} matrix", rows.len())));
+        }
+        Ok(rows.concat())
+    }
+
     /// The resolved run file: flags merged, paths absolute, chains stated.
-    pub fn resolved(&self) -> String {
+    ///
+    /// # Errors
+    /// [`ConfigError`] where no run file can say so: a path that is not UTF-8.
+    pub fn resolved(&self) -> Result<String, ConfigError> {
         let mut config = self.config.clone();
         config.data.file = self.locate(&config.data.file);
         config.data.name = Some(self.dataset_name());
@@ -87,20 +104,17 @@ impl Plan {
         }
         config.privacy.ledger = config.privacy.ledger.map(|f| self.locate(&f));
         config.run.chains = Some(self.chains());
-        toml::to_string(&config).unwrap_or_default()
+        toml::to_string(&config).map_err(|e| {
+            ConfigError::general(format!(
+                "no run file can hold these settings ({e}); give paths in UTF-8"
+            ))
+        })
     }
 
     /// Name of the data set, for ledgers.
     pub fn dataset_name(&self) -> String {
-        self.config.data.name.clone().unwrap_or_else(|| {
-            let file = self.config.data.file.file_name();
-            let name = file.map(|n| n.to_string_lossy().into_owned());
-            name.unwrap_or_default()
-                .split('.')
-                .next()
-                .unwrap_or_default()
-                .into()
-        })
+        let data = &self.config.data;
+        data.name.clone().unwrap_or_else(|| stem(&data.file))
     }
 
     /// Chains: as declared, else 1 in a private run and 4 in others.
@@ -118,17 +132,14 @@ impl Plan {
     /// # Errors
     /// [`ConfigError`].
     pub fn check_declarations(&self) -> Result<(), ConfigError> {
+        self.resolved()?;
         self.budget()?;
         self.length()?;
         let data = &self.config.data;
         let source = self.source(&data.file, data.label_file.as_ref())?;
         self.public_test()?;
         let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
-        let norm = source.row_norm.unwrap_or_else(|| {
-            let square: f64 = source.features.iter().map(Feature::max_square).sum();
-            square.sqrt()
-        });
-        let model = self.model_for(&names, norm)?;
+        let model = self.model_for(&names, source.norm_bound())?;
         // Any number of rows: they only scale a clip that is declared by its rms.
         self.sampler(&*model, 1000)?;
         Ok(())

@@ -47,7 +47,7 @@ impl Plan {
                 let covariance = m.covariance.as_ref().ok_or_else(|| {
                     self.refuse("model", "gaussian-mean needs 'covariance = [[…]]'")
                 })?;
-                let flat: Vec<f64> = covariance.iter().flatten().copied().collect();
+                let flat = self.matrix("model.covariance", covariance, d)?;
                 Arc::new(
                     GaussianMean::new(features, &flat, row_norm, prior, m.tempering)
                         .map_err(refuse)?,

@@ -177,7 +177,7 @@ impl Plan {
                 Ok(Preconditioner::Diagonal(values))
             }
             (None, Some(rows)) => {
-                let flat: Vec<f64> = rows.iter().flatten().copied().collect();
+                let flat = self.matrix("sampler.covariance", rows, d)?;
                 cholesky(&flat, d)
                     .map(Preconditioner::Full)
                     .map_err(|what| self.refuse("sampler.covariance", what))

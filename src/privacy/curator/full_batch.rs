@@ -7,17 +7,16 @@ use crate::privacy::mechanism::{self, Secret};
 use crate::privacy::releases::{Acceptance, Halt, Moves};
 
 impl Curator {
-    /// Decides the live moves on all rows.
+    /// Decides the live moves, put in `query` and paid for, on all rows.
     pub(super) fn decide_full(
         &mut self,
+        query: &RatioQuery,
         moves: &Moves<'_>,
         live: &[usize],
-        clips: &[f64],
         rule: Acceptance,
         accepted: &mut [bool],
     ) -> Result<(), Halt> {
-        let query = self.query(moves, live, clips)?;
-        for (k, sum) in self.sums(&query)?.into_iter().enumerate() {
+        for (k, sum) in self.sums(query)?.into_iter().enumerate() {
             let (c, grid) = (live[k], query.grid(k));
             let h = moves.public[c];
             let rng = &mut self.secret;
@@ -66,7 +65,8 @@ impl Curator {
                 clips[c] *= 2.0;
             }
         }
-        self.decide_full(moves, live, &clips, rule, accepted)
+        let query = self.query(moves, live, &clips)?;
+        self.decide_full(&query, moves, live, rule, accepted)
     }
 
     /// The exact sums of the query, sealed.

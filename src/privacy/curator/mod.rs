@@ -170,7 +170,7 @@ impl Curator {
                 coins += delta;
             } else if self.ledger.is_some() {
                 return Err(Halt::Refused(
-                    "Metropolis acceptance on exact ratios is not private; choose a private algorithm or --not-private".into(),
+                    "Metropolis acceptance without noise (mh, tuna-mh) is not private; choose a private algorithm or --not-private".into(),
                 ));
             }
         }
@@ -183,7 +183,7 @@ impl Curator {
         }
     }
 
-    /// The engine's query for the moves of these chains.
+    /// The engine's query for the moves of these chains; made of public numbers alone.
     fn query(
         &self,
         moves: &Moves<'_>,
@@ -250,11 +250,13 @@ impl Releases for Curator {
         let (still, live): (Vec<usize>, Vec<usize>) =
             live.into_iter().partition(|&c| clips[c] < SMALLEST_CLIP);
         if !live.is_empty() {
+            // Before the charge, for it may be refused; it touches no row.
+            let query = self.query(moves, &live, clips)?;
             self.charge(&live, clips, estimator, rule)?;
             match estimator {
-                Estimator::FullBatch => self.decide_full(moves, &live, clips, rule, accepted)?,
+                Estimator::FullBatch => self.decide_full(&query, moves, &live, rule, accepted)?,
                 Estimator::Poisson { lambda } => {
-                    self.decide_poisson(moves, &live, clips, lambda, rule, accepted)?;
+                    self.decide_poisson(&query, moves, &live, lambda, rule, accepted)?;
                 }
             }
         }

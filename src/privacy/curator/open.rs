@@ -31,7 +31,7 @@ impl OpenCurator {
     /// pairs (θ, θ').
     ///
     /// # Errors
-    /// [`EngineError`].
+    /// [`EngineError`], also where the slices are of different lengths.
     pub fn exact_log_ratios(
         &mut self,
         thetas: &[&[f64]],
@@ -67,5 +67,39 @@ impl Releases for OpenCurator {
         accepted: &mut [bool],
     ) -> Result<(), Halt> {
         self.0.decide(moves, estimator, rule, accepted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::synthetic;
+    use crate::engine::EngineChoice;
+    use crate::model::{Logistic, Prior};
+
+    #[test]
+    fn pairs_and_clips_that_do_not_fit_together_are_refused() {
+        let data = synthetic::logistic(50, &[1.0, -1.0], 1).unwrap();
+        let prior = Prior::normal(2, 1.0);
+        let model = Logistic::new(data.features(), data.row_norm(), prior, 1.0).unwrap();
+        let model = Arc::new(model);
+        let mut open = Curator::not_private(data, model, EngineChoice::Cpu, 1).unwrap();
+        let (a, b, short): (&[f64], &[f64], &[f64]) = (&[0.0, 0.0], &[0.1, 0.2], &[0.1]);
+        assert_eq!(
+            open.exact_log_ratios(&[a, b], &[b, a], &[1.0; 2])
+                .unwrap()
+                .len(),
+            2
+        );
+        for (thetas, proposals, clips) in [
+            (vec![a, a], vec![b], vec![1.0, 1.0]),
+            (vec![a], vec![b, b], vec![1.0, 1.0]),
+            (vec![a, a], vec![b, b], vec![1.0]),
+            (vec![short], vec![b], vec![1.0]),
+            (vec![a], vec![short], vec![1.0]),
+        ] {
+            let answer = open.exact_log_ratios(&thetas, &proposals, &clips);
+            assert!(matches!(answer, Err(EngineError::Query(_))), "{answer:?}");
+        }
     }
 }

@@ -7,25 +7,26 @@ use crate::privacy::mechanism::{self, SealedRatio, Secret};
 use crate::privacy::releases::{Acceptance, Halt, Lambda, Moves};
 
 impl Curator {
-    /// Decides the live moves on a minibatch of each chain's own.
+    /// Decides the live moves, put in `query` and paid for, on a minibatch of each chain's
+    /// own.
     pub(super) fn decide_poisson(
         &mut self,
+        query: &RatioQuery,
         moves: &Moves<'_>,
         live: &[usize],
-        clips: &[f64],
         lambda: Lambda,
         rule: Acceptance,
         accepted: &mut [bool],
     ) -> Result<(), Halt> {
-        let query = self.query(moves, live, clips)?;
-        let ratios = self.poisson_ratios(&query, lambda)?;
+        let ratios = self.poisson_ratios(query, lambda)?;
         for (&c, ratio) in live.iter().zip(ratios) {
             let h = moves.public[c];
             accepted[c] = match rule {
                 Acceptance::Barker => mechanism::barker(&mut self.secret, ratio, h),
                 Acceptance::Metropolis => mechanism::metropolis(&mut self.secret, ratio, h),
                 Acceptance::Penalty { .. } => {
-                    return Err(Halt::Refused(
+                    // Its cost refuses it before anything is charged.
+                    return Err(Halt::Failed(
                         "penalty on a Poisson minibatch is not built".into(),
                     ));
                 }
