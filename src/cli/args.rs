@@ -33,6 +33,10 @@ pub(super) enum Command {
     Summary(SummaryArguments),
     /// List the GPU adapters that the gpu engine could use
     Devices(JsonArguments),
+    /// What a sequence of privacy events costs, by every accountant that applies
+    Account(AccountArguments),
+    /// The smallest noise (or most steps) with which a sequence meets a budget
+    Calibrate(CalibrateArguments),
     /// Measure this machine: read bandwidth, passes as a share of it, sampler rates
     Bench(JsonArguments),
 }
@@ -44,6 +48,40 @@ pub(super) struct InitArguments {
     /// Where to write the run file (standard output without it)
     #[arg(long)]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AccountArguments {
+    /// JSON file: {"neighbours": "substitution" or "add-remove", "events": [{"kind": …}]}
+    pub events: PathBuf,
+    /// Ask for ε at this δ
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    #[arg(required_unless_present = "epsilon", conflicts_with = "epsilon")]
+    pub delta: Option<f64>,
+    /// Ask for δ at this ε
+    #[arg(long, value_name = "E", allow_hyphen_values = true)]
+    pub epsilon: Option<f64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CalibrateArguments {
+    /// JSON file as for `account`; the value to be solved for is where the search starts
+    pub events: PathBuf,
+    /// Budget ε
+    #[arg(long, value_name = "E", allow_hyphen_values = true)]
+    pub epsilon: f64,
+    /// Budget δ
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub delta: f64,
+    /// sigma, eta, epsilon, rate, batch or count; INDEX.NAME where several events have it
+    #[arg(long, value_name = "NAME")]
+    pub solve: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

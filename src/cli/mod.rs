@@ -1,5 +1,6 @@
 //! The command: arguments → run configuration → run. No mathematics.
 
+mod account;
 mod args;
 mod bench;
 mod check;
@@ -26,6 +27,8 @@ pub fn main() -> ExitCode {
         Command::Sample(a) => sample::run(&a),
         Command::Summary(a) => summary::run(&a),
         Command::Devices(a) => devices::run(&a),
+        Command::Account(a) => account::account(&a),
+        Command::Calibrate(a) => account::calibrate(&a),
         Command::Bench(a) => bench::run(&a),
     };
     match result {

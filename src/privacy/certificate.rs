@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::accountant::{Question, Sequence, account_without_losses};
 use super::budget::Budget;
 use super::curator::Curator;
-use super::event::Event;
+use super::event::{Event, Neighbours};
+use super::ledger::Ledger;
 use crate::engine::EngineInfo;
 
 /// One group of equal events.
@@ -97,7 +99,17 @@ impl Certificate {
             let budget = ledger.budget();
             // Other runs of a shared ledger may follow this one's draws.
             let adaptive = run.adaptive || ledger.has_earlier_runs() || ledger.is_shared();
-            let spent = ledger.epsilon_spent();
+            let lost = ledger.rho_spent() - ledger.rho_of_run();
+            let mut spent = ledger.epsilon_spent();
+            certificate.accountant = "zCDP filter; Canonne, Kamath & Steinke 2020, Prop. 12".into();
+            if !adaptive
+                && lost <= 1e-12
+                && let Some((epsilon, method)) = fixed_sequence(ledger)
+                && epsilon < spent
+            {
+                spent = epsilon;
+                certificate.accountant = format!("{method}, of a sequence fixed in advance");
+            }
             certificate.private = true;
             certificate.adaptive = adaptive;
             certificate.epsilon_spent = Some(spent);
@@ -113,11 +125,9 @@ impl Certificate {
                 .into_iter()
                 .map(|(event, count)| EventCount { event, count })
                 .collect();
-            certificate.accountant = "zCDP filter; Canonne, Kamath & Steinke 2020, Prop. 12".into();
             if ledger.is_shared() {
                 certificate.covers = "every run of the ledger file".into();
             }
-            let lost = ledger.rho_spent() - ledger.rho_of_run();
             if !ledger.is_shared() && lost > 1e-12 {
                 warnings.push(format!(
                     "rho {lost:.3e} was reserved and lost when a leg of this run was killed; it counts as spent"
@@ -135,4 +145,12 @@ impl Certificate {
         certificate.warnings = warnings;
         certificate
     }
+}
+
+/// ε of the ledger's events by the best accountant, for costs that no answer influenced.
+fn fixed_sequence(ledger: &Ledger) -> Option<(f64, &'static str)> {
+    let sequence = Sequence::new(Neighbours::Substitution, ledger.events()).ok()?;
+    let delta = ledger.budget().conversion_delta();
+    let account = account_without_losses(&sequence, Question::Epsilon { delta });
+    Some((account.upper, account.method))
 }

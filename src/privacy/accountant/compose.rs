@@ -12,31 +12,20 @@ use rayon::prelude::*;
 use rustfft::{FftPlanner, num_complex::Complex};
 
 use super::grid::Knots;
+use super::tilt::{Part, Target, moments};
+use super::window::{Totals, Window};
 
-/// Log of the mass aimed at outside the window, in the tilted measure: about 1e-6 of δ.
-const LOG_WINDOW: f64 = -21.0;
 /// Most points of a transform.
 const MOST_POINTS: usize = 1 << 25;
 
-/// A pair's two grids and how often each is taken: for a bucket's edge, once for the
-/// bucket below and once for the one above it.
-#[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub upper: (Knots, u64),
-    pub lower: (Knots, u64),
-}
-
-/// One of the two grids of a part, with its count.
-type Grid = fn(&Part) -> &(Knots, u64);
-
 /// A composed profile at the knots of a window, times `e^{sε}/M`.
 #[derive(Clone, Debug)]
-pub(super) struct Side {
-    pub(super) profile: Vec<f64>,
+struct Side {
+    profile: Vec<f64>,
     /// log M.
     scale: f64,
     /// Error of each entry of `profile`, above and below.
-    pub(super) error: f64,
+    error: f64,
     /// Mass at infinity.
     infinite: f64,
 }
@@ -47,236 +36,10 @@ pub(super) struct Composed {
     h: f64,
     tilt: f64,
     first: i64,
-    pub(super) upper: Side,
-    pub(super) lower: Side,
+    upper: Side,
+    lower: Side,
     /// Points of the transform.
     pub points: usize,
-}
-
-/// What a tilt makes of a sequence.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tilt {
-    /// The exponent s.
-    pub exponent: f64,
-    /// `log E e^{sL}` of the whole sequence.
-    pub cgf: f64,
-    /// Mean of the composed loss in the tilted measure.
-    pub mean: f64,
-    /// Its variance.
-    pub variance: f64,
-}
-
-/// `(Σ p e^{sℓ}, Σ p e^{sℓ} ℓ, Σ p e^{sℓ} ℓ²)`.
-fn moments(knots: &Knots, s: f64) -> (f64, f64, f64) {
-    let ratio = (s * knots.h).exp();
-    let (mut m0, mut m1, mut m2) = (0.0, 0.0, 0.0);
-    // A fresh exponential every 64 knots keeps the powers exact to 64 ulp.
-    for (block, chunk) in knots.p.chunks(64).enumerate() {
-        let start = knots.first + 64 * block as i64;
-        let mut weight = (s * start as f64 * knots.h).exp();
-        for (k, p) in chunk.iter().enumerate() {
-            let loss = (start + k as i64) as f64 * knots.h;
-            let w = p * weight;
-            m0 += w;
-            m1 += w * loss;
-            m2 += w * loss * loss;
-            weight *= ratio;
-        }
-    }
-    (m0, m1, m2)
-}
-
-/// The tilt by s of a composition.
-fn tilted(parts: &[Part], grid: Grid, s: f64) -> Tilt {
-    let mut tilt = Tilt {
-        exponent: s,
-        cgf: 0.0,
-        mean: 0.0,
-        variance: 0.0,
-    };
-    for (knots, count) in parts.iter().map(grid) {
-        let (m0, m1, m2) = moments(knots, s);
-        if m0 <= 0.0 || *count == 0 {
-            continue;
-        }
-        let (n, mean) = (*count as f64, m1 / m0);
-        tilt.cgf += n * m0.ln();
-        tilt.mean += n * mean;
-        tilt.variance += n * (m2 / m0 - mean * mean).max(0.0);
-    }
-    tilt
-}
-
-/// Number of releases.
-fn total(parts: &[Part]) -> f64 {
-    parts.iter().map(|p| p.upper.1 as f64).sum()
-}
-
-/// What is asked of a profile.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Target {
-    /// ε at this δ.
-    Delta(f64),
-    /// δ at this ε.
-    Epsilon(f64),
-}
-
-/// The tilt whose mean loss is about the answer: minimiser of `(K(s) − log δ)/s`, or
-/// maximiser of `sε − K(s)`.
-pub(super) fn choose_tilt(parts: &[Part], target: Target) -> Tilt {
-    let grid: Grid = |part| &part.upper;
-    let reach = parts.iter().fold(1e-9f64, |r, part| {
-        let (k, _) = &part.upper;
-        let last = k.first + k.p.len() as i64;
-        r.max(k.h * k.first.abs().max(last.abs()) as f64)
-    });
-    let bound = (600.0 / reach).ln();
-    let cost = |x: f64| {
-        let s = x.exp();
-        let k = tilted(parts, grid, s).cgf;
-        match target {
-            Target::Delta(delta) => (k - delta.ln()) / s,
-            Target::Epsilon(epsilon) => k - s * epsilon,
-        }
-    };
-    // Both are unimodal in log s.
-    let ratio = 0.5 * (5f64.sqrt() - 1.0);
-    let (mut low, mut high) = (bound - 16.0, bound);
-    let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));
-    let (mut fa, mut fb) = (cost(a), cost(b));
-    for _ in 0..14 {
-        if fa < fb {
-            (high, b, fb) = (b, a, fa);
-            a = high - ratio * (high - low);
-            fa = cost(a);
-        } else {
-            (low, a, fa) = (a, b, fb);
-            b = low + ratio * (high - low);
-            fb = cost(b);
-        }
-    }
-    // Towards the largest loss of all the tilted law degenerates: step back from it.
-    let total = total(parts);
-    let mut tilt = tilted(parts, grid, (0.5 * (low + high)).exp());
-    while tilt.variance < 1e-9 * total * reach * reach && tilt.exponent > 1e-3 {
-        tilt = tilted(parts, grid, 0.7 * tilt.exponent);
-    }
-    tilt
-}
-
-/// Factors of the exponents at which Chernoff's inequality is tried.
-const EXPONENTS: [f64; 3] = [0.5, 0.8, 1.1];
-
-/// Where a composed loss is looked for, in the measure tilted by `tilt`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    pub tilt: f64,
-    low: f64,
-    high: f64,
-    /// Exponent of Chernoff's inequality, before the factors.
-    chernoff: f64,
-}
-
-/// Sums over the parts, for one of their two grids.
-#[derive(Clone, Copy, Debug, Default)]
-struct Totals {
-    cgf: f64,
-    mean: f64,
-    variance: f64,
-    /// `log E e^{(s±t)L}` at the exponents, above and below.
-    beyond: [[f64; EXPONENTS.len()]; 2],
-    /// Smallest and largest composed loss.
-    support: (f64, f64),
-    infinite: f64,
-}
-
-impl Totals {
-    fn add(&mut self, (knots, count): &(Knots, u64), s: f64, chernoff: f64) {
-        let (m0, m1, m2) = moments(knots, s);
-        if m0 <= 0.0 || *count == 0 {
-            return;
-        }
-        let (n, mean) = (*count as f64, m1 / m0);
-        self.cgf += n * m0.ln();
-        self.mean += n * mean;
-        self.variance += n * (m2 / m0 - mean * mean).max(0.0);
-        for (sign, beyond) in [1.0, -1.0].into_iter().zip(&mut self.beyond) {
-            for (f, sum) in EXPONENTS.iter().zip(beyond) {
-                *sum += n * moments(knots, s + sign * f * chernoff).0.ln();
-            }
-        }
-        self.support.0 += n * knots.first as f64 * knots.h;
-        self.support.1 += n * (knots.first + knots.p.len() as i64) as f64 * knots.h;
-        self.infinite += n * knots.infinite;
-    }
-
-    fn merge(mut self, other: &Self) -> Self {
-        self.cgf += other.cgf;
-        self.mean += other.mean;
-        self.variance += other.variance;
-        for (a, b) in self
-            .beyond
-            .iter_mut()
-            .flatten()
-            .zip(other.beyond.iter().flatten())
-        {
-            *a += b;
-        }
-        self.support.0 += other.support.0;
-        self.support.1 += other.support.1;
-        self.infinite += other.infinite;
-        self
-    }
-
-    /// Bound on the tilted mass outside `window`.
-    fn outside(&self, window: &Window) -> f64 {
-        let side = |reached: bool, end: f64, sums: &[f64], sign: f64| {
-            if reached {
-                return 0.0;
-            }
-            let log = EXPONENTS
-                .iter()
-                .zip(sums)
-                .map(|(f, sum)| sum - self.cgf - sign * f * window.chernoff * end)
-                .filter(|x| !x.is_nan())
-                .fold(0.0, f64::min);
-            log.exp()
-        };
-        let (low, high) = self.support;
-        side(high <= window.high, window.high, &self.beyond[0], 1.0)
-            + side(low >= window.low, window.low, &self.beyond[1], -1.0)
-    }
-
-    /// The window outside which at most `e^LOG_WINDOW` lies, by the same inequality.
-    fn window(&self, tilt: f64, chernoff: f64) -> Window {
-        let reach = |sums: &[f64], sign: f64| {
-            EXPONENTS
-                .iter()
-                .zip(sums)
-                .map(|(f, sum)| {
-                    let t = f * chernoff;
-                    (sum - self.cgf - sign * t * self.mean - LOG_WINDOW) / t
-                })
-                .filter(|w| w.is_finite())
-                .fold(f64::INFINITY, f64::min)
-        };
-        Window {
-            tilt,
-            low: (self.mean - reach(&self.beyond[1], -1.0)).max(self.support.0),
-            high: (self.mean + reach(&self.beyond[0], 1.0)).min(self.support.1),
-            chernoff: (-2.0 * LOG_WINDOW / self.variance.max(1e-300)).sqrt(),
-        }
-    }
-}
-
-/// Where the composition of `parts` lies in the measure tilted by `tilt`.
-pub(super) fn locate(parts: &[Part], tilt: &Tilt) -> Window {
-    let chernoff = (-2.0 * LOG_WINDOW / tilt.variance.max(1e-300)).sqrt();
-    let mut totals = Totals::default();
-    for part in parts {
-        totals.add(&part.upper, tilt.exponent, chernoff);
-    }
-    totals.window(tilt.exponent, chernoff)
 }
 
 /// What a composition came to.
@@ -297,7 +60,7 @@ pub(super) fn compose(
 ) -> Outcome {
     let s = window.tilt;
     let width = ((window.high - window.low) / h).ceil() + 4.0;
-    if !(width < MOST_POINTS as f64) {
+    if width.is_nan() || width >= MOST_POINTS as f64 {
         return Outcome::Impossible;
     }
     let points = fast_length(width as usize);

@@ -21,13 +21,19 @@ mod compose;
 mod gaussian;
 mod grid;
 mod normal;
+mod orders;
 mod pair;
 mod pld;
 mod quadrature;
 mod renyi;
 mod rules;
 mod sequence;
+#[cfg(test)]
+mod tests;
+mod tilt;
+mod window;
 
 pub use calibrate::{CalibrationError, Solution, calibrate};
+pub(crate) use rules::account_without_losses;
 pub use rules::{Account, Answer, Question, account, account_within};
 pub use sequence::{Sequence, SequenceError};

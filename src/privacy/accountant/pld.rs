@@ -3,9 +3,11 @@
 
 use rayon::prelude::*;
 
-use super::compose::{Composed, Outcome, Part, Target, Window, choose_tilt, compose, locate};
+use super::compose::{Composed, Outcome, compose};
 use super::grid::Slices;
 use super::pair::Pair;
+use super::tilt::{Part, Target, choose_tilt};
+use super::window::{Window, locate};
 
 /// A pair and how often it is taken for the upper and for the lower bound. They differ
 /// at the edges of buckets.

@@ -1,0 +1,169 @@
+//! Properties of every accountant.
+
+use super::gaussian;
+use super::{Account, Question, Sequence, account};
+use crate::privacy::event::{Event, Form, Neighbours};
+use proptest::prelude::*;
+
+fn of(neighbours: Neighbours, events: &[(Event, u64)]) -> Sequence {
+    Sequence::new(neighbours, events.to_vec()).unwrap()
+}
+
+fn epsilon(neighbours: Neighbours, events: &[(Event, u64)]) -> Account {
+    account(&of(neighbours, events), Question::Epsilon { delta: 1e-6 })
+}
+
+const SUBSTITUTION: Neighbours = Neighbours::Substitution;
+const ADD_REMOVE: Neighbours = Neighbours::AddRemove;
+
+fn poisson(rate: f64, sigma: f64) -> Event {
+    Event::PoissonGaussian {
+        rate,
+        sensitivity: 1.0,
+        sigma,
+    }
+}
+
+/// An event of every kind under substitution, from three numbers in (0, 1).
+fn any_event(kind: usize, a: f64, b: f64) -> Event {
+    let (sensitivity, sigma) = (1.0, 0.6 + 5.0 * a);
+    match kind {
+        0 => Event::Gaussian { sensitivity, sigma },
+        1 => Event::DiscreteGaussian {
+            sensitivity,
+            sigma,
+            step: 1e-5,
+        },
+        2 => poisson(0.3 * b, sigma),
+        3 => Event::FixedBatchGaussian {
+            batch: 1 + (50.0 * b) as u64,
+            rows: 200,
+            sensitivity,
+            sigma,
+        },
+        4 => Event::BoundedRange { eta: a },
+        5 => Event::Pure { epsilon: a },
+        6 => Event::Heikkila {
+            batch: 500 + (500.0 * a) as u64,
+            rows: 100_000,
+            form: if b < 0.5 {
+                Form::Published
+            } else {
+                Form::Tightened
+            },
+        },
+        _ => Event::FastMhNoisy {
+            mean: 0.01 * b + 1e-4,
+            sensitivity,
+            sigma: 2.0 * sigma,
+        },
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Splitting a count changes nothing, more releases never cost less, lower ≤ upper,
+    /// and asking back gives the δ that was asked for, or less.
+    #[test]
+    fn composition_is_the_sum_of_counts(
+        kind in 0usize..8, a in 0.01f64..1.0, b in 0.01f64..1.0, n in 1u64..40, m in 1u64..40,
+    ) {
+        let event = any_event(kind, a, b);
+        let together = epsilon(SUBSTITUTION, &[(event, n + m)]);
+        let apart = epsilon(SUBSTITUTION, &[(event, n), (event, m)]);
+        prop_assert!((together.upper - apart.upper).abs() <= 1e-12 * together.upper);
+        prop_assert!((together.lower - apart.lower).abs() <= 1e-12 * together.upper);
+        prop_assert!(together.lower <= together.upper && together.upper.is_finite());
+        let fewer = epsilon(SUBSTITUTION, &[(event, n)]);
+        prop_assert!(fewer.upper <= together.upper * (1.0 + 2e-3) + 1e-9);
+        let question = Question::Delta { epsilon: together.upper };
+        let delta = account(&of(SUBSTITUTION, &[(event, n + m)]), question);
+        prop_assert!(delta.upper <= 1.05e-6, "{:?} {:?}", event, delta);
+    }
+
+    /// Monotone in σ, q and the count; every accountant's upper bound is above every
+    /// accountant's lower one.
+    #[test]
+    fn subsampled_gaussians_are_monotone(
+        rate in 1e-3f64..0.5, sigma in 0.5f64..6.0, count in 1u64..2000,
+    ) {
+        for neighbours in [SUBSTITUTION, ADD_REMOVE] {
+            let base = epsilon(neighbours, &[(poisson(rate, sigma), count)]);
+            let tolerance = 1.0 + 2e-3;
+            for more in [
+                (poisson(rate, sigma * 0.9), count),
+                (poisson(rate * 1.1, sigma), count),
+                (poisson(rate, sigma), count + count / 8 + 1),
+            ] {
+                let worse = epsilon(neighbours, &[more]);
+                prop_assert!(worse.upper * tolerance + 1e-9 >= base.upper);
+            }
+            for x in &base.accountants {
+                prop_assert!(x.upper >= base.lower * (1.0 - 1e-9), "{:?}", base);
+            }
+        }
+    }
+
+    /// No subsampling at q = 1 and with all rows in the batch; one release is the exact
+    /// profile.
+    #[test]
+    fn special_cases_are_the_gaussian(sigma in 0.5f64..50.0, count in 1u64..200) {
+        let gaussian = Event::Gaussian { sensitivity: 1.0, sigma };
+        let exact = epsilon(SUBSTITUTION, &[(gaussian, count)]);
+        let batch = Event::FixedBatchGaussian { batch: 9, rows: 9, sensitivity: 1.0, sigma };
+        for other in [poisson(1.0, sigma), batch] {
+            let same = epsilon(SUBSTITUTION, &[(other, count)]);
+            prop_assert!((same.upper - exact.upper).abs() <= 1e-9 * exact.upper + 1e-12);
+        }
+        let one = gaussian::epsilon(1.0 / sigma, 1e-6);
+        let single = epsilon(SUBSTITUTION, &[(gaussian, 1)]);
+        prop_assert!((single.upper - one.1).abs() <= 1e-9 * one.1 + 1e-12);
+    }
+}
+
+#[test]
+fn without_delta_only_pure_events_have_a_bound() {
+    let pure = [(Event::Pure { epsilon: 0.1 }, 3)];
+    let zero = Question::Epsilon { delta: 0.0 };
+    let answer = account(&of(SUBSTITUTION, &pure), zero);
+    assert!((answer.upper - 0.3).abs() < 1e-9);
+    let gaussian = Event::Gaussian {
+        sensitivity: 1.0,
+        sigma: 5.0,
+    };
+    let answer = account(&of(SUBSTITUTION, &[(gaussian, 1)]), zero);
+    assert!(answer.upper.is_infinite());
+    let open = account(
+        &of(SUBSTITUTION, &[(Event::NotPrivate, 1)]),
+        Question::Epsilon { delta: 0.1 },
+    );
+    assert!(open.upper.is_infinite());
+}
+
+/// The discrete Gaussian's bound is that of its own exact profile, summed over the
+/// lattice, and not far above it.
+#[test]
+fn the_lattice_is_bounded() {
+    let (s, shift) = (2000i64, 1500i64);
+    let weight = |k: i64| (-0.5 * (k as f64 / s as f64).powi(2)).exp();
+    let total: f64 = (-40 * s..40 * s).map(weight).sum();
+    for epsilon in [0.1, 1.0, 3.0f64] {
+        let exact: f64 = (-40 * s..40 * s)
+            .map(|k| (weight(k - shift) - epsilon.exp() * weight(k)).max(0.0) / total)
+            .sum();
+        let event = Event::DiscreteGaussian {
+            sensitivity: shift as f64,
+            sigma: s as f64,
+            step: 1.0,
+        };
+        let ours = account(
+            &of(SUBSTITUTION, &[(event, 1)]),
+            Question::Delta { epsilon },
+        );
+        assert!(
+            ours.upper >= exact && ours.upper < exact * 1.001,
+            "{ours:?} {exact}"
+        );
+    }
+}
