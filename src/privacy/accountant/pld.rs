@@ -80,11 +80,13 @@ fn direction(
     let tilt = choose_tilt(&coarse, target);
     let mut window = locate(&coarse, &tilt);
     drop(coarse);
-    let mut h = (12.0 * tolerance * tilt.variance / total)
+    // From the growth of the composed variance; coarser where passes are cheap to repeat.
+    let bucketed = parts.iter().any(|part| part.upper != part.lower);
+    let start = if bucketed { 3.0 } else { 12.0 };
+    let mut h = (start * tolerance * tilt.variance / total)
         .sqrt()
         .clamp(span / 4e6, span / 512.0);
     let rounding = total * 1e-15;
-    let bucketed = parts.iter().any(|part| part.upper != part.lower);
     let mut best: Option<Bounds> = None;
     let mut last: Option<(f64, f64)> = None;
     for round in 0..ROUNDS {
