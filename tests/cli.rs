@@ -240,6 +240,7 @@ fn one_seed_gives_the_same_draws_on_any_number_of_threads() {
         ("barker", ""),
         ("poisson-barker", "lambda_ratio = 1.0"),
         ("dp-penalty", "tau = 5.0"),
+        ("dp-barker", "variance = 1.5"),
     ] {
         let sampler = format!("\"{algorithm}\"\nadapt = \"full\"\n{setting}");
         let run = edit(RUN, "\"barker\"", &sampler);
@@ -279,6 +280,7 @@ fn epsilon_never_exceeds_the_budget() {
         ("barker", "none"),
         ("poisson-barker", "none"),
         ("dp-penalty", "none"),
+        ("dp-barker", "none"),
         ("poisson-barker", "diagonal"),
     ] {
         let run = edit(

@@ -115,6 +115,11 @@ fn equal_decisions_leave_equal_bytes() {
             Estimator::FullBatch,
             Acceptance::Penalty { tau: 20.0 },
         ),
+        (
+            "dp-barker",
+            Estimator::FullBatch,
+            Acceptance::NoisyBarker { variance: 2.0 },
+        ),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
@@ -287,6 +292,8 @@ fn what_is_not_private_is_refused_before_anything_is_charged() {
         (Some(f64::NAN), Acceptance::Barker),
         (Some(0.1), Acceptance::Penalty { tau: 0.0 }),
         (Some(0.1), Acceptance::Penalty { tau: f64::NAN }),
+        (Some(0.1), Acceptance::NoisyBarker { variance: 0.0 }),
+        (Some(0.1), Acceptance::NoisyBarker { variance: f64::NAN }),
     ] {
         let answer = decide(&mut curator, 0.0, clip, rule);
         assert!(matches!(answer, Err(Halt::Refused(_))), "{clip:?} {rule:?}");

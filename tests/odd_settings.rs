@@ -79,6 +79,7 @@ fn a_minibatch_or_noise_that_cannot_be_drawn_is_refused_without_privacy_too() {
         ("tuna-mh", "lambda_ratio = 1e12", "sampler.lambda_ratio"),
         ("poisson-barker", "chi = 1e300", "sampler.chi"),
         ("dp-penalty", "tau = 1e200", "sampler.tau"),
+        ("dp-barker", "variance = 3.3", "sampler.variance"),
     ] {
         let run = edit(RUN, "\"barker\"", &format!("\"{algorithm}\"\n{setting}"));
         let place = Place::new(&run);

@@ -98,7 +98,7 @@ pub(super) struct Overrides {
     /// Table to read instead of the run file's
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// mh, tuna-mh, barker, poisson-barker or dp-penalty
+    /// mh, tuna-mh, barker, poisson-barker, dp-penalty or dp-barker
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
     /// Budget ε (with --delta)

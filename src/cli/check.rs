@@ -159,6 +159,9 @@ pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
         if s.algorithm != Algorithm::DpPenalty {
             s.tau = None;
         }
+        if s.algorithm != Algorithm::DpBarker {
+            s.variance = None;
+        }
     }
     if o.not_private {
         (config.privacy.epsilon, config.privacy.delta) = (None, None);

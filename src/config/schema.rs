@@ -251,6 +251,9 @@ pub struct SamplerSection {
     /// Penalty: noise multiplier τ; without it, what budget and iterations allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tau: Option<f64>,
+    /// Barker's test with Gaussian noise: its variance C, below π²/3; 2 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variance: Option<f64>,
     /// Clip; without it the model's true bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<ClipEntry>,

@@ -63,6 +63,7 @@ pub use event_key::{EventKey, charged_eta};
 pub use ledger::{Ledger, Refusal, Voucher};
 pub use ledger_file::LedgerFileError;
 pub(crate) use ledger_file::{replace_durably, sync_folder};
+pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
 pub use releases::{Acceptance, Estimator, Halt, Lambda, Moves, Releases};
 pub use rho::Rho;

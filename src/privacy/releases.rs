@@ -67,6 +67,12 @@ pub enum Acceptance {
         /// Noise multiplier τ: ρ = 1/(2τ²) a step.
         tau: f64,
     },
+    /// Discrete Gaussian noise of variance C and a correction that makes their sum nearly
+    /// logistic (Heikkilä 2019, full data; section 8). ρ = (2c)²/(2C) a step; approximate.
+    NoisyBarker {
+        /// C, below π²/3.
+        variance: f64,
+    },
 }
 
 /// Why a run cannot go on. Only [`Halt::Failed`] is a failure.

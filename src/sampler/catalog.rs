@@ -16,16 +16,20 @@ pub enum Algorithm {
     PoissonBarker,
     /// All rows, discrete Gaussian noise, Metropolis with penalty (Yıldırım & Ermiş 2019).
     DpPenalty,
+    /// All rows, discrete Gaussian noise of variance C and a correction (Heikkilä 2019, full
+    /// data). Approximate.
+    DpBarker,
 }
 
 impl Algorithm {
     /// All of them, in the README's order.
-    pub const ALL: [Algorithm; 5] = [
+    pub const ALL: [Algorithm; 6] = [
         Algorithm::Mh,
         Algorithm::TunaMh,
         Algorithm::Barker,
         Algorithm::PoissonBarker,
         Algorithm::DpPenalty,
+        Algorithm::DpBarker,
     ];
 
     /// Its name in run files.
@@ -36,6 +40,7 @@ impl Algorithm {
             Algorithm::Barker => "barker",
             Algorithm::PoissonBarker => "poisson-barker",
             Algorithm::DpPenalty => "dp-penalty",
+            Algorithm::DpBarker => "dp-barker",
         }
     }
 
@@ -60,7 +65,7 @@ impl Algorithm {
     pub fn default_target(self) -> f64 {
         match self {
             Algorithm::Mh | Algorithm::TunaMh => 0.3,
-            Algorithm::Barker | Algorithm::PoissonBarker => 0.2,
+            Algorithm::Barker | Algorithm::PoissonBarker | Algorithm::DpBarker => 0.2,
             Algorithm::DpPenalty => 0.15,
         }
     }

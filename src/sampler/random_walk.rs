@@ -10,7 +10,8 @@ use super::{Adaptation, Chains};
 use crate::model::Prior;
 use crate::privacy::{Acceptance, Estimator, Halt, MOST_STEPS, Moves, Releases};
 
-/// A random-walk sampler: `mh`, `tuna-mh`, `barker`, `poisson-barker`, `dp-penalty`.
+/// A random-walk sampler: `mh`, `tuna-mh`, `barker`, `poisson-barker`, `dp-penalty`,
+/// `dp-barker`.
 #[derive(Clone, Debug)]
 pub struct RandomWalk {
     prior: Arc<Prior>,

@@ -31,6 +31,12 @@ pub fn samplers() -> Vec<(&'static str, Estimator, Acceptance, bool)> {
             Acceptance::Penalty { tau: 0.0 },
             true,
         ),
+        (
+            "dp-barker",
+            Estimator::FullBatch,
+            Acceptance::NoisyBarker { variance: 2.0 },
+            true,
+        ),
     ]
 }
 

@@ -4,7 +4,7 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::model::{Model, cholesky};
-use crate::privacy::{Acceptance, Estimator, Lambda};
+use crate::privacy::{Acceptance, Correction, Estimator, Lambda};
 use crate::sampler::{Adaptation, Algorithm, ClipNorm, ClipRule, Preconditioner, RandomWalk};
 
 impl Plan {
@@ -102,10 +102,18 @@ impl Plan {
         if s.tau.is_some() && s.algorithm != Algorithm::DpPenalty {
             return Err(self.refuse("sampler.tau", "belongs to dp-penalty alone"));
         }
+        if s.variance.is_some() && s.algorithm != Algorithm::DpBarker {
+            return Err(self.refuse("sampler.variance", "belongs to dp-barker alone"));
+        }
         Ok(match s.algorithm {
             Algorithm::Mh | Algorithm::TunaMh => Acceptance::Metropolis,
             Algorithm::Barker | Algorithm::PoissonBarker => Acceptance::Barker,
             Algorithm::DpPenalty => Acceptance::Penalty { tau: self.tau(s)? },
+            Algorithm::DpBarker => {
+                let variance = s.variance.unwrap_or(2.0);
+                Correction::fit(variance).map_err(|e| self.refuse("sampler.variance", e))?;
+                Acceptance::NoisyBarker { variance }
+            }
         })
     }
 

@@ -49,8 +49,18 @@ impl Curator {
                     .ok_or_else(|| refuse("the noise is not finite"))?;
                 Ok(Some((key, 0.0)))
             }
-            (Estimator::Poisson { .. }, Acceptance::Penalty { .. }) => Err(refuse(
-                "penalty acceptance on a Poisson minibatch is not built; use barker acceptance or all rows",
+            (Estimator::FullBatch, Acceptance::NoisyBarker { variance }) => {
+                let units = noise_units(grid, variance)?;
+                let sigma = (units as f64).sqrt() * grid.step();
+                let key = EventKey::discrete_gaussian(2.0 * grid.clip_bound(), sigma)
+                    .ok_or_else(|| refuse("the noise is not finite"))?;
+                Ok(Some((key, 0.0)))
+            }
+            (
+                Estimator::Poisson { .. },
+                Acceptance::Penalty { .. } | Acceptance::NoisyBarker { .. },
+            ) => Err(refuse(
+                "acceptance with Gaussian noise on a Poisson minibatch is not built; use barker acceptance or all rows",
             )),
         }
     }
@@ -68,6 +78,22 @@ pub(super) fn poisson_rates(rows: usize, grid: Grid, lambda: Lambda) -> Result<(
         )));
     }
     Ok((value, big))
+}
+
+/// Smallest clip bound of a move that is put to the noise of Barker's test: below it C is
+/// more squared grid steps than the sampler can draw.
+pub(super) const SMALLEST_NOISY_CLIP: f64 = 1.0 / (1u64 << 28) as f64;
+
+/// C in squared grid steps, rounded up.
+pub(super) fn noise_units(grid: Grid, variance: f64) -> Result<u128, Halt> {
+    let units = (variance / (grid.step() * grid.step())).ceil();
+    if !(variance > 0.0 && grid.exponent() <= 0 && units < MAX_VARIANCE as f64) {
+        return Err(Halt::Refused(format!(
+            "noise of variance {variance} cannot be drawn for a clip bound of {:e} nats",
+            grid.clip_bound()
+        )));
+    }
+    Ok(units as u128)
 }
 
 /// σ² of the penalty in units of γ: (2cτ)² rounded up, so that σ²/γ is an integer and

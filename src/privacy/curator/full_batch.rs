@@ -1,9 +1,9 @@
 //! Decisions on all rows: exact clipped sums, sealed, and what a mechanism makes of them.
 
-use super::cost::penalty_variance;
+use super::cost::{noise_units, penalty_variance};
 use super::{Curator, SMALLEST_CLIP};
 use crate::engine::{RatioQuery, RatioSum};
-use crate::privacy::mechanism::{self, Secret};
+use crate::privacy::mechanism::{self, Correction, Secret};
 use crate::privacy::releases::{Acceptance, Halt, Moves};
 
 impl Curator {
@@ -28,6 +28,11 @@ impl Curator {
                 Acceptance::Penalty { tau } => {
                     let steps = penalty_variance(grid, tau)?;
                     mechanism::penalty(rng, sum, grid, steps, h)
+                }
+                Acceptance::NoisyBarker { variance } => {
+                    let units = noise_units(grid, variance)?;
+                    let correction = corrected(&mut self.correction, variance)?;
+                    mechanism::noisy_barker(rng, sum, grid, units, correction, h)
                 }
             };
         }
@@ -77,6 +82,16 @@ impl Curator {
             .map_err(|e| Halt::Failed(e.to_string()))?;
         Ok(sums.into_iter().map(Secret::seal).collect())
     }
+}
+
+/// V_cor for this C, fitted once.
+fn corrected(cache: &mut Option<Correction>, variance: f64) -> Result<&Correction, Halt> {
+    if cache.as_ref().is_none_or(|c| c.variance() != variance) {
+        *cache = Some(Correction::fit(variance).map_err(Halt::Refused)?);
+    }
+    cache
+        .as_ref()
+        .ok_or_else(|| Halt::Failed("the correction was not fitted".into()))
 }
 
 /// ‖θ' − θ‖ of one chain's move.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 pub use open::OpenCurator;
 
+use self::cost::SMALLEST_NOISY_CLIP;
 use super::ledger::{ChargeError, Ledger};
-use super::mechanism::{PoissonSampler, SecretRng};
+use super::mechanism::{Correction, PoissonSampler, SecretRng};
 use super::releases::{Acceptance, Estimator, Halt, Moves, Releases};
 use crate::data::Dataset;
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
@@ -60,6 +61,7 @@ pub struct Curator {
     poisson: PoissonSampler,
     listed: Vec<Vec<u64>>,
     answers: Vec<Vec<i32>>,
+    correction: Option<Correction>,
 }
 
 impl Curator {
@@ -104,6 +106,7 @@ impl Curator {
             poisson: PoissonSampler::new(),
             listed: Vec::new(),
             answers: Vec::new(),
+            correction: None,
         })
     }
 
@@ -246,9 +249,14 @@ impl Releases for Curator {
                 )),
             };
         };
-        // No grid so fine exists: such a move is made only where θ' = θ, on any data.
+        // No grid so fine exists (or no noise on it): such a move is made only where θ' = θ,
+        // on any data.
+        let smallest = match rule {
+            Acceptance::NoisyBarker { .. } => SMALLEST_NOISY_CLIP,
+            _ => SMALLEST_CLIP,
+        };
         let (still, live): (Vec<usize>, Vec<usize>) =
-            live.into_iter().partition(|&c| clips[c] < SMALLEST_CLIP);
+            live.into_iter().partition(|&c| clips[c] < smallest);
         if !live.is_empty() {
             // Before the charge, for it may be refused; it touches no row.
             let query = self.query(moves, &live, clips)?;

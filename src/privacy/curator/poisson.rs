@@ -24,7 +24,7 @@ impl Curator {
             accepted[c] = match rule {
                 Acceptance::Barker => mechanism::barker(&mut self.secret, ratio, h),
                 Acceptance::Metropolis => mechanism::metropolis(&mut self.secret, ratio, h),
-                Acceptance::Penalty { .. } => {
+                Acceptance::Penalty { .. } | Acceptance::NoisyBarker { .. } => {
                     // Its cost refuses it before anything is charged.
                     return Err(Halt::Failed(
                         "penalty on a Poisson minibatch is not built".into(),

@@ -1,6 +1,7 @@
 //! From sealed sums to released accept/reject decisions.
 
 use super::coin::{barker_coin, fixed_point, fixed_point_f64};
+use super::correction::Correction;
 use super::discrete_gaussian::discrete_gaussian;
 use super::poisson::PoissonSampler;
 use super::secret::Secret;
@@ -42,6 +43,22 @@ pub(in crate::privacy) fn penalty(
     let noisy = i128::from(sum.open().steps) + discrete_gaussian(rng, variance);
     let log_ratio = noisy as f64 * grid.step() + public - variance_steps as f64 * grid.step() / 2.0;
     below_exp(rng, log_ratio)
+}
+
+/// Barker's test with Gaussian noise: accept iff R + h + ξ + V_cor > 0, ξ a discrete
+/// Gaussian of `variance` squared grid steps (Heikkilä 2019, eq. 9).
+///
+/// Privacy: the noisy sum is released; all that follows is post-processing.
+pub(in crate::privacy) fn noisy_barker(
+    rng: &mut SecretRng,
+    sum: Secret<RatioSum>,
+    grid: Grid,
+    variance: u128,
+    correction: &Correction,
+    public: f64,
+) -> bool {
+    let noisy = i128::from(sum.open().steps) + discrete_gaussian(rng, variance);
+    noisy as f64 * grid.step() + public + correction.draw(rng) > 0.0
 }
 
 fn below_exp(rng: &mut SecretRng, log_ratio: f64) -> bool {

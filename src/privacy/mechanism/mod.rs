@@ -3,6 +3,7 @@
 
 mod bernoulli_exp;
 mod coin;
+mod correction;
 mod decide;
 mod discrete_gaussian;
 mod poisson;
@@ -10,8 +11,10 @@ mod secret;
 mod secret_rng;
 
 pub(super) use coin::LOGIT_ERROR;
+pub use correction::{Component, Correction};
 pub(super) use decide::{
-    SealedRatio, barker, draw_rows, full_batch, metropolis, penalty, poisson_estimate, recycle,
+    SealedRatio, barker, draw_rows, full_batch, metropolis, noisy_barker, penalty,
+    poisson_estimate, recycle,
 };
 pub(super) use discrete_gaussian::{MAX_VARIANCE, noise_for_benchmarks};
 pub(super) use poisson::{DRAW_DELTA, PoissonSampler};
