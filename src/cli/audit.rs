@@ -52,6 +52,7 @@ fn print(r: &Report) {
         }
     };
     let (name, verdict) = (r.algorithm, verdict(r));
+    let delta = delta(r);
     let published = if r.as_published { ", as published" } else { "" };
     println!("algorithm    {name}{published}");
     println!(
@@ -59,10 +60,7 @@ fn print(r: &Report) {
         r.trials, r.steps, r.engine
     );
     println!("event        {}", r.event);
-    println!(
-        "                             epsilon at delta = {:e}",
-        r.delta
-    );
+    println!("                             epsilon at delta = {delta}");
     println!("claim                        {}", number(r.claim));
     println!("accountant                   {}", number(r.accountant));
     println!(
@@ -73,14 +71,22 @@ fn print(r: &Report) {
     println!("verdict      {verdict}");
 }
 
+fn delta(r: &Report) -> String {
+    if r.delta > 0.0 {
+        format!("{:e}", r.delta)
+    } else {
+        "0".into()
+    }
+}
+
 fn verdict(r: &Report) -> String {
     match r.verdict {
         Verdict::Consistent => "consistent: the lower bound is not above the claim".into(),
         Verdict::Violated => format!(
-            "the claim is false: {} step(s) have epsilon of at least {:.4} at delta = {:e}, not {:.4}",
+            "the claim is false: {} step(s) have epsilon of at least {:.4} at delta = {}, not {:.4}",
             r.steps,
             r.epsilon_lower,
-            r.delta,
+            delta(r),
             r.claim.min(r.accountant)
         ),
     }

@@ -187,6 +187,11 @@ mod tests {
         sum
     }
 
+    /// At most α, but for what the sum of the tail loses, and nearly all of it.
+    fn covered(tail: f64, alpha: f64) -> bool {
+        tail <= alpha + 1e-11 && tail > 0.99 * alpha
+    }
+
     #[test]
     fn clopper_pearson_inverts_the_binomial() {
         for alpha in [0.05, 5e-4, 5e-7] {
@@ -194,11 +199,11 @@ mod tests {
                 for k in [0, 1, 2, 5, 90, 5_000].into_iter().filter(|&k| k < n) {
                     let high = clopper_pearson_high(k, n, alpha);
                     let tail = binomial_cdf(k, n, high);
-                    assert!((tail / alpha - 1.0).abs() < 1e-5, "{k} of {n}: {tail}");
+                    assert!(covered(tail, alpha), "{k} of {n}: {tail}");
                     if k > 0 {
                         let low = clopper_pearson_low(k, n, alpha);
                         let tail = 1.0 - binomial_cdf(k - 1, n, low);
-                        assert!((tail / alpha - 1.0).abs() < 1e-3, "{k} of {n}: {tail}");
+                        assert!(covered(tail, alpha), "{k} of {n}: {tail}");
                     }
                     // An event and its complement mirror each other.
                     let mirrored = 1.0 - clopper_pearson_low(n - k, n, alpha);
