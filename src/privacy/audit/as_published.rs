@@ -99,7 +99,7 @@ mod tests {
         let (rows, big) = (ROWS as f64, ROWS as f64 * CLIP);
         let first = 2.0 * (big / LAMBDA).ln_1p();
         assert!(first <= EPSILON * rows / (6.0 * CAP), "{first}");
-        assert!(2.0 * CLIP <= EPSILON);
+        const { assert!(2.0 * CLIP <= EPSILON) };
     }
 
     /// Rejected never on D, and with probability 1 − e^−c on D': 6 standard errors (2e-9).
