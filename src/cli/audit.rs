@@ -1,7 +1,7 @@
 //! `dpmc audit`: a lower bound on ε, found by attack, beside what is claimed.
 
 use super::CliError;
-use super::args::AuditArguments;
+use super::args::{AuditArguments, AuditEngine};
 use crate::privacy::audit::{AuditError, Report, Settings, Subject, Verdict, audit};
 
 impl From<AuditError> for CliError {
@@ -19,7 +19,11 @@ pub(super) fn run(a: &AuditArguments) -> Result<(), CliError> {
     let usual = Settings::default();
     let settings = Settings {
         steps: a.steps,
-        trials: a.trials.unwrap_or(usual.trials),
+        trials: a.trials.unwrap_or(match a.engine {
+            AuditEngine::Cpu => usual.trials,
+            // A software adapter takes ten times as long.
+            AuditEngine::Gpu => usual.trials / 10,
+        }),
         delta: a.delta.unwrap_or(usual.delta),
         confidence: a.confidence.unwrap_or(usual.confidence),
         engine: a.engine.into(),
@@ -56,8 +60,10 @@ fn print(r: &Report) {
     let published = if r.as_published { ", as published" } else { "" };
     println!("algorithm    {name}{published}");
     println!(
-        "runs         {} of {} step(s) on each of two neighbours ({})",
-        r.trials, r.steps, r.engine
+        "runs         {} of {} on each of two neighbours ({})",
+        r.trials,
+        steps(r),
+        r.engine
     );
     println!("event        {}", r.event);
     println!("                             epsilon at delta = {delta}");
@@ -69,6 +75,14 @@ fn print(r: &Report) {
         r.confidence
     );
     println!("verdict      {verdict}");
+}
+
+fn steps(r: &Report) -> String {
+    if r.steps == 1 {
+        "1 step".into()
+    } else {
+        format!("{} steps", r.steps)
+    }
 }
 
 fn delta(r: &Report) -> String {
@@ -83,10 +97,10 @@ fn verdict(r: &Report) -> String {
     match r.verdict {
         Verdict::Consistent => "consistent: the lower bound is not above the claim".into(),
         Verdict::Violated => format!(
-            "the claim is false: {} step(s) have epsilon of at least {:.4} at delta = {}, not {:.4}",
-            r.steps,
-            r.epsilon_lower,
+            "the claim is false: the epsilon of {} at delta = {} is at least {:.4}, not {:.4}",
+            steps(r),
             delta(r),
+            r.epsilon_lower,
             r.claim.min(r.accountant)
         ),
     }
