@@ -124,7 +124,7 @@ fn check(engines: &mut [Box<dyn Engine>], query: &RatioQuery) -> Result<(), Stri
     Ok(())
 }
 
-/// Runs the check over all families; whether some sum moved by all it may.
+/// Runs the check over all families; some sum must also move by all that it may.
 fn check_all(mut open: impl FnMut(&Arc<Dataset>) -> Box<dyn Engine>, count: usize) {
     for family in families() {
         let mut engines: Vec<_> = family.neighbours.iter().map(&mut open).collect();
