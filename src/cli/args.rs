@@ -12,6 +12,12 @@ What the guarantee is not: it covers what a run publishes, not how long its step
 start from a non-private fit) void it. Runs on one data set add up: share a ledger with \
 --ledger. A person with k rows has k times the epsilon.";
 
+const AUDIT_HELP: &str = "\
+A run makes the same move T times on each of two neighbouring data sets of the audit's own \
+making, through the same curator as a private run; no table is read. Half of the runs choose \
+an event, the other half bound its probabilities (Clopper-Pearson). A bound above the claim \
+refutes it (but for 1 - C); a bound below proves nothing.";
+
 /// Bayesian posterior sampling over sensitive tables under differential privacy.
 #[derive(Debug, Parser)]
 #[command(name = "dpmc", version, about, after_long_help = PRIVACY_HELP)]
@@ -37,6 +43,9 @@ pub(super) enum Command {
     Account(AccountArguments),
     /// The smallest noise (or most steps) with which a sequence meets a budget
     Calibrate(CalibrateArguments),
+    /// Attack a sampler on worst-case data: a lower bound on epsilon beside the claim
+    #[command(after_long_help = AUDIT_HELP)]
+    Audit(AuditArguments),
     /// Measure this machine: read bandwidth, passes as a share of it, sampler rates
     Bench(JsonArguments),
 }
@@ -183,6 +192,52 @@ pub(super) struct SummaryArguments {
     /// Also draw the marginal posteriors to this SVG file
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AuditArguments {
+    /// barker, poisson-barker, dp-penalty, or dp-fast-mh with --as-published
+    #[arg(long, value_name = "NAME")]
+    pub algorithm: String,
+    /// Follow the paper to the letter
+    #[arg(long)]
+    pub as_published: bool,
+    /// Steps of a run (default: what shows most of the algorithm's worst case)
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    pub steps: Option<u32>,
+    /// Runs on each of the two data sets (500000; 50000 on the gpu engine)
+    #[arg(long, value_name = "M", allow_negative_numbers = true)]
+    pub trials: Option<u64>,
+    /// δ at which ε is bounded (1e-5)
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub delta: Option<f64>,
+    /// Probability with which the bound holds (0.999)
+    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    pub confidence: Option<f64>,
+    /// Engine
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub engine: AuditEngine,
+    /// Fix every coin of the audit
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum AuditEngine {
+    Cpu,
+    Gpu,
+}
+
+impl From<AuditEngine> for EngineChoice {
+    fn from(engine: AuditEngine) -> Self {
+        match engine {
+            AuditEngine::Cpu => EngineChoice::Cpu,
+            AuditEngine::Gpu => EngineChoice::Gpu,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

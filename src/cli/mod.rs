@@ -2,6 +2,7 @@
 
 mod account;
 mod args;
+mod audit;
 mod bench;
 mod check;
 mod devices;
@@ -29,6 +30,7 @@ pub fn main() -> ExitCode {
         Command::Devices(a) => devices::run(&a),
         Command::Account(a) => account::account(&a),
         Command::Calibrate(a) => account::calibrate(&a),
+        Command::Audit(a) => audit::run(&a),
         Command::Bench(a) => bench::run(&a),
     };
     match result {

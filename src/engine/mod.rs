@@ -36,4 +36,6 @@ pub(crate) trait Engine: Send {
 }
 
 #[cfg(test)]
+mod sensitivity_tests;
+#[cfg(test)]
 mod tests;

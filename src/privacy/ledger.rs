@@ -68,8 +68,18 @@ struct Charged {
 impl Ledger {
     /// A ledger in memory for one run.
     pub fn in_memory(budget: Budget) -> Self {
+        Self::unspent(budget, Rho::limit(budget.rho()))
+    }
+
+    /// A ledger in memory of the same budget, with nothing spent: for audits, each of whose
+    /// repetitions is paid for in full.
+    pub(super) fn renewed(&self) -> Self {
+        Self::unspent(self.budget, self.limit)
+    }
+
+    fn unspent(budget: Budget, limit: Rho) -> Self {
         Ledger {
-            limit: Rho::limit(budget.rho()),
+            limit,
             budget,
             spent: Rho::default(),
             coins: 0.0,

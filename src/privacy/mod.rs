@@ -41,6 +41,7 @@
 //! ```
 
 pub mod accountant;
+pub mod audit;
 mod budget;
 mod certificate;
 mod conversion;

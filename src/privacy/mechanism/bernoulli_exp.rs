@@ -57,7 +57,11 @@ fn refine(rng: &mut SecretRng, u: u64, numerator: &BigUint, denominator: &BigUin
 
 /// Bounds on e^−(n/d)·2^bits. Halves x until it is under 1/2, sums Taylor terms with
 /// directed rounding, squares back; each squaring at most doubles the width.
-fn exp_negative(numerator: &BigUint, denominator: &BigUint, bits: usize) -> (BigUint, BigUint) {
+pub(super) fn exp_negative(
+    numerator: &BigUint,
+    denominator: &BigUint,
+    bits: usize,
+) -> (BigUint, BigUint) {
     let whole = (numerator / denominator).bits() as usize + 1;
     let guard = 2 * whole + 32;
     let precision = bits + guard;

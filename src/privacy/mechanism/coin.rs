@@ -43,18 +43,28 @@ pub(super) fn fixed_point_f64(nats: f64) -> i128 {
 
 /// True with probability σ(z), z a fixed-point logit.
 pub(super) fn barker_coin(rng: &mut SecretRng, logit: i128) -> bool {
+    accepts(rng.bits128(), logit)
+}
+
+/// The coin's outcome for a 128-bit uniform: the unlikelier side takes the lowest ones.
+fn accepts(uniform: u128, logit: i128) -> bool {
     let z = logit.clamp(-CLAMP, CLAMP);
+    let unlikely = uniform < threshold(z);
+    unlikely != (z > 0)
+}
+
+/// σ(−|z|)·2^128 for a clamped logit.
+fn threshold(z: i128) -> u128 {
     let size = z.unsigned_abs() as f64 * f64::powi(2.0, -LOGIT_BITS);
     let tail = (-size).exp();
     let smaller = tail / (1.0 + tail);
     // 0.5·2^128 and below: the conversion is exact.
-    let threshold = (smaller * f64::powi(2.0, 128)) as u128;
-    let unlikely = rng.bits128() < threshold;
-    unlikely != (z > 0)
+    (smaller * f64::powi(2.0, 128)) as u128
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::bernoulli_exp::exp_negative;
     use super::*;
 
     #[test]
@@ -85,12 +95,80 @@ mod tests {
         }
     }
 
-    /// In the far tail the unlikely side keeps a positive probability: 1 − σ(40) in f64
-    /// is zero, the threshold here is not.
+    /// The unlikely side at ±12, expected 123 times: within 6.5 standard errors, which a
+    /// Poisson count of that mean leaves with probability under 1e-8.
     #[test]
-    fn the_far_tail_is_not_zero() {
-        let tail = (-40.0f64).exp();
-        let threshold = (tail / (1.0 + tail) * f64::powi(2.0, 128)) as u128;
-        assert!(threshold > 1 << 69);
+    fn the_tail_has_its_frequency() {
+        let mut rng = SecretRng::from_seed(6, 0);
+        for z in [-12.0f64, 12.0] {
+            let n = 20_000_000;
+            let logit = fixed_point_f64(z);
+            let rare = (0..n)
+                .filter(|_| barker_coin(&mut rng, logit) != (z > 0.0))
+                .count();
+            let expected = f64::from(n) / (1.0 + 12f64.exp());
+            assert!(
+                (rare as f64 - expected).abs() < 6.5 * expected.sqrt(),
+                "z = {z}: {rare} against {expected}"
+            );
+        }
+    }
+
+    /// Further out no number of draws is enough: the uniforms of the unlikely side are
+    /// counted instead. They are those under the threshold, which is the exact probability
+    /// to 2^-44; beyond the clamp it is that of ±40, and never zero.
+    #[test]
+    fn the_far_tail_is_exact_and_never_empty() {
+        for z in [12u32, 20, 36, 37, 39, 40, 41, 1000] {
+            let (e, _) = exp_negative(&z.min(40).into(), &1u32.into(), 192);
+            let exact = (&e << 128u32) / ((num_bigint::BigUint::from(1u32) << 192u32) + &e);
+            for logit in [i128::from(z), -i128::from(z)].map(|z| z << LOGIT_BITS) {
+                let t = threshold(logit.clamp(-CLAMP, CLAMP));
+                let error = if exact > t.into() {
+                    &exact - t
+                } else {
+                    t - &exact
+                };
+                assert!((error << 44u32) <= exact, "z = {z}");
+                let unlikely = logit < 0;
+                for (uniform, outcome) in [
+                    (0, unlikely),
+                    (t - 1, unlikely),
+                    (t, !unlikely),
+                    (u128::MAX, !unlikely),
+                ] {
+                    assert_eq!(accepts(uniform, logit), outcome, "{uniform} at {logit}");
+                }
+            }
+        }
+        for logit in [i128::MIN, i128::MAX] {
+            assert_ne!(accepts(0, logit), accepts(u128::MAX, logit));
+        }
+    }
+
+    /// For logits η apart, both outcomes have probabilities within e^(η + error), where it
+    /// matters most: far out, across zero and across the clamp.
+    #[test]
+    fn both_outcomes_are_within_eta() {
+        let accepted = |logit: i128| {
+            let z = logit.clamp(-CLAMP, CLAMP);
+            let t = threshold(z) as f64;
+            if z > 0 { f64::powi(2.0, 128) - t } else { t }
+        };
+        let nats = |v: f64| fixed_point_f64(v);
+        for eta in [1e-6, 0.01, 0.5, 1.0, 5.0] {
+            for i in -900..=900 {
+                let z = nats(0.05 * f64::from(i));
+                let (low, high) = (accepted(z), accepted(z + nats(eta)));
+                // P(reject at z) is P(accept at −z), to the bit.
+                let (more, less) = (accepted(-z), accepted(-z - nats(eta)));
+                for loss in [(high / low).ln(), (more / less).ln()] {
+                    assert!(
+                        (-LOGIT_ERROR..=eta + LOGIT_ERROR).contains(&loss),
+                        "{z} {eta}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -86,37 +86,77 @@ fn below(rng: &mut SecretRng, n: u128) -> u128 {
 mod tests {
     use super::*;
 
-    /// Chi-square against exact probabilities; with 26 cells the statistic exceeds 80
-    /// with probability under 1e-7.
+    /// Chi-square of counts against expectations, cells of under 20 taken together; an
+    /// alarm has probability 1e-8 (the statistic's own law is close to its limit there).
+    fn assert_fits(name: &str, cells: &[(f64, f64)]) {
+        use statrs::distribution::{ChiSquared, ContinuousCDF};
+        type Cells<'a> = Vec<&'a (f64, f64)>;
+        let (large, small): (Cells, Cells) = cells.iter().partition(|c| c.1 >= 20.0);
+        let rest: (f64, f64) = small.iter().fold((0.0, 0.0), |s, c| (s.0 + c.0, s.1 + c.1));
+        let kept = large
+            .iter()
+            .copied()
+            .chain((rest.1 >= 20.0).then_some(&rest));
+        let chi: f64 = kept.map(|(seen, e)| (seen - e).powi(2) / e).sum();
+        let freedom = large.len() as f64;
+        let limit = ChiSquared::new(freedom).unwrap().inverse_cdf(1.0 - 1e-8);
+        assert!(chi < limit, "{name}: {chi} > {limit}");
+        // What is too rare for a cell must be rare.
+        assert!(
+            rest.0 < 20.0 + rest.1 + 8.0 * rest.1.sqrt(),
+            "{name}: tails"
+        );
+    }
+
+    /// From the smallest variance to scales where the proposal is nearly continuous:
+    /// probabilities, sign, and residues (every integer is in the support).
     #[test]
-    fn matches_exact_probabilities_at_small_scale() {
+    fn matches_exact_probabilities() {
         let mut rng = SecretRng::from_seed(7, 0);
-        for variance in [1u128, 3, 10] {
-            let draws = 200_000;
-            let mut counts = std::collections::HashMap::new();
-            for _ in 0..draws {
-                *counts
-                    .entry(discrete_gaussian(&mut rng, variance))
-                    .or_insert(0u64) += 1;
-            }
-            let weight = |k: i128| (-(k * k) as f64 / (2.0 * variance as f64)).exp();
-            let total: f64 = (-60..=60).map(weight).sum();
-            let mut chi = 0.0;
-            let mut rest = (draws as f64, draws as f64);
-            for k in -12..=12 {
-                let expected = draws as f64 * weight(k) / total;
-                if expected < 10.0 {
-                    continue;
+        for variance in [1u128, 2, 3, 10, 97, 10_000, 1 << 20] {
+            let draws: Vec<i128> = (0..200_000)
+                .map(|_| discrete_gaussian(&mut rng, variance))
+                .collect();
+            let n = draws.len() as f64;
+            let sd = (variance as f64).sqrt();
+            let reach = (12.0 * sd) as i128 + 2;
+            // 12 standard deviations: probability under 1e-26 for all draws together.
+            assert!(
+                draws.iter().all(|k| k.abs() <= reach),
+                "variance {variance}"
+            );
+            let weight = |k: i128| (-((k * k) as f64) / (2.0 * variance as f64)).exp();
+            let total: f64 = (-reach..=reach).map(weight).sum();
+
+            let width = ((sd / 4.0) as i128).max(1);
+            let cells = (2 * reach / width + 1) as usize;
+            let cell = |k: i128| ((k + reach) / width) as usize;
+            let mut table = vec![(0.0, 0.0); cells];
+            (-reach..=reach).for_each(|k| table[cell(k)].1 += n * weight(k) / total);
+            draws.iter().for_each(|&k| table[cell(k)].0 += 1.0);
+            assert_fits(&format!("variance {variance}"), &table);
+
+            let zero = n * weight(0) / total;
+            let mut signs = [
+                (0.0, 0.5 * (n - zero)),
+                (0.0, zero),
+                (0.0, 0.5 * (n - zero)),
+            ];
+            draws
+                .iter()
+                .for_each(|k| signs[(k.signum() + 1) as usize].0 += 1.0);
+            assert_fits(&format!("signs at variance {variance}"), &signs);
+
+            for modulus in [2i128, 3, 7] {
+                let mut residues = vec![(0.0, 0.0); modulus as usize];
+                for k in -reach..=reach {
+                    residues[k.rem_euclid(modulus) as usize].1 += n * weight(k) / total;
                 }
-                let seen = *counts.get(&k).unwrap_or(&0) as f64;
-                chi += (seen - expected).powi(2) / expected;
-                rest.0 -= seen;
-                rest.1 -= expected;
+                for k in &draws {
+                    residues[k.rem_euclid(modulus) as usize].0 += 1.0;
+                }
+                assert_fits(&format!("mod {modulus} at variance {variance}"), &residues);
             }
-            if rest.1 > 10.0 {
-                chi += (rest.0 - rest.1).powi(2) / rest.1;
-            }
-            assert!(chi < 80.0, "variance {variance}: chi-square {chi}");
         }
     }
 

@@ -1,0 +1,214 @@
+//! Worst cases: which data, moves and settings show most of what a sampler releases.
+
+use std::sync::Arc;
+
+use super::AuditError;
+use crate::data::{DataError, Dataset};
+use crate::model::{GaussianMean, Model, Prior};
+use crate::privacy::accountant::{Question, Sequence, account};
+use crate::privacy::budget::Budget;
+use crate::privacy::curator::{Curator, CuratorError};
+use crate::privacy::event::Neighbours;
+use crate::privacy::event_key::EventKey;
+use crate::privacy::ledger::Ledger;
+use crate::privacy::releases::{Acceptance, Estimator, Lambda};
+
+/// What can be audited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// All rows, Barker acceptance.
+    Barker,
+    /// Poisson minibatch, Barker acceptance.
+    PoissonBarker,
+    /// All rows, discrete Gaussian noise, Metropolis with penalty.
+    DpPenalty,
+    /// Algorithm 2 of Zhang & Zhang 2023 to the letter, where it adds no noise. Its claim
+    /// is false.
+    DpFastMhAsPublished,
+}
+
+impl Subject {
+    /// All of them.
+    pub const ALL: [Subject; 4] = [
+        Subject::Barker,
+        Subject::PoissonBarker,
+        Subject::DpPenalty,
+        Subject::DpFastMhAsPublished,
+    ];
+
+    /// Name of the algorithm.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::Barker => "barker",
+            Subject::PoissonBarker => "poisson-barker",
+            Subject::DpPenalty => "dp-penalty",
+            Subject::DpFastMhAsPublished => "dp-fast-mh",
+        }
+    }
+
+    /// Whether it is the letter of a paper.
+    pub fn as_published(self) -> bool {
+        self == Subject::DpFastMhAsPublished
+    }
+
+    /// The subject of a name, to the letter of its paper or not.
+    ///
+    /// # Errors
+    /// [`AuditError::Setting`] where there is none; for an unknown name with the nearest.
+    pub fn parse(name: &str, as_published: bool) -> Result<Self, AuditError> {
+        let refuse = |key, what: String| Err(AuditError::setting(key, what));
+        if matches!(name, "mh" | "tuna-mh") {
+            return refuse(
+                "algorithm",
+                format!("{name} is not private and claims nothing: there is nothing to audit"),
+            );
+        }
+        let Some(subject) = Self::ALL.into_iter().find(|s| s.name() == name) else {
+            let names = Self::ALL.map(Subject::name);
+            let nearest = names
+                .into_iter()
+                .max_by(|a, b| {
+                    strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name))
+                })
+                .unwrap_or_default();
+            return refuse(
+                "algorithm",
+                format!(
+                    "'{name}' is unknown; one of {}; the nearest valid one is '{nearest}'",
+                    names.join(", ")
+                ),
+            );
+        };
+        match (as_published, subject.as_published()) {
+            (true, false) => refuse(
+                "as-published",
+                format!("{name} has no published form apart; leave this out"),
+            ),
+            (false, true) => refuse(
+                "algorithm",
+                format!("{name} can be audited in its published form alone; say --as-published"),
+            ),
+            _ => Ok(subject),
+        }
+    }
+}
+
+/// One move on worst-case neighbours: all rows flat (ratio 0) but one, whose ratio is
+/// +c on D and −c on D'.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Rows N of each data set, at least 2.
+    pub rows: usize,
+    /// Clip bound c of the move, nats.
+    pub clip_bound: f64,
+    /// Estimator of the log ratio.
+    pub estimator: Estimator,
+    /// Acceptance rule.
+    pub acceptance: Acceptance,
+    /// Public parts h to scan, the most promising first.
+    pub public: Vec<f64>,
+    /// Steps T of a run by default.
+    pub steps: u32,
+}
+
+impl Case {
+    /// The worst case of a subject that runs through the curator; `None` for what has code
+    /// of its own.
+    pub fn of(subject: Subject) -> Option<Self> {
+        Some(match subject {
+            // η = 1. Rare outcomes show the whole of η, common ones half of it.
+            Subject::Barker => Case {
+                rows: 2,
+                clip_bound: 0.5,
+                estimator: Estimator::FullBatch,
+                acceptance: Acceptance::Barker,
+                public: vec![-1.0, 0.0, -2.0, 1.0],
+                steps: 4,
+            },
+            // η = 0.99: of which rejections at large h show (1.25 + 0.8)/2.25.
+            Subject::PoissonBarker => Case {
+                rows: 2,
+                clip_bound: 0.44,
+                estimator: Estimator::Poisson {
+                    lambda: Lambda::Ratio(4.0),
+                },
+                acceptance: Acceptance::Barker,
+                public: vec![1.0, 2.0, 0.0, -1.0],
+                steps: 4,
+            },
+            // σ = 2cτ = 32: acceptance is all but the threshold R + ξ > σ²/2 − h, best
+            // set 2.5 to 3 standard deviations out.
+            Subject::DpPenalty => Case {
+                rows: 2,
+                clip_bound: 16.0,
+                estimator: Estimator::FullBatch,
+                acceptance: Acceptance::Penalty { tau: 1.0 },
+                public: [2.5, 3.0, 2.0, -2.5].map(|z| 512.0 - 32.0 * z).to_vec(),
+                steps: 1,
+            },
+            Subject::DpFastMhAsPublished => return None,
+        })
+    }
+
+    /// θ and θ' of the move.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        (-0.5 * self.clip_bound, 0.5 * self.clip_bound)
+    }
+
+    /// D, or its neighbour D'.
+    pub(super) fn data(&self, neighbour: bool) -> Result<Dataset, AuditError> {
+        let build = || -> Result<Dataset, DataError> {
+            let mut set = Dataset::builder(vec!["x".into()], false, 1.0)?;
+            for _ in 1..self.rows {
+                set.push(&[0.0], None)?;
+            }
+            set.push(&[if neighbour { -1.0 } else { 1.0 }], None)?;
+            set.finish()
+        };
+        build().map_err(|e| AuditError::setting("rows", e.to_string()))
+    }
+
+    /// x ~ N(θ, 1): a row's ratio is x·(θ'−θ) for a move across 0, ±c for x = ±1.
+    pub(super) fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, AuditError> {
+        GaussianMean::new(data.features(), &[1.0], 1.0, Prior::normal(1, 1.0), 1.0)
+            .map(|model| Arc::new(model) as Arc<dyn Model>)
+            .map_err(|e| CuratorError::Mismatch(e.to_string()).into())
+    }
+
+    /// The event of one step, and the δ of its coins.
+    pub(super) fn cost(&self) -> Result<(EventKey, f64), AuditError> {
+        Curator::cost(self.rows, self.clip_bound, self.estimator, self.acceptance)?
+            .ok_or_else(|| AuditError::setting("algorithm", "is not private: nothing to audit"))
+    }
+
+    /// ε of a run of `steps` steps at `delta`: by a ledger that paid for them, and by the
+    /// accountants on the ledger's events.
+    pub(super) fn claims(&self, steps: u32, delta: f64) -> Result<(f64, f64), AuditError> {
+        // The conversion's δ leaves the coins their share.
+        let (key, _) = self.cost()?;
+        let sequence = |events| {
+            Sequence::new(Neighbours::Substitution, events)
+                .map_err(|e| AuditError::setting("steps", e.to_string()))
+        };
+        // No ledger has δ = 0.
+        let Ok(budget) = Budget::new(1000.0, delta) else {
+            let events = sequence(vec![(key.event(), u64::from(steps))])?;
+            let account = account(&events, Question::Epsilon { delta });
+            return Ok((f64::INFINITY, account.upper));
+        };
+        let mut ledger = Ledger::in_memory(budget);
+        ledger
+            .charge(&[(key, u64::from(steps))], 0.0)
+            .map_err(|_| {
+                AuditError::setting(
+                    "steps",
+                    format!("a run of {steps} steps costs more than epsilon = 1000; use fewer"),
+                )
+            })?;
+        let question = Question::Epsilon {
+            delta: budget.conversion_delta(),
+        };
+        let account = account(&sequence(ledger.events())?, question);
+        Ok((ledger.epsilon_spent(), account.upper))
+    }
+}
