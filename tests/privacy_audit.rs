@@ -11,7 +11,12 @@ use dpmc::privacy::audit::{AuditError, Case, Report, Settings, Subject, audit, a
 use dpmc::privacy::{Acceptance, Curator, CuratorError, Estimator, Lambda, Moves, Releases};
 use ndarray::array;
 
-const SOUND: [Subject; 3] = [Subject::Barker, Subject::PoissonBarker, Subject::DpPenalty];
+const SOUND: [Subject; 4] = [
+    Subject::Barker,
+    Subject::PoissonBarker,
+    Subject::DpPenalty,
+    Subject::DpBarker,
+];
 
 fn settings(trials: u64, delta: f64, engine: EngineChoice) -> Settings {
     Settings {
@@ -39,13 +44,14 @@ fn assert_between(report: &Report, teeth: f64) {
 fn sound_samplers_stay_under_their_claims_and_come_near() {
     for subject in SOUND {
         let report = audit(subject, &settings(300_000, 1e-5, EngineChoice::Cpu)).unwrap();
-        assert_between(&report, 0.53);
-        // The ledger's ε holds for every order of choices, and is larger.
-        let half = if subject == Subject::PoissonBarker {
-            0.43
-        } else {
-            0.5
+        // The correction's own tails, which no row moves, blunt the attack on dp-barker. The
+        // ledger's ε holds for every order of choices, and is larger than the accountant's.
+        let (most, half) = match subject {
+            Subject::DpBarker => (0.43, 0.4),
+            Subject::PoissonBarker => (0.53, 0.43),
+            _ => (0.53, 0.5),
         };
+        assert_between(&report, most);
         assert!(report.epsilon_lower >= half * report.claim, "{report:?}");
     }
 }
@@ -126,10 +132,14 @@ fn penalty_never_exceeds_its_gaussian_trade_off() {
     }
 }
 
-/// What would be seen if a sensitivity, or the noise for it, lacked a factor of two.
+/// What would be seen if a sensitivity, or the noise for it, lacked a factor of two. The
+/// correction of dp-barker hides that much; its noise is tested where it is drawn.
 #[test]
 fn a_missing_factor_of_two_would_be_caught() {
     for subject in SOUND {
+        if subject == Subject::DpBarker {
+            continue;
+        }
         let mut case = Case::of(subject).unwrap();
         let honest = settings(2, 1e-5, EngineChoice::Cpu);
         let honest = audit_case(&case, subject, &honest).unwrap();

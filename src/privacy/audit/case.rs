@@ -22,6 +22,8 @@ pub enum Subject {
     PoissonBarker,
     /// All rows, discrete Gaussian noise, Metropolis with penalty.
     DpPenalty,
+    /// All rows, discrete Gaussian noise, Barker's test with a correction.
+    DpBarker,
     /// Algorithm 2 of Zhang & Zhang 2023 to the letter, where it adds no noise. Its claim
     /// is false.
     DpFastMhAsPublished,
@@ -29,10 +31,11 @@ pub enum Subject {
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Subject; 4] = [
+    pub const ALL: [Subject; 5] = [
         Subject::Barker,
         Subject::PoissonBarker,
         Subject::DpPenalty,
+        Subject::DpBarker,
         Subject::DpFastMhAsPublished,
     ];
 
@@ -42,6 +45,7 @@ impl Subject {
             Subject::Barker => "barker",
             Subject::PoissonBarker => "poisson-barker",
             Subject::DpPenalty => "dp-penalty",
+            Subject::DpBarker => "dp-barker",
             Subject::DpFastMhAsPublished => "dp-fast-mh",
         }
     }
@@ -144,6 +148,16 @@ impl Case {
                 estimator: Estimator::FullBatch,
                 acceptance: Acceptance::Penalty { tau: 1.0 },
                 public: [2.5, 3.0, 2.0, -2.5].map(|z| 512.0 - 32.0 * z).to_vec(),
+                steps: 1,
+            },
+            // σ² = C = 3, where the correction is nearly always 0: acceptance is all but the
+            // threshold R + ξ > −h, best set 2 standard deviations out.
+            Subject::DpBarker => Case {
+                rows: 2,
+                clip_bound: 0.866,
+                estimator: Estimator::FullBatch,
+                acceptance: Acceptance::NoisyBarker { variance: 3.0 },
+                public: [-2.0, -2.5, -1.5, 2.0].map(|z| 3f64.sqrt() * z).to_vec(),
                 steps: 1,
             },
             Subject::DpFastMhAsPublished => return None,

@@ -115,3 +115,26 @@ pub(super) fn penalty_variance(grid: Grid, tau: f64) -> Result<u64, Halt> {
     }
     Ok(steps.max(1.0) as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ρ = Δ²/(2C) with Δ = 2c, rounded up a little; the noise has variance C.
+    #[test]
+    fn noisy_barker_costs_its_gaussian() {
+        for (clip, variance) in [(0.3, 2.0), (1e-5, 1.0), (7.0, 3.0)] {
+            let rule = Acceptance::NoisyBarker { variance };
+            let (key, _) = Curator::cost(10, clip, Estimator::FullBatch, rule)
+                .unwrap()
+                .unwrap();
+            let rho = 2.0 * clip * clip / variance;
+            assert!(key.rho() >= rho * (1.0 - 1e-5) && key.rho() < rho * (1.0 + 1e-4));
+            let grid = Grid::new(clip).unwrap();
+            let units = noise_units(grid, variance).unwrap() as f64;
+            assert!((units * grid.step() * grid.step() / variance - 1.0).abs() < 1e-9);
+        }
+        let tiny = Grid::new(1e-12).unwrap();
+        assert!(noise_units(tiny, 2.0).is_err());
+    }
+}

@@ -127,6 +127,39 @@ pub(in crate::privacy) fn poisson_estimate(
 mod tests {
     use super::*;
 
+    /// Accepts with the stated probability S′(R + h) at five places, within 6 standard errors
+    /// (false alarm 1e-8): noise of half or twice the variance moves it by tens of them.
+    #[test]
+    fn noisy_barker_accepts_with_the_stated_probability() {
+        let mut rng = SecretRng::from_seed(11, 0);
+        let grid = Grid::new(0.25).unwrap();
+        let correction = Correction::fit(2.0).unwrap();
+        let variance = (2.0 / (grid.step() * grid.step())) as u128;
+        let n = 200_000;
+        for (steps, public) in [
+            (0, 0.0),
+            (0, 1.5),
+            (0, -1.5),
+            (1 << 18, 3.0),
+            (-(1 << 18), -3.0),
+        ] {
+            let z = f64::from(steps) * grid.step() + public;
+            let accepted = (0..n)
+                .filter(|_| {
+                    let sum = Secret::seal(RatioSum {
+                        steps: i64::from(steps),
+                        saturated: 0,
+                    });
+                    noisy_barker(&mut rng, sum, grid, variance, &correction, public)
+                })
+                .count();
+            let rate = accepted as f64 / f64::from(n);
+            let p = correction.noisy_cdf(z);
+            let error = (p * (1.0 - p) / f64::from(n)).sqrt();
+            assert!((rate - p).abs() < 6.0 * error, "{z}: {rate} against {p}");
+        }
+    }
+
     /// E exp(R̂) = exp(R) exactly (mathematics, section 4): a missing factor of two in
     /// weight or thinning, or a flipped sign, moves the mean by tens of standard errors.
     #[test]
