@@ -16,7 +16,7 @@ use super::tilt::{Part, Target, moments};
 use super::window::{Totals, Window};
 
 /// Most points of a transform.
-const MOST_POINTS: usize = 1 << 25;
+const MOST_POINTS: usize = 1 << 23;
 
 /// A composed profile at the knots of a window, times `e^{sε}/M`.
 #[derive(Clone, Debug)]

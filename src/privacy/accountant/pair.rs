@@ -83,12 +83,13 @@ impl Pair {
         }
     }
 
-    /// The pair of the same kind and rate at another scale.
-    pub(super) fn with_scale(self, scale: f64) -> Pair {
+    /// The pair of the same kind at another rate and scale.
+    pub(super) fn at(self, rate: f64, scale: f64) -> Pair {
+        let shift = scale;
         match self {
-            Pair::Mixture { rate, .. } => Pair::Mixture { rate, shift: scale },
-            Pair::TwoSided { rate, .. } => Pair::TwoSided { rate, shift: scale },
-            Pair::FixedBatch { rate, .. } => Pair::FixedBatch { rate, shift: scale },
+            Pair::Mixture { .. } => Pair::Mixture { rate, shift },
+            Pair::TwoSided { .. } => Pair::TwoSided { rate, shift },
+            Pair::FixedBatch { .. } => Pair::FixedBatch { rate, shift },
             Pair::BoundedRange { .. } => Pair::BoundedRange { eta: scale },
             Pair::Pure { .. } => Pair::Pure { epsilon: scale },
         }

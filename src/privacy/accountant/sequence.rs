@@ -1,6 +1,6 @@
 //! Sequences of events: checked, read from JSON, merged and bucketed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,6 +13,8 @@ use crate::privacy::event::{Event, Neighbours};
 const MOST: u64 = 1_000_000_000_000;
 /// More distinct subsampled Gaussians than this are bucketed.
 const MOST_DISTINCT: usize = 64;
+/// More distinct sampling rates than this are bucketed as well.
+const MOST_RATES: usize = 8;
 /// Ratio of neighbouring buckets of σ/Δ, less one.
 const BUCKET: f64 = 0.003;
 /// Grid steps per σ from which a discrete Gaussian is compared with the Gaussian.
@@ -202,15 +204,26 @@ impl Sequence {
             };
             return Some(merged.into_values().map(exact).collect());
         }
+        let rates: BTreeSet<u64> = merged.keys().map(|key| key[1]).collect();
+        let round_rates = rates.len() > MOST_RATES;
         let mut edges: BTreeMap<(u8, u64, i64), Counted> = BTreeMap::new();
         for (pair, count) in merged.into_values() {
             let (kind, rate, scale) = pair.parameters();
+            // Profiles grow in the rate too: a smaller one mixes (P, Q) with (Q, Q).
+            let rates = if round_rates && rate < 1.0 {
+                let k = (rate.ln() / BUCKET).floor();
+                ((BUCKET * k).exp(), (BUCKET * (k + 1.0)).exp().min(1.0))
+            } else {
+                (rate, rate)
+            };
             let bucket = (scale.ln() / BUCKET).floor() as i64;
-            for (k, upper, lower) in [(bucket + 1, count, 0), (bucket, 0, count)] {
+            for (rate, k, upper, lower) in
+                [(rates.1, bucket + 1, count, 0), (rates.0, bucket, 0, count)]
+            {
                 let edge = edges
                     .entry((kind, rate.to_bits(), k))
                     .or_insert_with(|| Counted {
-                        pair: pair.with_scale((k as f64 * BUCKET).exp()),
+                        pair: pair.at(rate, (k as f64 * BUCKET).exp()),
                         upper: 0,
                         lower: 0,
                     });

@@ -167,3 +167,22 @@ fn the_lattice_is_bounded() {
         );
     }
 }
+
+/// Buckets of scales and rates bracket a sequence between those of its extremes.
+#[test]
+fn buckets_bracket_what_they_hold() {
+    let near = |x: f64| poisson(0.01 * (1.0 + x), 1.0 - 0.5 * x);
+    let many: Vec<(Event, u64)> = (0..100).map(|i| (near(1e-4 * f64::from(i)), 20)).collect();
+    for neighbours in [SUBSTITUTION, ADD_REMOVE] {
+        let (least, most) = (
+            epsilon(neighbours, &[(near(0.0), 2000)]),
+            epsilon(neighbours, &[(near(0.01), 2000)]),
+        );
+        let ours = epsilon(neighbours, &many);
+        assert!(
+            ours.upper >= least.lower && ours.lower <= most.upper,
+            "{ours:?}"
+        );
+        assert!(ours.upper <= 1.02 * most.upper && ours.lower >= 0.98 * least.lower);
+    }
+}
