@@ -32,7 +32,7 @@ pub(super) struct Bounds {
 /// Refinements of the grid that are tried.
 const ROUNDS: usize = 7;
 /// No refinement beyond this many points.
-const FINEST: usize = 1 << 22;
+const FINEST: usize = 1 << 20;
 
 /// Bounds on ε or δ of a fixed sequence, to the relative `tolerance` where that can be
 /// had. `None` where the losses do not fit a grid.
@@ -85,7 +85,7 @@ fn direction(
     let start = if bucketed { 3.0 } else { 12.0 };
     let mut h = (start * tolerance * tilt.variance / total)
         .sqrt()
-        .clamp(span / 4e6, span / 512.0);
+        .clamp(span / 1.5e6, span / 512.0);
     let rounding = total * 1e-15;
     let mut best: Option<Bounds> = None;
     let mut last: Option<(f64, f64)> = None;

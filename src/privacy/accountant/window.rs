@@ -7,7 +7,22 @@ use super::tilt::{Part, Tilt, moments};
 /// Log of the mass aimed at outside the window, in the tilted measure: about 1e-6 of δ.
 const LOG_WINDOW: f64 = -21.0;
 /// Factors of the exponents at which Chernoff's inequality is tried.
-const EXPONENTS: [f64; 3] = [0.5, 0.8, 1.1];
+const FACTORS: [f64; 3] = [0.5, 0.8, 1.1];
+/// Largest exponents below, as shares of the tilt s: `E e^{(s−t)L}` is sure to be finite
+/// for t ≤ s.
+const SHARES: [f64; 3] = [0.4, 0.7, 0.95];
+
+/// Exponents t > 0 above (`sign` 1) or below (−1).
+fn exponents(tilt: f64, chernoff: f64, sign: f64) -> [f64; FACTORS.len()] {
+    std::array::from_fn(|i| {
+        let t = FACTORS[i] * chernoff;
+        if sign > 0.0 {
+            t
+        } else {
+            t.min(SHARES[i] * tilt)
+        }
+    })
+}
 
 /// Where a composed loss is looked for, in the measure tilted by `tilt`.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +41,7 @@ pub(super) struct Totals {
     mean: f64,
     pub variance: f64,
     /// `log E e^{(s±t)L}` at the exponents, above and below.
-    beyond: [[f64; EXPONENTS.len()]; 2],
+    beyond: [[f64; FACTORS.len()]; 2],
     /// Smallest and largest composed loss.
     support: (f64, f64),
     pub infinite: f64,
@@ -43,8 +58,8 @@ impl Totals {
         self.mean += n * mean;
         self.variance += n * (m2 / m0 - mean * mean).max(0.0);
         for (sign, beyond) in [1.0, -1.0].into_iter().zip(&mut self.beyond) {
-            for (f, sum) in EXPONENTS.iter().zip(beyond) {
-                *sum += n * moments(knots, s + sign * f * chernoff).0.ln();
+            for (t, sum) in exponents(s, chernoff, sign).into_iter().zip(beyond) {
+                *sum += n * moments(knots, s + sign * t).0.ln();
             }
         }
         self.support.0 += n * knots.first as f64 * knots.h;
@@ -76,10 +91,10 @@ impl Totals {
             if reached {
                 return 0.0;
             }
-            let log = EXPONENTS
-                .iter()
+            let log = exponents(window.tilt, window.chernoff, sign)
+                .into_iter()
                 .zip(sums)
-                .map(|(f, sum)| sum - self.cgf - sign * f * window.chernoff * end)
+                .map(|(t, sum)| sum - self.cgf - sign * t * end)
                 .filter(|x| !x.is_nan())
                 .fold(0.0, f64::min);
             log.exp()
@@ -92,13 +107,10 @@ impl Totals {
     /// The window outside which at most `e^LOG_WINDOW` lies, by the same inequality.
     pub fn window(&self, tilt: f64, chernoff: f64) -> Window {
         let reach = |sums: &[f64], sign: f64| {
-            EXPONENTS
-                .iter()
+            exponents(tilt, chernoff, sign)
+                .into_iter()
                 .zip(sums)
-                .map(|(f, sum)| {
-                    let t = f * chernoff;
-                    (sum - self.cgf - sign * t * self.mean - LOG_WINDOW) / t
-                })
+                .map(|(t, sum)| (sum - self.cgf - sign * t * self.mean - LOG_WINDOW) / t)
                 .filter(|w| w.is_finite())
                 .fold(f64::INFINITY, f64::min)
         };
