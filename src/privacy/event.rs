@@ -194,6 +194,9 @@ impl Event {
                 if !(0.0..=1.0).contains(&rate) {
                     return refuse("rate", format!("must lie in [0, 1], not {rate}"));
                 }
+                if rate > 0.0 && rate < 1e-15 {
+                    return refuse("rate", format!("must be 0 or at least 1e-15, not {rate}"));
+                }
                 positive("sensitivity", sensitivity)?;
                 positive("sigma", sigma)?;
                 multiplier(sensitivity, sigma)
@@ -209,8 +212,8 @@ impl Event {
                 positive("sigma", sigma)?;
                 multiplier(sensitivity, sigma)
             }
-            Event::BoundedRange { eta } => positive("eta", eta),
-            Event::Pure { epsilon } => positive("epsilon", epsilon),
+            Event::BoundedRange { eta } => moderate("eta", eta),
+            Event::Pure { epsilon } => moderate("epsilon", epsilon),
             Event::Heikkila { batch, rows, .. } => {
                 sample(batch, rows)?;
                 if batch <= 10 {
@@ -227,6 +230,9 @@ impl Event {
                 sigma,
             } => {
                 positive("mean", mean)?;
+                if mean < 1e-15 {
+                    return refuse("mean", format!("must be at least 1e-15, not {mean}"));
+                }
                 if mean > 0.5 {
                     return refuse("mean", format!("must be at most 0.5, not {mean}"));
                 }
@@ -251,15 +257,25 @@ fn positive(field: &'static str, value: f64) -> Result<(), EventError> {
     }
 }
 
+/// Positive, and no more than anyone would call private.
+fn moderate(field: &'static str, value: f64) -> Result<(), EventError> {
+    positive(field, value)?;
+    if value <= 100.0 {
+        Ok(())
+    } else {
+        refuse(field, format!("must be at most 100, not {value}"))
+    }
+}
+
 /// σ/Δ within what f64 can account for.
 fn multiplier(sensitivity: f64, sigma: f64) -> Result<(), EventError> {
     let ratio = sigma / sensitivity;
-    if (1e-3..=1e9).contains(&ratio) {
+    if (0.05..=1e9).contains(&ratio) {
         Ok(())
     } else {
         refuse(
             "sigma",
-            format!("over the sensitivity must lie between 1e-3 and 1e9, not {ratio:e}"),
+            format!("over the sensitivity must lie between 0.05 and 1e9, not {ratio:e}"),
         )
     }
 }

@@ -80,9 +80,14 @@ pub(super) fn compose(
     // Weights of the masses above ε sum to less than this.
     let weights = (1.0 / (h * s * (s + 1.0)) + 1.0).min(points as f64);
     let side = |wave: Vec<Complex<f64>>, k: usize| {
-        let power = 1.0 - 1.0 / sums.releases.max(2.0);
-        let spread: f64 = wave.iter().map(|w| w.norm().powf(power).min(1.0)).sum();
-        let error = spread / points as f64 * fft * (sums.releases + 4.0);
+        // Σ over frequencies of n|z|^{n−1}; of several parts no more is known than |z| ≤ 1.
+        let spread = if n == 1 {
+            let power = 1.0 - 1.0 / sums.releases;
+            2.0 * wave.iter().map(|w| w.norm().powf(power)).sum::<f64>() / points as f64
+        } else {
+            1.0
+        };
+        let error = spread * fft * (sums.releases + 4.0);
         Side {
             profile: profile(&invert(wave, first, points), s, h),
             scale: sums.totals[k].cgf,

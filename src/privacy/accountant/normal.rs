@@ -13,6 +13,17 @@ pub(super) fn below(x: f64) -> f64 {
     above(-x)
 }
 
+/// `log Pr[Z > x]`, also where the tail underflows; the same relative error of the tail.
+pub(super) fn log_above(x: f64) -> f64 {
+    if x < 25.0 {
+        return above(x).ln();
+    }
+    // Asymptotic series; its next term is 1e-12 at 25, and falls.
+    let v = 1.0 / (x * x);
+    let series = -v * (1.0 - v * (3.0 - v * (15.0 - v * (105.0 - v * (945.0 - v * 10_395.0)))));
+    log_density(x) - x.ln() + series.ln_1p()
+}
+
 /// Log of the density, `−x²/2 − ½ log 2π`.
 pub(super) fn log_density(x: f64) -> f64 {
     -0.5 * x * x - 0.5 * (2.0 * PI).ln()
@@ -34,6 +45,7 @@ mod tests {
             let error = (8.0 + x * x) * f64::EPSILON;
             assert!((above(x) / value - 1.0).abs() < error, "{x}: {}", above(x));
             assert!((below(-x) / value - 1.0).abs() < error);
+            assert!((log_above(x) - f64::ln(value)).abs() < error + 1e-12);
         }
     }
 }

@@ -86,6 +86,11 @@ fn direction(
     let mut h = (start * tolerance * tilt.variance / total)
         .sqrt()
         .clamp(span / 1.5e6, span / 512.0);
+    // Below this ε or δ nothing is refined.
+    let nothing = match target {
+        Target::Delta(_) => 1e-9,
+        Target::Epsilon(_) => 1e-30,
+    };
     let rounding = total * 1e-15;
     let mut best: Option<Bounds> = None;
     let mut last: Option<(f64, f64)> = None;
@@ -111,7 +116,10 @@ fn direction(
             }
             _ => gap,
         };
-        if share <= wanted || so_far.1 <= enough || round + 1 == ROUNDS || composed.points > FINEST
+        if share <= wanted
+            || so_far.1 <= enough.max(nothing)
+            || round + 1 == ROUNDS
+            || composed.points > FINEST
         {
             break;
         }

@@ -134,7 +134,7 @@ fn bounded_range(eta: f64, alpha: f64) -> f64 {
     let log_ab = eta + ((-alpha * eta).exp_m1() / ((1.0 - alpha) * eta).exp_m1()).ln();
     let log_r = ((alpha - 1.0) / alpha).ln() + log_ab;
     let log_a = eta + (-(below * (-eta).exp())).ln_1p();
-    let log_moment = (alpha - 1.0) * log_r + log_a - alpha.ln() - eta.exp_m1().ln();
+    let log_moment = (alpha - 1.0) * log_r + log_a - alpha.ln() - (eta + (-(-eta).exp_m1()).ln());
     let exact = (log_moment + 1e-14 * alpha.max(2.0)) / (alpha - 1.0);
     exact.min(simple).min(eta)
 }
@@ -153,37 +153,19 @@ fn pure(epsilon: f64, alpha: f64) -> f64 {
 /// weight of at most W; multiplicities above `most` are left to δ. `multiplier` = σ/W.
 pub(super) fn fast_mh(mean: f64, multiplier: f64, most: u32, alpha: f64) -> f64 {
     let scale = 0.5 * alpha * (alpha - 1.0) / (multiplier * multiplier);
-    // Levels of the quantile function of Poisson(mean), cut at `most`.
-    let mut steps = Vec::new();
-    let (mut mass, mut below) = ((-mean).exp(), 0.0);
-    for s in 0..=most {
-        steps.push((below, f64::from(s)));
-        below += mass;
-        mass *= mean / f64::from(s + 1);
+    // mean ≤ 1/2 leaves more than half of the mass at 0, so that antimonotonically at most
+    // one of s, s′ is not 0. What lies above the cut counts at the cut.
+    let mut mass = (-mean).exp();
+    let mut excess = 0.0;
+    for s in 1..=most {
+        mass *= mean / f64::from(s);
+        let here = if s == most {
+            mass / (1.0 - mean / f64::from(s + 1))
+        } else {
+            mass
+        };
+        excess += 2.0 * here * (scale * f64::from(s * s)).exp_m1();
     }
-    let level = |u: f64| {
-        steps
-            .iter()
-            .rev()
-            .find(|(b, _)| *b <= u)
-            .map_or(0.0, |x| x.1)
-    };
-    // Breakpoints of u ↦ (s(u), s′(u) = s(1−u)).
-    let mut cuts: Vec<f64> = steps
-        .iter()
-        .flat_map(|(b, _)| [*b, 1.0 - *b])
-        .filter(|c| (0.0..=1.0).contains(c))
-        .chain([0.0, 1.0])
-        .collect();
-    cuts.sort_by(f64::total_cmp);
-    let excess: f64 = cuts
-        .windows(2)
-        .map(|w| {
-            let middle = 0.5 * (w[0] + w[1]);
-            let total = level(middle) + level(1.0 - middle);
-            (w[1] - w[0]) * (scale * total * total).exp_m1()
-        })
-        .sum();
     (excess * (1.0 + 1e-12)).ln_1p() / (alpha - 1.0)
 }
 

@@ -13,6 +13,8 @@ use crate::privacy::event::Event;
 /// Tolerance of the grid where events were bucketed.
 const BUCKETED: f64 = 4e-3;
 
+const BASIC: &str = "basic composition";
+
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Question {
@@ -98,7 +100,16 @@ pub(crate) fn account_without_losses(sequence: &Sequence, question: Question) ->
 }
 
 fn best_of<const N: usize>(question: Question, answers: [Option<Answer>; N]) -> Account {
-    let accountants: Vec<Answer> = answers.into_iter().flatten().collect();
+    let mut accountants: Vec<Answer> = answers.into_iter().flatten().collect();
+    for answer in &mut accountants {
+        // NaN and negative divergences are no bounds; an underflow to 0 is none either.
+        if answer.upper.is_nan() {
+            answer.upper = f64::INFINITY;
+        }
+        if matches!(question, Question::Delta { .. }) && answer.method != BASIC {
+            answer.upper = answer.upper.max(f64::MIN_POSITIVE);
+        }
+    }
     let none = Answer {
         lower: 0.0,
         upper: match question {
@@ -107,12 +118,14 @@ fn best_of<const N: usize>(question: Question, answers: [Option<Answer>; N]) -> 
         },
         ..answer("none", false)
     };
+    let lower = accountants.iter().fold(0.0f64, |l, a| l.max(a.lower));
+    // An upper bound below another's lower one would be a defect: it is not believed.
     let best = accountants
         .iter()
+        .filter(|a| a.upper >= lower * (1.0 - 1e-6))
         .min_by(|a, b| a.upper.total_cmp(&b.upper))
         .unwrap_or(&none)
         .clone();
-    let lower = accountants.iter().fold(0.0f64, |l, a| l.max(a.lower));
     Account {
         lower: lower.min(best.upper),
         upper: best.upper,
@@ -151,7 +164,7 @@ fn basic(sequence: &Sequence, question: Question) -> Option<Answer> {
             Question::Epsilon { .. } => sum,
             Question::Delta { epsilon } => f64::from(epsilon < sum),
         },
-        ..answer("basic composition", true)
+        ..answer(BASIC, true)
     })
 }
 
@@ -188,12 +201,12 @@ fn on_lattice(
 fn closed_form(sequence: &Sequence, question: Question) -> Option<Answer> {
     let mu = sequence.gaussian()?;
     let (lower, upper) = on_lattice(sequence, question, |question| match question {
-        _ if mu == 0.0 => (0.0, 0.0),
+        _ if mu.1 == 0.0 => (0.0, 0.0),
         Question::Epsilon { delta } => gaussian::epsilon(mu, delta),
-        Question::Delta { epsilon } => {
-            let delta = gaussian::delta(mu, epsilon);
-            (delta * (1.0 - 1e-9), delta * (1.0 + 1e-9))
-        }
+        Question::Delta { epsilon } => (
+            gaussian::delta(mu.0, epsilon).0,
+            gaussian::delta(mu.1, epsilon).1,
+        ),
     });
     Some(Answer {
         lower,
@@ -310,41 +323,39 @@ fn two_sided(pairs: &[Counted], question: Question, tolerance: f64) -> Option<Bo
     })
 }
 
-/// Exact bounds for one event, rounding apart.
+/// Exact bounds for one event.
 fn single(pair: super::pair::Pair, question: Question) -> (f64, f64) {
-    let delta = |epsilon: f64| pair.delta(epsilon).max(pair.delta_reversed(epsilon));
+    let delta = |epsilon: f64| {
+        let (one, other) = (pair.delta(epsilon), pair.delta_reversed(epsilon));
+        (one.0.max(other.0), one.1.max(other.1))
+    };
+    let solve = |exceeds: &dyn Fn(f64) -> bool| {
+        if !exceeds(0.0) {
+            return (0.0, 0.0);
+        }
+        let (mut low, mut high) = (0.0, 1e-6);
+        while exceeds(high) {
+            low = high;
+            high *= 2.0;
+            if high > 1e6 {
+                return (low, f64::INFINITY);
+            }
+        }
+        for _ in 0..100 {
+            let middle = 0.5 * (low + high);
+            if exceeds(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        (low, high)
+    };
     match question {
-        Question::Delta { epsilon } => {
-            let value = delta(epsilon);
-            let error = 1e-12 * value + 1e-15 * pair.above(epsilon).p;
-            ((value - error).max(0.0), value + error)
-        }
-        Question::Epsilon { delta: wanted } => {
-            let error = |epsilon: f64| 1e-15 * pair.above(epsilon).p;
-            let solve = |sign: f64| {
-                let exceeds = |e: f64| delta(e) + sign * error(e) > wanted;
-                if !exceeds(0.0) {
-                    return 0.0;
-                }
-                let (mut low, mut high) = (0.0, 1e-6);
-                while exceeds(high) {
-                    low = high;
-                    high *= 2.0;
-                    if high > 1e6 {
-                        return f64::INFINITY;
-                    }
-                }
-                for _ in 0..100 {
-                    let middle = 0.5 * (low + high);
-                    if exceeds(middle) {
-                        low = middle;
-                    } else {
-                        high = middle;
-                    }
-                }
-                if sign > 0.0 { high } else { low }
-            };
-            (solve(-1.0), solve(1.0))
-        }
+        Question::Delta { epsilon } => delta(epsilon),
+        Question::Epsilon { delta: wanted } => (
+            solve(&|e| delta(e).0 > wanted).0,
+            solve(&|e| delta(e).1 > wanted).1,
+        ),
     }
 }

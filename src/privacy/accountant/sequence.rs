@@ -234,8 +234,8 @@ impl Sequence {
         Some(edges.into_values().collect())
     }
 
-    /// `μ² = Σ Δ²/σ²` where every event is Gaussian.
-    pub(super) fn gaussian(&self) -> Option<f64> {
+    /// Bounds on μ, `μ² = Σ Δ²/σ²`, where every event is Gaussian.
+    pub(super) fn gaussian(&self) -> Option<(f64, f64)> {
         let mut sum = 0.0;
         for (event, count) in &self.events {
             match self.profile(*event) {
@@ -249,7 +249,8 @@ impl Sequence {
                 _ => return None,
             }
         }
-        Some(sum.sqrt() * (1.0 + 1e-13))
+        let mu = sum.sqrt();
+        Some((mu * (1.0 - 1e-12), mu * (1.0 + 1e-12)))
     }
 
     /// What the grids of discrete Gaussians add to the Gaussian's profile: a shift of ε

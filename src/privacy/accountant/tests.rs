@@ -116,7 +116,7 @@ proptest! {
             let same = epsilon(SUBSTITUTION, &[(other, count)]);
             prop_assert!((same.upper - exact.upper).abs() <= 1e-9 * exact.upper + 1e-12);
         }
-        let one = gaussian::epsilon(1.0 / sigma, 1e-6);
+        let one = gaussian::epsilon((1.0 / sigma, 1.0 / sigma), 1e-6);
         let single = epsilon(SUBSTITUTION, &[(gaussian, 1)]);
         prop_assert!((single.upper - one.1).abs() <= 1e-9 * one.1 + 1e-12);
     }
@@ -185,4 +185,51 @@ fn buckets_bracket_what_they_hold() {
         );
         assert!(ours.upper <= 1.02 * most.upper && ours.lower >= 0.98 * least.lower);
     }
+}
+
+/// Where f64 is at its ends: tails under 1e-308, overflowing exponents, multiplicities of
+/// 1e-16. References by mpmath at 60 digits (Gaussians) and with exact Poisson masses.
+#[test]
+fn extremes_of_f64_lose_no_mass() {
+    let at = |event: Event, count: u64, delta: f64| {
+        account(
+            &of(SUBSTITUTION, &[(event, count)]),
+            Question::Epsilon { delta },
+        )
+    };
+    let gaussian = |sigma| Event::Gaussian {
+        sensitivity: 1.0,
+        sigma,
+    };
+    let thin = at(gaussian(0.938_392_496_173_355_6), 1000, 1e-6);
+    assert!(
+        thin.upper >= 727.057_084_736 && thin.upper < 727.057_084_8,
+        "{thin:?}"
+    );
+    assert!(thin.lower <= 727.057_084_737);
+    // Two-sided at q = 1 is the Gaussian; at q = 1/2 its rows are seen against the unmoved
+    // half of Q, at half the distance.
+    let (closed, near) = (at(gaussian(0.05), 1, 1e-5), at(gaussian(0.1), 1, 1e-5));
+    let two = at(poisson(1.0, 0.05), 1, 1e-5);
+    let half = at(poisson(0.5, 0.05), 1, 1e-5);
+    assert!(
+        (two.upper / closed.upper - 1.0).abs() < 1e-9,
+        "{two:?} {closed:?}"
+    );
+    assert!(
+        half.upper < near.upper && half.upper > near.upper - 5.0,
+        "{half:?} {near:?}"
+    );
+    let bit = at(Event::BoundedRange { eta: 100.0 }, 1, 1e-6);
+    assert!(bit.upper > 99.0 && bit.upper <= 100.0 + 1e-9, "{bit:?}");
+    let rare = |mean, sigma| Event::FastMhNoisy {
+        mean,
+        sensitivity: 1.0,
+        sigma,
+    };
+    let few = at(rare(1e-6, 3.0), 10_000, 1e-12);
+    assert!(few.upper > 3.38 && few.upper < 3.4, "{few:?}");
+    // One row of weight W against none, with the chance 1e-15 of being kept.
+    let never = at(rare(1e-15, 0.1), 1, 1e-18);
+    assert!(never.upper > 30.0, "{never:?}");
 }
