@@ -39,6 +39,9 @@ pub enum Support {
     Box(Vec<f64>),
 }
 
+/// Log densities that overflow count as this.
+const LOWEST: f64 = -1e300;
+
 impl Prior {
     /// N(0, sd²) on every one of `d` parameters.
     pub fn normal(d: usize, sd: f64) -> Self {
@@ -103,12 +106,13 @@ impl Prior {
         }
     }
 
-    /// Log density up to a constant, nats; −∞ outside the support.
+    /// Log density up to a constant, nats; −∞ outside the support and finite on it: where
+    /// the support is unbounded, whether a move is charged must not follow θ.
     pub fn log_density(&self, theta: &[f64]) -> f64 {
         if !self.contains(theta) {
             return f64::NEG_INFINITY;
         }
-        match &self.density {
+        let log: f64 = match &self.density {
             Density::Flat => 0.0,
             Density::Normal { mean, sd } => theta
                 .iter()
@@ -116,7 +120,8 @@ impl Prior {
                 .map(|(t, (m, s))| -0.5 * ((t - m) / s).powi(2))
                 .sum(),
             Density::Laplace { scale } => theta.iter().zip(scale).map(|(t, s)| -t.abs() / s).sum(),
-        }
+        };
+        log.max(LOWEST)
     }
 
     /// One draw inside the support, by rejection; `None` where the prior is improper
@@ -152,5 +157,29 @@ impl Prior {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_densities_are_finite_on_the_support() {
+        let narrow = Prior::normal(2, 1e-200);
+        let (near, far) = (
+            narrow.log_density(&[1e-201, 0.0]),
+            narrow.log_density(&[1.0, -2.0]),
+        );
+        assert!(near > -1.0 && far.is_finite() && far < near);
+        let laplace = Prior {
+            density: Density::Laplace {
+                scale: vec![1e-300],
+            },
+            support: Support::Unbounded,
+        };
+        assert!(laplace.log_density(&[1e300]).is_finite());
+        let boxed = Prior::flat_box(1, 1.0);
+        assert_eq!(boxed.log_density(&[2.0]), f64::NEG_INFINITY);
     }
 }
