@@ -80,9 +80,17 @@ pub(super) fn poisson_rates(rows: usize, grid: Grid, lambda: Lambda) -> Result<(
     Ok((value, big))
 }
 
-/// Smallest clip bound of a move that is put to the noise of Barker's test: below it C is
-/// more squared grid steps than the sampler can draw.
-pub(super) const SMALLEST_NOISY_CLIP: f64 = 1.0 / (1u64 << 28) as f64;
+/// Moves with a smaller clip bound than this are not put to the data: no grid is so fine,
+/// or (Barker's test with noise) C is more squared grid steps than the sampler can draw.
+pub(super) fn smallest_clip(rule: Acceptance) -> f64 {
+    f64::powi(
+        2.0,
+        match rule {
+            Acceptance::NoisyBarker { .. } => -28,
+            _ => -80,
+        },
+    )
+}
 
 /// C in squared grid steps, rounded up.
 pub(super) fn noise_units(grid: Grid, variance: f64) -> Result<u128, Halt> {

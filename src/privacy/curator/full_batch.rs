@@ -1,7 +1,7 @@
 //! Decisions on all rows: exact clipped sums, sealed, and what a mechanism makes of them.
 
-use super::cost::{noise_units, penalty_variance};
-use super::{Curator, SMALLEST_CLIP};
+use super::Curator;
+use super::cost::{noise_units, penalty_variance, smallest_clip};
 use crate::engine::{RatioQuery, RatioSum};
 use crate::privacy::mechanism::{self, Correction, Secret};
 use crate::privacy::releases::{Acceptance, Halt, Moves};
@@ -54,7 +54,8 @@ impl Curator {
         }
         let mut clips: Vec<f64> = (0..moves.public.len())
             .map(|c| {
-                (self.model.ratio_rate().unwrap_or(1.0) * distance(moves, c)).max(SMALLEST_CLIP)
+                (self.model.ratio_rate().unwrap_or(1.0) * distance(moves, c))
+                    .max(smallest_clip(rule))
             })
             .collect();
         for &c in live {

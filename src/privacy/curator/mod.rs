@@ -10,16 +10,13 @@ use std::sync::Arc;
 
 pub use open::OpenCurator;
 
-use self::cost::SMALLEST_NOISY_CLIP;
+use self::cost::smallest_clip;
 use super::ledger::{ChargeError, Ledger};
 use super::mechanism::{Correction, PoissonSampler, SecretRng};
 use super::releases::{Acceptance, Estimator, Halt, Moves, Releases};
 use crate::data::Dataset;
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
 use crate::model::Model;
-
-/// Moves with a smaller clip bound than the smallest grid's are not put to the data.
-const SMALLEST_CLIP: f64 = 8.271_806_125_530_277e-25; // 2^-80
 
 /// What is wrong when a curator is set up.
 #[derive(Debug, thiserror::Error)]
@@ -249,12 +246,8 @@ impl Releases for Curator {
                 )),
             };
         };
-        // No grid so fine exists (or no noise on it): such a move is made only where θ' = θ,
-        // on any data.
-        let smallest = match rule {
-            Acceptance::NoisyBarker { .. } => SMALLEST_NOISY_CLIP,
-            _ => SMALLEST_CLIP,
-        };
+        // Such a move is made only where θ' = θ, on any data.
+        let smallest = smallest_clip(rule);
         let (still, live): (Vec<usize>, Vec<usize>) =
             live.into_iter().partition(|&c| clips[c] < smallest);
         if !live.is_empty() {
