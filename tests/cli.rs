@@ -328,3 +328,27 @@ fn no_progress_where_there_is_no_terminal_and_nothing_when_quiet() {
     let failed = place.dpmc("sample run.toml --out quiet --quiet");
     assert!(!failed.stderr.is_empty());
 }
+
+/// A run of a few releases, whose costs followed public coins alone, claims what the
+/// tightest accountant gives: for one bit its exact profile, under η and under zCDP.
+#[test]
+fn short_runs_claim_the_tightest_bound() {
+    let place = Place::new(RUN);
+    for (iterations, method) in [(1, "exact profile"), (40, "")] {
+        let out = format!("out-{iterations}");
+        place.works(&format!(
+            "sample run.toml --iterations {iterations} --out {out} --quiet"
+        ));
+        let certificate = place.json(&format!("{out}/certificate.json"));
+        let (count, rho) = releases(&certificate);
+        assert_eq!(count, f64::from(iterations));
+        let epsilon = number(&certificate, "epsilon");
+        assert!(certificate["adaptive"] == false && epsilon > 0.0);
+        assert!(
+            epsilon < dpmc::privacy::epsilon_of_rho(rho, 1e-6),
+            "{certificate}"
+        );
+        let accountant = certificate["accountant"].as_str().unwrap();
+        assert!(accountant.contains(method), "{accountant}");
+    }
+}
