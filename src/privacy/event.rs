@@ -171,20 +171,14 @@ impl Event {
             });
         }
         match *self {
-            Event::Gaussian { sensitivity, sigma } => {
-                positive("sensitivity", sensitivity)?;
-                positive("sigma", sigma)?;
-                multiplier(sensitivity, sigma)
-            }
+            Event::Gaussian { sensitivity, sigma } => noise(sensitivity, sigma),
             Event::DiscreteGaussian {
                 sensitivity,
                 sigma,
                 step,
             } => {
-                positive("sensitivity", sensitivity)?;
-                positive("sigma", sigma)?;
                 positive("step", step)?;
-                multiplier(sensitivity, sigma)
+                noise(sensitivity, sigma)
             }
             Event::PoissonGaussian {
                 rate,
@@ -197,9 +191,7 @@ impl Event {
                 if rate > 0.0 && rate < 1e-15 {
                     return refuse("rate", format!("must be 0 or at least 1e-15, not {rate}"));
                 }
-                positive("sensitivity", sensitivity)?;
-                positive("sigma", sigma)?;
-                multiplier(sensitivity, sigma)
+                noise(sensitivity, sigma)
             }
             Event::FixedBatchGaussian {
                 batch,
@@ -208,9 +200,7 @@ impl Event {
                 sigma,
             } => {
                 sample(batch, rows)?;
-                positive("sensitivity", sensitivity)?;
-                positive("sigma", sigma)?;
-                multiplier(sensitivity, sigma)
+                noise(sensitivity, sigma)
             }
             Event::BoundedRange { eta } => moderate("eta", eta),
             Event::Pure { epsilon } => moderate("epsilon", epsilon),
@@ -236,9 +226,7 @@ impl Event {
                 if mean > 0.5 {
                     return refuse("mean", format!("must be at most 0.5, not {mean}"));
                 }
-                positive("sensitivity", sensitivity)?;
-                positive("sigma", sigma)?;
-                multiplier(sensitivity, sigma)
+                noise(sensitivity, sigma)
             }
             Event::NotPrivate => Ok(()),
         }
@@ -267,8 +255,10 @@ fn moderate(field: &'static str, value: f64) -> Result<(), EventError> {
     }
 }
 
-/// σ/Δ within what f64 can account for.
-fn multiplier(sensitivity: f64, sigma: f64) -> Result<(), EventError> {
+/// Δ and σ positive, and their ratio within what f64 can account for.
+fn noise(sensitivity: f64, sigma: f64) -> Result<(), EventError> {
+    positive("sensitivity", sensitivity)?;
+    positive("sigma", sigma)?;
     let ratio = sigma / sensitivity;
     if (0.05..=1e9).contains(&ratio) {
         Ok(())

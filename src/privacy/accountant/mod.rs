@@ -23,6 +23,8 @@ mod grid;
 mod normal;
 mod orders;
 mod pair;
+#[cfg(test)]
+mod pair_tests;
 mod pld;
 mod quadrature;
 mod renyi;
