@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Support;
 use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts, Voucher};
 use crate::sampler::{Chains, ChainsState, RandomWalk, SamplerState};
 
@@ -259,7 +258,7 @@ impl PosteriorRun {
     /// with costs that could not follow released values, may claim what it spent.
     pub fn certificate(&self) -> Certificate {
         let by_itself = matches!(self.status, Status::Finished | Status::BudgetSpent);
-        let bounded = self.curator.model().prior().support != Support::Unbounded;
+        let bounded = self.curator.model().prior().is_bounded();
         let adaptive = !by_itself
             || self.used
             || self.resumed

@@ -1,6 +1,7 @@
 //! Row queries: exact integer answers about all rows or listed rows, for all chains
 //! at once. Engines touch rows, know no probability, hold no generator, add no noise.
 
+mod anchor;
 pub(crate) mod cpu;
 mod error;
 #[cfg(feature = "gpu")]
@@ -9,6 +10,7 @@ mod grid;
 mod query;
 mod select;
 
+pub(crate) use anchor::{AnchorQuery, AnchorSums};
 pub use error::EngineError;
 #[cfg(feature = "gpu")]
 pub(crate) use gpu::copy_bandwidth as gpu_copy_bandwidth;
@@ -33,6 +35,9 @@ pub(crate) trait Engine: Send {
         rows: &[Vec<u64>],
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError>;
+
+    /// Exact gradient and curvature sums at a public point, from the rows on the host.
+    fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError>;
 }
 
 #[cfg(test)]

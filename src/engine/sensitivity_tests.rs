@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
-use super::{Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
+use super::{AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
 use crate::data::Dataset;
 use crate::model::{GaussianMean, Logistic, Mixture, Model, Prior};
 
@@ -201,6 +201,10 @@ impl Engine for WiderByOne {
         }
         Ok(())
     }
+
+    fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
+        self.0.anchor_sums(query)
+    }
 }
 
 /// As above, but its rows are listed as they should be: the sums alone show it.
@@ -222,6 +226,10 @@ impl Engine for WiderSums {
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError> {
         self.0.0.ratio_rows(query, rows, out)
+    }
+
+    fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
+        self.0.anchor_sums(query)
     }
 }
 

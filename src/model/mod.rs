@@ -5,17 +5,22 @@
 //! the forms gives the log-likelihood ratio. The row function exists three times: the
 //! f64 oracle here, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
 
+mod anchor;
 mod gaussian_mean;
 mod logistic;
 mod mixture;
 mod prior;
+mod remainder;
 
 pub(crate) use gaussian_mean::cholesky;
 
+pub use anchor::{Anchor, Anchored, Metric, check_anchorable, remainder_rate};
 pub use gaussian_mean::GaussianMean;
 pub use logistic::Logistic;
 pub use mixture::Mixture;
 pub use prior::{Density, Prior, Support};
+pub(crate) use remainder::slopes;
+pub use remainder::remainder_difference;
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +51,9 @@ pub enum RowFunction {
     /// `u = (log ratio of component 1, log odds s, their change)`:
     /// `u₀ + softplus(u₁+u₂) − softplus(u₁)`.
     Mixture,
+    /// `u = (x·θ*, x·v, x·Δθ)`: minus the change of softplus's third-order remainder at u₀
+    /// from u₁ to u₁+u₂.
+    LogisticRemainder,
 }
 
 impl RowFunction {
@@ -54,7 +62,7 @@ impl RowFunction {
         match self {
             RowFunction::Affine => 1,
             RowFunction::Logistic => 2,
-            RowFunction::Mixture => 3,
+            RowFunction::Mixture | RowFunction::LogisticRemainder => 3,
         }
     }
 
@@ -64,6 +72,7 @@ impl RowFunction {
             RowFunction::Affine => "gaussian_mean",
             RowFunction::Logistic => "logistic",
             RowFunction::Mixture => "mixture",
+            RowFunction::LogisticRemainder => "logistic_remainder",
         }
     }
 }

@@ -1,14 +1,19 @@
 //! Public priors and supports, evaluated on the host in f64.
 
-use super::ModelError;
+use std::sync::Arc;
 
-/// Independent prior of every parameter, with an optional public support.
+use super::{Anchor, ModelError};
+
+/// The public part of a target: an independent prior of every parameter, an optional
+/// public support, and in anchored runs the released expansion of the log likelihood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prior {
     /// Density family.
     pub density: Density,
     /// Parameters outside have density zero.
     pub support: Support,
+    /// Released expansion, with the ellipsoid that it restricts θ to.
+    pub anchor: Option<Arc<Anchor>>,
 }
 
 /// Density family of a prior.
@@ -51,6 +56,7 @@ impl Prior {
                 sd: vec![sd; d],
             },
             support: Support::Unbounded,
+            anchor: None,
         }
     }
 
@@ -59,6 +65,7 @@ impl Prior {
         Prior {
             density: Density::Flat,
             support: Support::Box(vec![bound; d]),
+            anchor: None,
         }
     }
 
@@ -100,10 +107,17 @@ impl Prior {
 
     /// Whether θ lies in the support.
     pub fn contains(&self, theta: &[f64]) -> bool {
-        match &self.support {
+        let inside = match &self.support {
             Support::Unbounded => theta.iter().all(|t| t.is_finite()),
             Support::Box(bounds) => theta.iter().zip(bounds).all(|(t, b)| t.abs() <= *b),
-        }
+        };
+        inside && self.anchor.as_ref().is_none_or(|a| a.contains(theta))
+    }
+
+    /// Whether some θ are outside the support: moves there cost nothing, so that what a
+    /// run costs follows its draws.
+    pub fn is_bounded(&self) -> bool {
+        self.support != Support::Unbounded || self.anchor.is_some()
     }
 
     /// Log density up to a constant, nats; −∞ outside the support and finite on it: where
@@ -121,6 +135,7 @@ impl Prior {
                 .sum(),
             Density::Laplace { scale } => theta.iter().zip(scale).map(|(t, s)| -t.abs() / s).sum(),
         };
+        let log = log + self.anchor.as_ref().map_or(0.0, |a| a.log_density(theta));
         log.max(LOWEST)
     }
 
@@ -177,6 +192,7 @@ mod tests {
                 scale: vec![1e-300],
             },
             support: Support::Unbounded,
+            anchor: None,
         };
         assert!(laplace.log_density(&[1e300]).is_finite());
         let boxed = Prior::flat_box(1, 1.0);

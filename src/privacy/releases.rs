@@ -3,6 +3,7 @@
 use ndarray::ArrayView2;
 
 use super::ledger::Refusal;
+use crate::model::Metric;
 
 /// More steps than any run makes: a saved count beyond it is damaged, and could overflow.
 pub(crate) const MOST_STEPS: u64 = 1 << 60;
@@ -75,6 +76,29 @@ pub enum Acceptance {
     },
 }
 
+/// Noise of an anchor's release as multiples of the sensitivities: ρ = 1/(2τ²) each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AnchorNoise {
+    /// τ of the gradient.
+    pub gradient: f64,
+    /// τ of the curvature.
+    pub curvature: f64,
+}
+
+/// Released gradient and curvature of the log likelihood at a public point, in the
+/// coordinates of a [`Metric`]; nats.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expansion {
+    /// `L⁻¹ Σ κ∇ℓ_i(θ*)` plus noise, d values.
+    pub gradient: Vec<f64>,
+    /// `L⁻¹ (Σ −κ∇²ℓ_i(θ*)) L⁻ᵀ` plus noise, d×d, symmetric.
+    pub curvature: Vec<f64>,
+    /// Noise of each gradient coordinate.
+    pub gradient_sd: f64,
+    /// Noise of each diagonal curvature coordinate; `1/√2` of it off the diagonal.
+    pub curvature_sd: f64,
+}
+
 /// Why a run cannot go on. Only [`Halt::Failed`] is a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum Halt {
@@ -103,4 +127,17 @@ pub trait Releases {
         rule: Acceptance,
         accepted: &mut [bool],
     ) -> Result<(), Halt>;
+
+    /// Releases gradient and curvature of the log likelihood at the public point `at`, in
+    /// the coordinates of `metric`, whose row bound clips rows. Charged before anything is
+    /// computed, ρ = 1/(2τ²) each. `noise` may be absent in a non-private run only.
+    ///
+    /// # Errors
+    /// [`Halt`]; nothing was charged on `BudgetSpent` and `Refused`.
+    fn anchor(
+        &mut self,
+        at: &[f64],
+        metric: &Metric,
+        noise: Option<AnchorNoise>,
+    ) -> Result<Expansion, Halt>;
 }

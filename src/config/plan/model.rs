@@ -96,6 +96,7 @@ impl Plan {
                 .support
                 .as_ref()
                 .map_or(Support::Unbounded, |b| Support::Box(b.expand(d))),
+            anchor: None,
         })
     }
 

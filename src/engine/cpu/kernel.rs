@@ -3,6 +3,7 @@
 
 use super::dispatch::InstructionSet;
 use super::lanes::{Lanes, quantize, softplus_difference};
+use super::remainder::remainder_difference;
 use crate::data::TILE;
 use crate::engine::{RatioQuery, RatioSum};
 use crate::model::RowFunction;
@@ -174,6 +175,11 @@ fn row_steps<const F: usize, const R: usize>(
             odds: form(1),
             change: form(2),
         },
+        RowFunction::LogisticRemainder => RowForms::LogisticRemainder {
+            eta: form(0),
+            offset: form(1),
+            delta: form(2),
+        },
     };
     set.steps(&row, group.scales[c], group.bounds[c], steps);
 }
@@ -192,6 +198,11 @@ pub(crate) enum RowForms<'a> {
         first: &'a [f32],
         odds: &'a [f32],
         change: &'a [f32],
+    },
+    LogisticRemainder {
+        eta: &'a [f32],
+        offset: &'a [f32],
+        delta: &'a [f32],
     },
 }
 
@@ -218,6 +229,11 @@ pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32,
         } => {
             for (q, ((f, s), d)) in out.iter_mut().zip(first.iter().zip(*odds).zip(*change)) {
                 *q = quantize((f + softplus_difference::<FMA>(*s, *d)) * scale, bound);
+            }
+        }
+        RowForms::LogisticRemainder { eta, offset, delta } => {
+            for (q, ((a, t), d)) in out.iter_mut().zip(eta.iter().zip(*offset).zip(*delta)) {
+                *q = quantize(-remainder_difference::<FMA>(*a, *t, *d) * scale, bound);
             }
         }
     }

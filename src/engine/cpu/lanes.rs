@@ -39,7 +39,7 @@ fn split_exp<const FMA: bool>(x: f32) -> (f32, f32) {
 
 /// e^x, x clamped to ±87.
 #[inline(always)]
-fn exp<const FMA: bool>(x: f32) -> f32 {
+pub(super) fn exp<const FMA: bool>(x: f32) -> f32 {
     let (p, power) = split_exp::<FMA>(clamp(x, -87.0, 87.0));
     multiply_add::<FMA>(p, power, power)
 }
@@ -97,7 +97,7 @@ pub(super) fn softplus_difference<const FMA: bool>(a: f32, delta: f32) -> f32 {
 
 /// By the bits, as on the GPU.
 #[inline(always)]
-fn is_nan(x: f32) -> bool {
+pub(super) fn is_nan(x: f32) -> bool {
     (x.to_bits() & 0x7fff_ffff) > 0x7f80_0000
 }
 

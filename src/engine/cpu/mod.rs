@@ -4,6 +4,7 @@
 mod dispatch;
 mod kernel;
 mod lanes;
+mod remainder;
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ pub(crate) use dispatch::InstructionSet;
 use kernel::Group;
 use rayon::prelude::*;
 
-use super::{Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
+use super::{AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, RatioQuery, RatioSum, anchor};
 use crate::data::{Dataset, TILE};
 
 /// Rows of one unit of parallel work; any multiple of 16 gives the same bits.
@@ -133,5 +134,9 @@ impl Engine for CpuEngine {
             }
         }
         Ok(())
+    }
+
+    fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
+        anchor::sums(&self.data, query)
     }
 }

@@ -14,7 +14,7 @@ use device::Device;
 use pipelines::Pipelines;
 
 use super::cpu::CpuEngine;
-use super::{Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
+use super::{AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
 use crate::data::Dataset;
 
 /// Rows one thread may sum in an i32.
@@ -152,6 +152,16 @@ impl Engine for GpuEngine {
         match &mut self.listed {
             Some(cpu) => cpu.ratio_rows(query, rows, out),
             None => self.submit_rows(query, rows, out),
+        }
+    }
+
+    /// On the CPU copy: a handful of passes a run.
+    fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
+        match &mut self.listed {
+            Some(cpu) => cpu.anchor_sums(query),
+            None => Err(EngineError::Query(
+                "an anchor needs the rows on the host; open the engine with listed_rows".into(),
+            )),
         }
     }
 }

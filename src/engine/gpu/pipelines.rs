@@ -10,6 +10,7 @@ use crate::model::RowFunction;
 pub(super) const MAX_TILE: usize = 8;
 
 const SOFTPLUS: &str = include_str!("../../../shaders/softplus.wgsl");
+const REMAINDER: &str = include_str!("../../../shaders/remainder.wgsl");
 const FIXED_POINT: &str = include_str!("../../../shaders/fixed_point.wgsl");
 const RATIO_SUM: &str = include_str!("../../../shaders/ratio_sum.wgsl");
 const RATIO_ROWS: &str = include_str!("../../../shaders/ratio_rows.wgsl");
@@ -45,6 +46,9 @@ fn model_source(function: RowFunction) -> &'static str {
         RowFunction::Logistic => include_str!("../../../shaders/model/logistic.wgsl"),
         RowFunction::Affine => include_str!("../../../shaders/model/gaussian_mean.wgsl"),
         RowFunction::Mixture => include_str!("../../../shaders/model/mixture.wgsl"),
+        RowFunction::LogisticRemainder => {
+            include_str!("../../../shaders/model/logistic_remainder.wgsl")
+        }
     }
 }
 
@@ -55,8 +59,12 @@ pub(super) fn source(pass: Pass, function: RowFunction, tile: usize) -> String {
         Pass::RatioSum => RATIO_SUM,
         Pass::RatioRows => RATIO_ROWS,
     };
+    let shared = match function {
+        RowFunction::LogisticRemainder => REMAINDER,
+        _ => "",
+    };
     format!(
-        "const K: u32 = {k}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{}\n{pass_source}",
+        "const K: u32 = {k}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{shared}\n{}\n{pass_source}",
         model_source(function)
     )
 }

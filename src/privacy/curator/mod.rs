@@ -1,6 +1,7 @@
 //! The trusted curator: owns engine, ledger and secret generator. It computes a step's
 //! cost from the query's own sensitivity, charges it, and only then looks at rows.
 
+mod anchor;
 mod cost;
 mod full_batch;
 mod open;
@@ -13,10 +14,10 @@ pub use open::OpenCurator;
 use self::cost::smallest_clip;
 use super::ledger::{ChargeError, Ledger};
 use super::mechanism::{Correction, PoissonSampler, SecretRng};
-use super::releases::{Acceptance, Estimator, Halt, Moves, Releases};
+use super::releases::{Acceptance, AnchorNoise, Estimator, Expansion, Halt, Moves, Releases};
 use crate::data::Dataset;
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
-use crate::model::Model;
+use crate::model::{Anchor, Anchored, Metric, Model};
 
 /// What is wrong when a curator is set up.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +121,17 @@ impl Curator {
     /// The model.
     pub fn model(&self) -> &Arc<dyn Model> {
         &self.model
+    }
+
+    /// From here on rows are asked for their remainders at `anchor` only; the model's prior
+    /// takes the expansion in.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] where model and anchor do not fit.
+    pub fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
+        let anchored = Anchored::new(self.model.clone(), anchor);
+        self.model = Arc::new(anchored.map_err(|e| Halt::Refused(e.to_string()))?);
+        Ok(())
     }
 
     /// The ledger of a private curator.
@@ -265,5 +277,14 @@ impl Releases for Curator {
             accepted[c] = moves.thetas.row(c) == moves.proposals.row(c);
         }
         Ok(())
+    }
+
+    fn anchor(
+        &mut self,
+        at: &[f64],
+        metric: &Metric,
+        noise: Option<AnchorNoise>,
+    ) -> Result<Expansion, Halt> {
+        self.release_anchor(at, metric, noise)
     }
 }

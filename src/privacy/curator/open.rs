@@ -5,8 +5,10 @@ use std::sync::Arc;
 use super::{Curator, CuratorError};
 use crate::data::Dataset;
 use crate::engine::{EngineError, EngineInfo, EngineSetup, RatioQuery};
-use crate::model::Model;
-use crate::privacy::releases::{Acceptance, Estimator, Halt, Moves, Releases};
+use crate::model::{Anchor, Metric, Model};
+use crate::privacy::releases::{
+    Acceptance, AnchorNoise, Estimator, Expansion, Halt, Moves, Releases,
+};
 
 /// A curator without privacy: exact answers may be read.
 pub struct OpenCurator(Curator);
@@ -47,6 +49,14 @@ impl OpenCurator {
             .collect())
     }
 
+    /// As [`Curator::set_anchor`].
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] where model and anchor do not fit.
+    pub fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
+        self.0.set_anchor(anchor)
+    }
+
     /// What computes.
     pub fn engine_info(&self) -> EngineInfo {
         self.0.engine.info()
@@ -67,6 +77,15 @@ impl Releases for OpenCurator {
         accepted: &mut [bool],
     ) -> Result<(), Halt> {
         self.0.decide(moves, estimator, rule, accepted)
+    }
+
+    fn anchor(
+        &mut self,
+        at: &[f64],
+        metric: &Metric,
+        noise: Option<AnchorNoise>,
+    ) -> Result<Expansion, Halt> {
+        self.0.anchor(at, metric, noise)
     }
 }
 

@@ -6,6 +6,7 @@ mod coin;
 mod correction;
 mod decide;
 mod discrete_gaussian;
+mod expansion;
 mod poisson;
 mod secret;
 mod secret_rng;
@@ -17,6 +18,7 @@ pub(super) use decide::{
     poisson_estimate, recycle,
 };
 pub(super) use discrete_gaussian::{MAX_VARIANCE, noise_for_benchmarks};
+pub(super) use expansion::{AnchorVariances, expansion};
 pub(super) use poisson::{DRAW_DELTA, PoissonSampler};
 pub(super) use secret::Secret;
 pub(super) use secret_rng::SecretRng;

@@ -1,0 +1,35 @@
+// Shared piece: change of softplus's third-order remainder at a, from t to t+δ, in f32.
+//
+// Formula: ∫ G over [t, t+δ], G(s) = σ(a+s) − σ(a) − ws = w(A − s p E)/(1 + pE), with
+// E = e^s − 1, A = E − s, p = σ(a), w = p(1−p); four Gauss–Legendre points for |δ| ≤ 3/2,
+// softplus(a+t+δ) − softplus(a+t) − pδ − wδ(t + δ/2) beyond.
+// Units: nats. Bindings: none. Needs softplus.wgsl. Twin: src/engine/cpu/remainder.rs.
+
+fn remainder_slope(p: f32, w: f32, unclamped: f32) -> f32 {
+    let s = clamp(unclamped, -60.0, 60.0);
+    var series = 2.4801587e-5;
+    series = fma(series, s, 1.9841270e-4);
+    series = fma(series, s, 1.3888889e-3);
+    series = fma(series, s, 8.3333333e-3);
+    series = fma(series, s, 4.1666667e-2);
+    series = fma(series, s, 1.6666667e-1);
+    series = fma(series, s, 0.5);
+    series = series * s * s;
+    let direct = exp_accurate(s) - 1.0;
+    let small = abs(s) <= 0.5;
+    let a = select(direct - s, series, small);
+    let e = select(direct, series + s, small);
+    return w * (a - s * p * e) / fma(p, e, 1.0);
+}
+
+fn remainder_difference(a: f32, t: f32, delta: f32) -> f32 {
+    let p = 1.0 / (1.0 + exp_accurate(-a));
+    let w = p / (1.0 + exp_accurate(a));
+    var sum = 0.17392742 * remainder_slope(p, w, fma(0.069431844, delta, t));
+    sum = fma(0.32607258, remainder_slope(p, w, fma(0.33000948, delta, t)), sum);
+    sum = fma(0.32607258, remainder_slope(p, w, fma(0.6699905, delta, t)), sum);
+    sum = fma(0.17392742, remainder_slope(p, w, fma(0.93056816, delta, t)), sum);
+    let long = softplus_difference(a + t, delta) - delta * fma(w, fma(0.5, delta, t), p);
+    let value = select(long, sum * delta, abs(delta) <= 1.5);
+    return select(value, a + t + delta, is_nan(a) || is_nan(t) || is_nan(delta));
+}

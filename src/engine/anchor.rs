@@ -1,0 +1,258 @@
+//! Exact sums for an anchor: gradient and curvature of the log likelihood at a public θ*,
+//! row by row in integers, so that sensitivities are facts about integers.
+
+use rayon::prelude::*;
+
+use super::EngineError;
+use crate::data::{Dataset, TILE};
+use crate::model::{Metric, slopes};
+
+/// A row's whitened features in units of b/2^14.
+const FEATURE_BITS: u32 = 14;
+/// Scores in units of 2^-14, curvature weights in units of 2^-16 (they are at most 1/4).
+const WEIGHT_BITS: u32 = 14;
+/// Rows whose products are summed in an i64: 2^(14+14+14+20) fits.
+const BLOCK_ROWS: usize = 1 << 20;
+
+/// `Σ s_i z_i` and `Σ w_i z_i z_iᵀ` of a logistic log likelihood at θ*, z = L⁻¹x clipped to
+/// ‖z‖ ≤ b, s the score y − σ(x·θ*), w its slope σ(1−σ).
+pub(crate) struct AnchorQuery<'a> {
+    /// θ*, d values.
+    pub at: &'a [f64],
+    /// L and b.
+    pub metric: &'a Metric,
+}
+
+/// The exact sums, in integer units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AnchorSums {
+    /// d sums in units of [`AnchorSums::gradient_unit`].
+    pub gradient: Vec<i128>,
+    /// Lower triangle, row by row, d(d+1)/2 sums in units of [`AnchorSums::curvature_unit`].
+    pub curvature: Vec<i128>,
+}
+
+impl AnchorSums {
+    /// Bound on the change of the gradient sums in L2 when a row is substituted, units:
+    /// each row's part is s·q with |s| ≤ 2^14 and ‖q‖ ≤ 2^14.
+    pub const GRADIENT_SENSITIVITY: f64 = 2.0 * (1u64 << (WEIGHT_BITS + FEATURE_BITS)) as f64;
+
+    /// The same for the curvature in the Frobenius norm, **squared**, units²: rows give
+    /// w·qqᵀ with 0 ≤ w ≤ 2^14, of norm at most 2^42 and inner product at least 0.
+    pub const CURVATURE_SENSITIVITY_SQUARED: f64 =
+        2.0 * (1u128 << (2 * (WEIGHT_BITS + 2 * FEATURE_BITS))) as f64;
+
+    /// One unit of the gradient for rows bounded by b, κ left out.
+    pub fn gradient_unit(row_bound: f64) -> f64 {
+        row_bound * f64::powi(2.0, -((FEATURE_BITS + WEIGHT_BITS) as i32))
+    }
+
+    /// One unit of the curvature, κ left out.
+    pub fn curvature_unit(row_bound: f64) -> f64 {
+        row_bound * row_bound * f64::powi(2.0, -((2 * FEATURE_BITS + WEIGHT_BITS + 2) as i32))
+    }
+}
+
+/// Rows that a query can be asked of.
+pub(super) fn sums(data: &Dataset, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
+    let d = data.features().len();
+    if !data.labelled() || query.at.len() != d || query.metric.dim() != d || !query.metric.is_valid()
+    {
+        return Err(EngineError::Query(
+            "the anchor does not fit the rows it is asked about".into(),
+        ));
+    }
+    let blocks = data.rows().div_ceil(BLOCK_ROWS);
+    let zero = || AnchorSums {
+        gradient: vec![0; d],
+        curvature: vec![0; d * (d + 1) / 2],
+    };
+    // Chunks of a block keep both cores busy; integers, so any split gives the same bits.
+    let chunk = BLOCK_ROWS.min(data.rows().div_ceil(64).next_multiple_of(TILE));
+    let chunks = data.rows().div_ceil(chunk).max(blocks);
+    Ok((0..chunks)
+        .into_par_iter()
+        .map(|k| chunk_sums(data, query, k * chunk, ((k + 1) * chunk).min(data.rows())))
+        .reduce(zero, |mut a, b| {
+            for (a, b) in a.gradient.iter_mut().zip(b.gradient) {
+                *a += b;
+            }
+            for (a, b) in a.curvature.iter_mut().zip(b.curvature) {
+                *a += b;
+            }
+            a
+        }))
+}
+
+/// At most [`BLOCK_ROWS`] rows.
+fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize) -> AnchorSums {
+    let d = data.features().len();
+    let mut gradient = vec![0i64; d];
+    let mut curvature = vec![0i64; d * (d + 1) / 2];
+    let (mut z, mut q) = (vec![0.0f64; d], vec![0i64; d]);
+    for i in start..end {
+        let tile = &data.tiles()[(i / TILE) * TILE * d..];
+        let mut eta = 0.0;
+        for (j, z) in z.iter_mut().enumerate() {
+            *z = f64::from(tile[j * TILE + i % TILE]);
+            eta += *z * query.at[j];
+        }
+        query.metric.solve(&mut z);
+        quantize_row(&z, query.metric.row_bound, &mut q);
+        let label = data.labels().get(i).map_or(0.0, |y| f64::from(*y));
+        let (score, weight) = quantize_slopes(eta, label > 0.0);
+        let mut triangle = curvature.iter_mut();
+        for (j, g) in gradient.iter_mut().enumerate() {
+            *g += score * q[j];
+            let scaled = weight * q[j];
+            for (c, q) in triangle.by_ref().take(j + 1).zip(&q) {
+                *c += scaled * q;
+            }
+        }
+    }
+    AnchorSums {
+        gradient: gradient.into_iter().map(i128::from).collect(),
+        curvature: curvature.into_iter().map(i128::from).collect(),
+    }
+}
+
+/// z in units of b/2^14, scaled down where ‖q‖ > 2^14; NaN becomes 0. On return
+/// `Σ q² ≤ 2^28`, checked in integers.
+fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
+    let limit = 1i64 << FEATURE_BITS;
+    let scale = limit as f64 / bound;
+    let round = |shrink: f64, q: &mut [i64]| -> bool {
+        let mut squares = 0u128;
+        for (q, z) in q.iter_mut().zip(z) {
+            // NaN becomes 0 and infinities saturate in the conversion.
+            let steps = (z * scale * shrink).round_ties_even() as i64;
+            *q = steps.clamp(-limit, limit);
+            squares += u128::from(q.unsigned_abs()).pow(2);
+        }
+        squares <= 1 << (2 * FEATURE_BITS)
+    };
+    if round(1.0, q) {
+        return;
+    }
+    let norm = z.iter().map(|v| v * v).sum::<f64>().sqrt() * scale;
+    // The slack covers the rounding of d coordinates for d up to a thousand or so.
+    let shrink = limit as f64 / norm * (1.0 - f64::powi(2.0, -8));
+    if !(shrink.is_finite() && round(shrink.min(1.0), q)) {
+        q.fill(0);
+    }
+}
+
+/// Score y − σ(η) and weight σ(1−σ), quantised: |score| ≤ 2^14, 0 ≤ weight ≤ 2^14.
+fn quantize_slopes(eta: f64, positive: bool) -> (i64, i64) {
+    let unit = (1i64 << WEIGHT_BITS) as f64;
+    let (p, w) = slopes(eta);
+    let score = (f64::from(u8::from(positive)) - p) * unit;
+    let limit = 1i64 << WEIGHT_BITS;
+    (
+        (score.round_ties_even() as i64).clamp(-limit, limit),
+        ((4.0 * w * unit).round_ties_even() as i64).clamp(0, limit),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::synthetic;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The integer bound holds whatever the row is: huge, tiny in many coordinates, NaN.
+        #[test]
+        fn no_row_exceeds_the_bound(
+            d in 1usize..1200, log in -30f64..30.0, bound in 1e-3f64..1e3, kind in 0u8..4
+        ) {
+            let size = log.exp();
+            let z: Vec<f64> = (0..d).map(|j| match kind {
+                0 => size * (j as f64 * 0.7).sin(),
+                1 => if j == 0 { bound } else { bound * f64::powi(2.0, -15) },
+                2 => if j % 7 == 0 { f64::NAN } else { size },
+                _ => if j == 1 { f64::INFINITY } else { size },
+            }).collect();
+            let mut q = vec![0; d];
+            quantize_row(&z, bound, &mut q);
+            let squares: u128 = q.iter().map(|v| u128::from(v.unsigned_abs()).pow(2)).sum();
+            prop_assert!(squares <= 1 << (2 * FEATURE_BITS));
+        }
+
+        #[test]
+        fn slopes_stay_within_their_bounds(eta in prop::num::f64::ANY, positive in any::<bool>()) {
+            let (s, w) = quantize_slopes(eta, positive);
+            prop_assert!(s.abs() <= 1 << WEIGHT_BITS && (0..=1 << WEIGHT_BITS).contains(&w));
+        }
+    }
+
+    /// Against the sums in f64, on rows that no bound clips; in whitened coordinates too.
+    #[test]
+    fn sums_match_floating_point() {
+        let theta = [0.4, -1.0, 0.3];
+        let data = synthetic::logistic(5_003, &theta, 4).unwrap();
+        let (rows, labels) = (data.public_rows(), data.public_labels());
+        let whitened = Metric {
+            factor: vec![2.0, 0.0, 0.0, 0.5, 1.5, 0.0, -0.3, 0.2, 3.0],
+            row_bound: 4.0,
+        };
+        for metric in [Metric::identity(3, 3.0), whitened] {
+            let at = [0.1, -0.2, 0.5];
+            let query = AnchorQuery {
+                at: &at,
+                metric: &metric,
+            };
+            let sums = sums(&data, &query).unwrap();
+            let mut gradient = [0.0; 3];
+            let mut curvature = [0.0; 6];
+            for (row, y) in rows.chunks(3).zip(&labels) {
+                let mut z: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
+                let eta: f64 = z.iter().zip(&at).map(|(x, t)| x * t).sum();
+                metric.solve(&mut z);
+                let p = 1.0 / (1.0 + (-eta).exp());
+                let mut k = 0;
+                for i in 0..3 {
+                    gradient[i] += (f64::from(u8::from(*y)) - p) * z[i];
+                    for j in 0..=i {
+                        curvature[k] += p * (1.0 - p) * z[i] * z[j];
+                        k += 1;
+                    }
+                }
+            }
+            let unit = AnchorSums::gradient_unit(metric.row_bound);
+            for (exact, sum) in gradient.iter().zip(&sums.gradient) {
+                // 5,003 rows, each off by up to b·2^-14: 0.2 by chance, 1 would be a bias.
+                assert!((*sum as f64 * unit - exact).abs() < 0.06, "{exact}");
+            }
+            let unit = AnchorSums::curvature_unit(metric.row_bound);
+            for (exact, sum) in curvature.iter().zip(&sums.curvature) {
+                assert!((*sum as f64 * unit - exact).abs() < 0.06, "{exact}");
+            }
+        }
+    }
+
+    /// The extreme rows reach the stated sensitivities and do not pass them.
+    #[test]
+    fn sensitivities_are_attained_and_not_exceeded() {
+        let mut q = vec![0; 2];
+        let part = |z: &[f64], eta: f64, y: bool, q: &mut Vec<i64>| {
+            quantize_row(z, 1.0, q);
+            let (s, w) = quantize_slopes(eta, y);
+            let g: Vec<f64> = q.iter().map(|v| (s * v) as f64).collect();
+            let c = [
+                (w * q[0] * q[0]) as f64,
+                (w * q[1] * q[0]) as f64 * 2f64.sqrt(),
+                (w * q[1] * q[1]) as f64,
+            ];
+            (g, c)
+        };
+        let (g1, _) = part(&[1.0, 0.0], -60.0, true, &mut q);
+        let (g2, _) = part(&[1.0, 0.0], 60.0, false, &mut q);
+        let change = (g1[0] - g2[0]).hypot(g1[1] - g2[1]);
+        assert_eq!(change, AnchorSums::GRADIENT_SENSITIVITY);
+        let (_, c1) = part(&[1.0, 0.0], 0.0, true, &mut q);
+        let (_, c2) = part(&[0.0, 1.0], 0.0, true, &mut q);
+        let change: f64 = c1.iter().zip(c2).map(|(a, b)| (a - b).powi(2)).sum();
+        assert_eq!(change, AnchorSums::CURVATURE_SENSITIVITY_SQUARED);
+    }
+}
