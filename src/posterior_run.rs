@@ -3,8 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::Anchor;
 use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts, Voucher};
-use crate::sampler::{Chains, ChainsState, RandomWalk, SamplerState};
+use crate::sampler::{Chains, ChainsState, RandomWalk, SamplerState, StepInfo};
 
 /// How long a run is and what it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,9 @@ pub struct RunState {
     pub parts: u64,
     /// Which ledger paid for the draws so far; absent in a non-private run.
     pub paid: Option<Voucher>,
+    /// The released anchor of an anchored run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Anchor>,
     /// θ, counts and streams.
     pub chains: ChainsState,
     /// Step, preconditioner, warm-up.
@@ -88,6 +92,7 @@ pub struct PosteriorRun {
     kept_accepted: u64,
     warnings: Vec<String>,
     resolved: String,
+    anchor: Option<Anchor>,
     /// The curator had answered before this run.
     used: bool,
 }
@@ -116,6 +121,7 @@ impl PosteriorRun {
             kept_accepted: 0,
             warnings,
             resolved,
+            anchor: None,
         }
     }
 
@@ -149,6 +155,9 @@ impl PosteriorRun {
                 return Err("the saved run is private; so must its resumption be".into());
             }
         }
+        if let Some(anchor) = &state.anchor {
+            self.set_anchor(anchor.clone()).map_err(|e| e.to_string())?;
+        }
         self.chains = chains;
         self.sampler.restore(&state.sampler)?;
         self.iteration = state.iteration;
@@ -166,7 +175,7 @@ impl PosteriorRun {
             self.status = Status::Finished;
             return &self.status;
         }
-        match self.sampler.step(&mut self.chains, &mut self.curator) {
+        match self.advance() {
             Ok(info) => {
                 self.iteration += 1;
                 self.keep(&info.accepted);
@@ -178,6 +187,23 @@ impl PosteriorRun {
             Err(Halt::Refused(what) | Halt::Failed(what)) => self.status = Status::Failed(what),
         }
         &self.status
+    }
+
+    /// The anchor first, where one is wanted; then one step of the sampler.
+    fn advance(&mut self) -> Result<StepInfo, Halt> {
+        if self.sampler.wants_anchor() {
+            let anchor = self.sampler.release_anchor(&mut self.curator)?;
+            self.set_anchor(anchor)?;
+            self.sampler.start_at_anchor(&mut self.chains);
+        }
+        self.sampler.step(&mut self.chains, &mut self.curator)
+    }
+
+    fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
+        self.curator.set_anchor(anchor.clone())?;
+        self.sampler.set_anchor(anchor.clone())?;
+        self.anchor = Some(anchor);
+        Ok(())
     }
 
     fn keep(&mut self, accepted: &[bool]) {
@@ -284,6 +310,7 @@ impl PosteriorRun {
             kept_accepted: self.kept_accepted,
             parts,
             paid: self.curator.ledger().map(Ledger::voucher),
+            anchor: self.anchor.clone(),
             chains: self.chains.state(),
             sampler: self.sampler.state(),
         }

@@ -6,7 +6,7 @@ use crate::config::{ConfigError, Plan};
 use crate::data;
 use crate::model::Model;
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Halt, epsilon_of_rho};
-use crate::sampler::{Algorithm, RandomWalk};
+use crate::sampler::{Algorithm, AnchorSplit, RandomWalk};
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let mut plan = Plan::read(&a.run)?;
@@ -15,7 +15,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let data = plan.load_data()?;
     plan.load_test()?;
     let model = plan.model(&data)?;
-    let sampler = plan.sampler(&*model, data.rows())?;
+    let sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
     plan.check_range(&sampler, &*model, data.rows())?;
     let (rows, bytes) = (data.rows(), data.bytes());
     println!(
@@ -58,6 +58,12 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         );
     }
     if let Some(budget) = plan.budget()? {
+        if let Some(split) = anchor_split(&sampler) {
+            println!(
+                "anchor     rho {:.4} for the warm start, {:.4} for the gradient, {:.4} for the curvature",
+                split.start, split.gradient, split.curvature
+            );
+        }
         let (rho, steps) = affordable(&plan, &sampler, &*model, rows, budget)?;
         let total = (length.iterations as f64 + length.warmup as f64) * plan.chains() as f64;
         println!(
@@ -162,6 +168,9 @@ pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
         if s.algorithm != Algorithm::DpBarker {
             s.variance = None;
         }
+        if s.algorithm != Algorithm::AnchoredBarker {
+            (s.anchor, s.proposal) = (None, None);
+        }
     }
     if o.not_private {
         (config.privacy.epsilon, config.privacy.delta) = (None, None);
@@ -185,6 +194,11 @@ pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
     Ok(())
 }
 
+/// What the anchor of an anchored run is to cost.
+pub(super) fn anchor_split(sampler: &RandomWalk) -> Option<AnchorSplit> {
+    sampler.anchoring.as_ref()?.anchoring.split
+}
+
 /// ρ of a typical step and the number of such steps that the budget holds; a budget too
 /// small for one is an error that says which step would fit.
 pub(super) fn affordable(
@@ -205,7 +219,7 @@ pub(super) fn affordable(
             .into());
     };
     // Found by bisection, so once.
-    let budget_rho = budget.rho();
+    let budget_rho = budget.rho() - anchor_split(sampler).map_or(0.0, |s| s.rho());
     let steps = budget_rho / event.rho();
     if steps < 1.0 {
         return Err(plan

@@ -123,7 +123,7 @@ struct Parts {
     warnings: Vec<String>,
     /// The public held-out table.
     test: Option<Dataset>,
-    /// ρ of a typical step; 0 without privacy.
+    /// ρ of a typical step, and of the anchor where there is one; 0 without privacy.
     typical: f64,
 }
 
@@ -131,12 +131,13 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let data = plan.load_data()?;
     let rows = data.rows();
     let model = plan.model(&data)?;
-    let sampler = plan.sampler(&*model, rows)?;
+    let sampler = plan.sampler(&*model, rows, data.row_norm())?;
     plan.check_range(&sampler, &*model, rows)?;
     let mut warnings = Vec::new();
     let mut typical = 0.0;
     if let Some(budget) = plan.budget()? {
-        typical = check::affordable(plan, &sampler, &*model, rows, budget)?.0;
+        let anchor = check::anchor_split(&sampler).map_or(0.0, |s| s.rho());
+        typical = check::affordable(plan, &sampler, &*model, rows, budget)?.0 + anchor;
         if budget.delta() > 1.0 / rows as f64 {
             warnings.push(format!(
                 "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
@@ -180,7 +181,7 @@ fn assemble(
             let left = ledger.rho_limit() - ledger.rho_spent();
             if parts.typical > left {
                 return Err(CliError::Input(format!(
-                    "{}: the ledger's budget is spent: a typical step costs rho {:.3e}, {left:.3e} is left",
+                    "{}: the ledger's budget is spent: this run's first step costs about rho {:.3e}, {left:.3e} is left",
                     path.display(),
                     parts.typical
                 )));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::EngineChoice;
-use crate::sampler::{Adapt, Algorithm, ClipNorm};
+use crate::sampler::{Adapt, Algorithm, AnchoredProposal, ClipNorm};
 
 /// A run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -217,7 +217,7 @@ pub struct PriorEntry {
     pub scale: Option<Numbers>,
 }
 
-/// `clip = { rate = … }` or `{ rms = … }`
+/// `clip = { rate = … }`, `{ rms = … }` or `{ share = … }`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClipEntry {
@@ -228,6 +228,9 @@ pub struct ClipEntry {
     /// matches the posterior: rate = rms·√(κ/N), norm `proposal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rms: Option<f64>,
+    /// As a share of the model's true bound; for anchored samplers, of the remainder's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
     /// `euclidean` (default) or `proposal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm: Option<ClipNorm>,
@@ -272,6 +275,36 @@ pub struct SamplerSection {
     /// Acceptance rate that warm-up aims at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_acceptance: Option<f64>,
+    /// Anchored samplers: how moves are proposed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<AnchoredProposal>,
+    /// Anchored samplers: how the anchor is found and paid for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<AnchorSection>,
+}
+
+/// `[sampler.anchor]`; shares are of the budget's ρ.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnchorSection {
+    /// Newton steps of the private warm start; 6 without it, 0 anchors at the start itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<u32>,
+    /// Share for the warm start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<f64>,
+    /// Share for the anchor's gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gradient: Option<f64>,
+    /// Share for the anchor's curvature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curvature: Option<f64>,
+    /// Clip of rows in whitened coordinates, in units of √(4d/(κN)); 3 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// The target is restricted to ‖u‖ ≤ radius; 4√d + 4 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub radius: Option<f64>,
 }
 
 /// `start = …`: `"zero"`, `"prior"` or `{ value = […] }`.

@@ -97,7 +97,7 @@ fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize)
             *z = f64::from(tile[j * TILE + i % TILE]);
             eta += *z * query.at[j];
         }
-        query.metric.solve(&mut z);
+        query.metric.factor.solve(&mut z);
         quantize_row(&z, query.metric.row_bound, &mut q);
         let label = data.labels().get(i).map_or(0.0, |y| f64::from(*y));
         let (score, weight) = quantize_slopes(eta, label > 0.0);
@@ -158,6 +158,7 @@ fn quantize_slopes(eta: f64, positive: bool) -> (i64, i64) {
 mod tests {
     use super::*;
     use crate::data::synthetic;
+    use crate::model::Lower;
     use proptest::prelude::*;
 
     proptest! {
@@ -193,7 +194,7 @@ mod tests {
         let data = synthetic::logistic(5_003, &theta, 4).unwrap();
         let (rows, labels) = (data.public_rows(), data.public_labels());
         let whitened = Metric {
-            factor: vec![2.0, 0.0, 0.0, 0.5, 1.5, 0.0, -0.3, 0.2, 3.0],
+            factor: Lower::new(vec![2.0, 0.0, 0.0, 0.5, 1.5, 0.0, -0.3, 0.2, 3.0]).unwrap(),
             row_bound: 4.0,
         };
         for metric in [Metric::identity(3, 3.0), whitened] {
@@ -208,7 +209,7 @@ mod tests {
             for (row, y) in rows.chunks(3).zip(&labels) {
                 let mut z: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
                 let eta: f64 = z.iter().zip(&at).map(|(x, t)| x * t).sum();
-                metric.solve(&mut z);
+                metric.factor.solve(&mut z);
                 let p = 1.0 / (1.0 + (-eta).exp());
                 let mut k = 0;
                 for i in 0..3 {

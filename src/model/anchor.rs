@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::remainder::{THIRD, remainder_difference};
-use super::{Forms, Model, ModelError, Prior, RowFunction};
+use super::{Forms, Lower, Model, ModelError, Prior, RowFunction};
 
 /// Public coordinates `u = Lᵀ(θ − θ*)` in which an anchor is released, with the bound that
 /// rows are clipped to in them: `‖L⁻¹x‖ ≤ row_bound`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Lower triangular L, row-major d×d, with a positive diagonal.
-    pub factor: Vec<f64>,
+    /// L.
+    pub factor: Lower,
     /// Bound b on ‖L⁻¹x‖.
     pub row_bound: f64,
 }
@@ -21,76 +21,20 @@ pub struct Metric {
 impl Metric {
     /// Plain coordinates: L = I, rows of norm at most `row_norm`.
     pub fn identity(d: usize, row_norm: f64) -> Self {
-        let mut factor = vec![0.0; d * d];
-        factor.iter_mut().step_by(d + 1).for_each(|v| *v = 1.0);
         Metric {
-            factor,
+            factor: Lower::identity(d),
             row_bound: row_norm,
         }
     }
 
     /// Number of parameters d.
     pub fn dim(&self) -> usize {
-        self.factor.len().isqrt()
+        self.factor.dim()
     }
 
-    /// Checks that L is triangular and invertible and the bound positive.
+    /// Checks that L is invertible and the bound positive.
     pub fn is_valid(&self) -> bool {
-        let d = self.dim();
-        let triangular = (0..d).all(|i| {
-            let row = &self.factor[i * d..(i + 1) * d];
-            row.iter().all(|v| v.is_finite())
-                && row[i] > 0.0
-                && row[i + 1..].iter().all(|v| *v == 0.0)
-        });
-        d > 0
-            && d * d == self.factor.len()
-            && triangular
-            && self.row_bound > 0.0
-            && self.row_bound.is_finite()
-    }
-
-    /// `Lᵀv`.
-    pub fn whiten(&self, v: &[f64]) -> Vec<f64> {
-        let d = self.dim();
-        let mut u = vec![0.0; d];
-        for (i, x) in v.iter().enumerate() {
-            for (u, l) in u.iter_mut().zip(&self.factor[i * d..=i * d + i]) {
-                *u += l * x;
-            }
-        }
-        u
-    }
-
-    /// `L z`.
-    pub fn unfold(&self, z: &[f64]) -> Vec<f64> {
-        let d = self.dim();
-        (0..d)
-            .map(|i| (0..=i).map(|k| self.factor[i * d + k] * z[k]).sum())
-            .collect()
-    }
-
-    /// Solves `Lᵀv = u` for v.
-    pub fn back(&self, u: &[f64]) -> Vec<f64> {
-        let d = self.dim();
-        let mut v = u.to_vec();
-        for i in (0..d).rev() {
-            v[i] /= self.factor[i * d + i];
-            for k in 0..i {
-                v[k] -= self.factor[i * d + k] * v[i];
-            }
-        }
-        v
-    }
-
-    /// Solves `L z = x` in place.
-    pub fn solve(&self, x: &mut [f64]) {
-        let d = self.dim();
-        for i in 0..d {
-            let row = &self.factor[i * d..=i * d + i];
-            let sum: f64 = row[..i].iter().zip(x.iter()).map(|(l, z)| l * z).sum();
-            x[i] = (x[i] - sum) / row[i];
-        }
+        self.factor.is_valid() && self.row_bound > 0.0 && self.row_bound.is_finite()
     }
 }
 
@@ -131,12 +75,12 @@ impl Anchor {
     /// `u = Lᵀ(θ − θ*)`.
     pub fn coordinates(&self, theta: &[f64]) -> Vec<f64> {
         let v: Vec<f64> = theta.iter().zip(&self.at).map(|(t, a)| t - a).collect();
-        self.metric.whiten(&v)
+        self.metric.factor.transposed_times(&v)
     }
 
     /// θ of the coordinates u.
     pub fn theta(&self, u: &[f64]) -> Vec<f64> {
-        let v = self.metric.back(u);
+        let v = self.metric.factor.solve_transposed(u);
         v.iter().zip(&self.at).map(|(v, a)| a + v).collect()
     }
 
@@ -266,41 +210,5 @@ impl Model for Anchored {
         let form = |k: usize| dot(&forms.weights[k * d..(k + 1) * d]);
         // The label's part of the log likelihood is linear and has no remainder.
         -self.tempering() * remainder_difference(form(0), form(1), form(2))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn metrics_undo_themselves() {
-        let metric = Metric {
-            factor: vec![2.0, 0.0, 0.0, -0.5, 1.5, 0.0, 0.3, 0.2, 0.7],
-            row_bound: 1.0,
-        };
-        assert!(metric.is_valid());
-        let v = [0.3, -1.2, 2.0];
-        for (a, b) in metric.back(&metric.whiten(&v)).iter().zip(v) {
-            assert!((a - b).abs() < 1e-14);
-        }
-        let mut x = metric.unfold(&v);
-        metric.solve(&mut x);
-        for (a, b) in x.iter().zip(v) {
-            assert!((a - b).abs() < 1e-14);
-        }
-        // x·v = (L⁻¹x)·(Lᵀv).
-        let x = [1.0, -2.0, 0.5];
-        let mut z = x.to_vec();
-        metric.solve(&mut z);
-        let u = metric.whiten(&v);
-        let direct: f64 = x.iter().zip(v).map(|(a, b)| a * b).sum();
-        let whitened: f64 = z.iter().zip(&u).map(|(a, b)| a * b).sum();
-        assert!((direct - whitened).abs() < 1e-14);
-        let upper = Metric {
-            factor: vec![1.0, 0.5, 0.0, 1.0],
-            row_bound: 1.0,
-        };
-        assert!(!upper.is_valid());
     }
 }

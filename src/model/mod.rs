@@ -8,6 +8,7 @@
 mod anchor;
 mod gaussian_mean;
 mod logistic;
+mod lower;
 mod mixture;
 mod prior;
 mod remainder;
@@ -17,6 +18,7 @@ pub(crate) use gaussian_mean::cholesky;
 pub use anchor::{Anchor, Anchored, Metric, check_anchorable, remainder_rate};
 pub use gaussian_mean::GaussianMean;
 pub use logistic::Logistic;
+pub use lower::Lower;
 pub use mixture::Mixture;
 pub use prior::{Density, Prior, Support};
 pub(crate) use remainder::slopes;

@@ -139,6 +139,24 @@ impl Prior {
         log.max(LOWEST)
     }
 
+    /// Gradient of the prior's own log density (no expansion), and minus the diagonal of its
+    /// Hessian: where a warm start is to step.
+    pub fn slopes(&self, theta: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        match &self.density {
+            Density::Flat => (vec![0.0; theta.len()], vec![0.0; theta.len()]),
+            Density::Normal { mean, sd } => theta
+                .iter()
+                .zip(mean.iter().zip(sd))
+                .map(|(t, (m, s))| ((m - t) / (s * s), 1.0 / (s * s)))
+                .unzip(),
+            Density::Laplace { scale } => theta
+                .iter()
+                .zip(scale)
+                .map(|(t, s)| (-t.signum() / s, 0.0))
+                .unzip(),
+        }
+    }
+
     /// One draw inside the support, by rejection; `None` where the prior is improper
     /// or 10,000 draws all fell outside.
     pub fn draw(&self, rng: &mut impl rand::Rng) -> Option<Vec<f64>> {

@@ -14,6 +14,8 @@ pub enum Algorithm {
     Barker,
     /// Poisson minibatch, Barker acceptance.
     PoissonBarker,
+    /// Poisson minibatch of third-order remainders at a released anchor, Barker acceptance.
+    AnchoredBarker,
     /// All rows, discrete Gaussian noise, Metropolis with penalty (Yıldırım & Ermiş 2019).
     DpPenalty,
     /// All rows, discrete Gaussian noise of variance C and a correction (Heikkilä 2019, full
@@ -23,11 +25,12 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All of them, in the README's order.
-    pub const ALL: [Algorithm; 6] = [
+    pub const ALL: [Algorithm; 7] = [
         Algorithm::Mh,
         Algorithm::TunaMh,
         Algorithm::Barker,
         Algorithm::PoissonBarker,
+        Algorithm::AnchoredBarker,
         Algorithm::DpPenalty,
         Algorithm::DpBarker,
     ];
@@ -39,6 +42,7 @@ impl Algorithm {
             Algorithm::TunaMh => "tuna-mh",
             Algorithm::Barker => "barker",
             Algorithm::PoissonBarker => "poisson-barker",
+            Algorithm::AnchoredBarker => "anchored-barker",
             Algorithm::DpPenalty => "dp-penalty",
             Algorithm::DpBarker => "dp-barker",
         }
@@ -56,7 +60,10 @@ impl Algorithm {
 
     /// Whether it reads a Poisson minibatch (and takes `lambda`, `lambda_ratio` or `chi`).
     pub fn is_minibatch(self) -> bool {
-        matches!(self, Algorithm::TunaMh | Algorithm::PoissonBarker)
+        matches!(
+            self,
+            Algorithm::TunaMh | Algorithm::PoissonBarker | Algorithm::AnchoredBarker
+        )
     }
 
     /// Acceptance rate that warm-up aims at by default: 0.234 for Metropolis (Roberts,
@@ -65,7 +72,10 @@ impl Algorithm {
     pub fn default_target(self) -> f64 {
         match self {
             Algorithm::Mh | Algorithm::TunaMh => 0.3,
-            Algorithm::Barker | Algorithm::PoissonBarker | Algorithm::DpBarker => 0.2,
+            Algorithm::Barker
+            | Algorithm::PoissonBarker
+            | Algorithm::AnchoredBarker
+            | Algorithm::DpBarker => 0.2,
             Algorithm::DpPenalty => 0.15,
         }
     }

@@ -2,14 +2,18 @@
 //! neither a row, an exact sum nor the secret generator.
 
 mod adaptation;
+mod anchored;
+mod anchoring;
 pub mod catalog;
 mod chains;
 mod proposal;
 mod random_walk;
 
 pub use adaptation::{Adapt, Adaptation};
+pub use anchored::{AnchoredMoves, AnchoredProposal};
+pub use anchoring::{AnchorSplit, Anchoring};
 pub use catalog::Algorithm;
 pub(crate) use chains::stream;
 pub use chains::{Chains, ChainsState, PublicRng};
 pub use proposal::{ClipNorm, ClipRule, Preconditioner};
-pub use random_walk::{RandomWalk, SamplerState, StepInfo};
+pub use random_walk::{AnchoredSettings, RandomWalk, SamplerState, StepInfo};

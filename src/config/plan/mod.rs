@@ -1,5 +1,6 @@
 //! From a run file to data, model, sampler and budget, one file a section.
 
+mod anchor;
 mod data;
 mod model;
 mod range;
@@ -139,9 +140,10 @@ impl Plan {
         let source = self.source(&data.file, data.label_file.as_ref())?;
         self.public_test()?;
         let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
-        let model = self.model_for(&names, source.norm_bound())?;
-        // Any number of rows: they only scale a clip that is declared by its rms.
-        self.sampler(&*model, 1000)?;
+        let norm = source.norm_bound();
+        let model = self.model_for(&names, norm)?;
+        // Any number of rows: they scale clips and noise, and make nothing valid or not.
+        self.sampler(&*model, 1000, norm)?;
         Ok(())
     }
 }

@@ -8,11 +8,16 @@ use crate::privacy::{Acceptance, Correction, Estimator, Lambda};
 use crate::sampler::{Adaptation, Algorithm, ClipNorm, ClipRule, Preconditioner, RandomWalk};
 
 impl Plan {
-    /// The sampler over `rows` rows.
+    /// The sampler over `rows` rows of norm at most `row_norm`.
     ///
     /// # Errors
     /// [`ConfigError`] for keys that are missing, bad, or foreign to the algorithm.
-    pub fn sampler(&self, model: &dyn Model, rows: usize) -> Result<RandomWalk, ConfigError> {
+    pub fn sampler(
+        &self,
+        model: &dyn Model,
+        rows: usize,
+        row_norm: f64,
+    ) -> Result<RandomWalk, ConfigError> {
         let s = &self.config.sampler;
         let d = model.dim();
         self.check_positive(s)?;
@@ -24,15 +29,23 @@ impl Plan {
             return Err(self.refuse("sampler.target_acceptance", "must lie between 0 and 1"));
         }
         let length = self.length()?;
-        Ok(RandomWalk::new(
+        let anchored = self.anchoring(s, model, (rows, row_norm), estimator)?;
+        let sampler = RandomWalk::new(
             model.prior().clone(),
             estimator,
             acceptance,
-            self.clip(s, model, rows)?,
+            match anchored {
+                Some(_) => None,
+                None => self.clip(s, model, rows)?,
+            },
             s.step.unwrap_or(2.38 / (d as f64).sqrt()),
             self.preconditioner(s, d)?,
             Adaptation::new(s.adapt, target, length.warmup, d),
-        ))
+        );
+        Ok(match anchored {
+            Some(settings) => sampler.with_anchoring(settings),
+            None => sampler,
+        })
     }
 
     fn check_positive(&self, s: &SamplerSection) -> Result<(), ConfigError> {
@@ -88,8 +101,12 @@ impl Plan {
                 ),
             )),
             (true, [(_, lambda)]) => Ok(Estimator::Poisson { lambda: *lambda }),
+            // A remainder's Λ is so small that more rows are cheaper than more privacy.
             (true, []) => Ok(Estimator::Poisson {
-                lambda: Lambda::Ratio(1.0),
+                lambda: Lambda::Ratio(match s.algorithm {
+                    Algorithm::AnchoredBarker => 4.0,
+                    _ => 1.0,
+                }),
             }),
             (true, [_, (key, _), ..]) => Err(self.refuse(
                 &format!("sampler.{key}"),
@@ -107,7 +124,9 @@ impl Plan {
         }
         Ok(match s.algorithm {
             Algorithm::Mh | Algorithm::TunaMh => Acceptance::Metropolis,
-            Algorithm::Barker | Algorithm::PoissonBarker => Acceptance::Barker,
+            Algorithm::Barker | Algorithm::PoissonBarker | Algorithm::AnchoredBarker => {
+                Acceptance::Barker
+            }
             Algorithm::DpPenalty => Acceptance::Penalty { tau: self.tau(s)? },
             Algorithm::DpBarker => {
                 let variance = s.variance.unwrap_or(2.0);
@@ -157,13 +176,22 @@ impl Plan {
             Some(_) => ClipNorm::Proposal,
             None => ClipNorm::Euclidean,
         });
-        let rate = match (clip.rate, clip.rms) {
-            (Some(rate), None) => rate,
-            (None, Some(_)) if norm == ClipNorm::Euclidean => {
+        let rate = match (clip.rate, clip.rms, clip.share) {
+            (Some(rate), None, None) => rate,
+            (None, Some(_), None) if norm == ClipNorm::Euclidean => {
                 return Err(self.refuse("sampler.clip", "rms goes with norm = \"proposal\""));
             }
-            (None, Some(rms)) => rms * (model.tempering() / rows as f64).sqrt(),
-            _ => return Err(self.refuse("sampler.clip", "give exactly one of rate and rms")),
+            (None, Some(rms), None) => rms * (model.tempering() / rows as f64).sqrt(),
+            (None, None, Some(share)) => match (model.ratio_rate(), norm) {
+                (Some(rate), ClipNorm::Euclidean) => share * rate,
+                _ => {
+                    return Err(self.refuse(
+                        "sampler.clip",
+                        "share needs a model with a true bound, and norm = \"euclidean\"",
+                    ));
+                }
+            },
+            _ => return Err(self.refuse("sampler.clip", "give exactly one of rate, rms and share")),
         };
         if !(rate > 0.0 && rate.is_finite()) {
             return Err(self.refuse("sampler.clip", format!("must be positive, not {rate}")));

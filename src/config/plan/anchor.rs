@@ -1,0 +1,207 @@
+//! `[sampler.anchor]`: how an anchored run divides its budget, before it looks at a row.
+
+use super::Plan;
+use crate::config::ConfigError;
+use crate::config::schema::{AnchorSection, SamplerSection, StartEntry};
+use crate::model::{Model, check_anchorable};
+use crate::privacy::{Acceptance, Curator, Estimator};
+use crate::sampler::{
+    Adapt, Algorithm, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring,
+};
+
+/// Newton steps of the warm start.
+const STAGES: u32 = 6;
+/// Shares of what the steps leave over: warm start, gradient, curvature.
+const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
+/// Steps are expected to cost less than this multiple of a typical step's price each.
+const MARGIN: f64 = 4.0;
+
+impl Plan {
+    /// Settings of an anchored run; `None` for other algorithms.
+    pub(super) fn anchoring(
+        &self,
+        s: &SamplerSection,
+        model: &dyn Model,
+        (rows, row_norm): (usize, f64),
+        estimator: Estimator,
+    ) -> Result<Option<AnchoredSettings>, ConfigError> {
+        if s.algorithm != Algorithm::AnchoredBarker {
+            let given = [
+                ("sampler.anchor", s.anchor.is_some()),
+                ("sampler.proposal", s.proposal.is_some()),
+            ];
+            return match given.iter().find(|(_, given)| *given) {
+                Some((key, _)) => Err(self.refuse(key, "belongs to anchored-barker alone")),
+                None => Ok(None),
+            };
+        }
+        check_anchorable(model).map_err(|e| self.refuse(&e.key, e.what))?;
+        self.check_foreign(s)?;
+        let section = s.anchor.clone().unwrap_or_default();
+        self.check_section(&section)?;
+        let d = model.dim();
+        let root = (d as f64).sqrt();
+        let share = match &s.clip {
+            None => (4.0 / (d as f64).powf(1.5)).min(1.0),
+            Some(clip) => match (clip.share, clip.rate, clip.rms, clip.norm) {
+                (Some(share), None, None, None) if share > 0.0 && share.is_finite() => share,
+                _ => {
+                    return Err(self.refuse(
+                        "sampler.clip",
+                        "an anchored sampler clips remainders: give { share = … }, positive",
+                    ));
+                }
+            },
+        };
+        let mut settings = AnchoredSettings {
+            anchoring: Anchoring {
+                start: self.anchor_start(d, model)?,
+                stages: section.stages.unwrap_or(STAGES),
+                rows,
+                row_norm,
+                tempering: model.tempering(),
+                clip: section.clip.unwrap_or(3.0),
+                radius: section.radius.unwrap_or(4.0 * root + 4.0),
+                split: None,
+            },
+            proposal: s
+                .proposal
+                .unwrap_or(AnchoredProposal::Autoregressive { correlation: 0.0 }),
+            share,
+        };
+        if let Some(budget) = self.budget()? {
+            self.divide(&mut settings, &section, budget.rho(), estimator)?;
+        }
+        Ok(Some(settings))
+    }
+
+    /// Keys that mean nothing around an anchor, and impossible proposals.
+    fn check_foreign(&self, s: &SamplerSection) -> Result<(), ConfigError> {
+        for (key, given) in [
+            ("sampler.step", s.step.is_some()),
+            ("sampler.scale", s.scale.is_some()),
+            ("sampler.covariance", s.covariance.is_some()),
+            ("sampler.adapt", s.adapt != Adapt::None),
+        ] {
+            if given {
+                return Err(self.refuse(
+                    key,
+                    "does not go with anchored-barker: the anchor's own Gaussian scales its moves; see sampler.proposal",
+                ));
+            }
+        }
+        match s.proposal {
+            Some(AnchoredProposal::Autoregressive { correlation })
+                if !(correlation.abs() < 1.0) =>
+            {
+                Err(self.refuse(
+                    "sampler.proposal",
+                    format!("correlation must lie strictly between -1 and 1, not {correlation}"),
+                ))
+            }
+            Some(AnchoredProposal::RandomWalk { step }) if !(step > 0.0 && step.is_finite()) => {
+                Err(self.refuse("sampler.proposal", format!("step must be positive, not {step}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_section(&self, a: &AnchorSection) -> Result<(), ConfigError> {
+        for (key, value) in [
+            ("start", a.start),
+            ("gradient", a.gradient),
+            ("curvature", a.curvature),
+        ] {
+            if let Some(v) = value
+                && !(v > 0.0 && v < 1.0)
+            {
+                return Err(self.refuse(
+                    &format!("sampler.anchor.{key}"),
+                    format!("is a share of the budget and must lie between 0 and 1, not {v}"),
+                ));
+            }
+        }
+        for (key, value) in [("clip", a.clip), ("radius", a.radius)] {
+            if let Some(v) = value
+                && !(v > 0.0 && v.is_finite())
+            {
+                return Err(self.refuse(
+                    &format!("sampler.anchor.{key}"),
+                    format!("must be positive, not {v}"),
+                ));
+            }
+        }
+        if a.stages.is_some_and(|s| s > 100) {
+            return Err(self.refuse("sampler.anchor.stages", "at most 100"));
+        }
+        Ok(())
+    }
+
+    /// Where the warm start begins.
+    fn anchor_start(&self, d: usize, model: &dyn Model) -> Result<Vec<f64>, ConfigError> {
+        let start = match &self.config.run.start {
+            StartEntry::Zero => vec![0.0; d],
+            StartEntry::Value(v) => v.clone(),
+            StartEntry::Prior => {
+                return Err(self.refuse(
+                    "run.start",
+                    "an anchored run starts at one public point: \"zero\" or { value = […] }",
+                ));
+            }
+        };
+        if start.len() != d || !model.prior().contains(&start) {
+            return Err(self.refuse(
+                "run.start",
+                format!("the anchor's start needs {d} values inside the model's box"),
+            ));
+        }
+        Ok(start)
+    }
+
+    /// Divides ρ between steps, warm start and anchor: what the steps are expected to cost
+    /// with a margin, the rest by fixed shares, or as the run file says.
+    fn divide(
+        &self,
+        settings: &mut AnchoredSettings,
+        section: &AnchorSection,
+        rho: f64,
+        estimator: Estimator,
+    ) -> Result<(), ConfigError> {
+        let length = self.length()?;
+        let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
+        let stages = settings.anchoring.stages > 0;
+        let split = |left: f64| -> AnchorSplit {
+            let total = SHARES[1] + SHARES[2] + if stages { SHARES[0] } else { 0.0 };
+            let part = |given: Option<f64>, share: f64| {
+                given.map_or(left * share / total, |s| s * rho)
+            };
+            AnchorSplit {
+                start: if stages { part(section.start, SHARES[0]) } else { 0.0 },
+                gradient: part(section.gradient, SHARES[1]),
+                curvature: part(section.curvature, SHARES[2]),
+            }
+        };
+        // The steps' price depends on the noise that the rest buys: two rounds settle it.
+        let mut left = 0.9 * rho;
+        for _ in 0..3 {
+            settings.anchoring.split = Some(split(left));
+            let clip = settings.typical_clip();
+            let cost = Curator::cost(settings.anchoring.rows, clip, estimator, Acceptance::Barker);
+            let price = match cost {
+                Ok(Some((event, _))) => event.rho(),
+                Ok(None) => 0.0,
+                Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
+            };
+            left = rho - (MARGIN * steps * price).clamp(0.05 * rho, 0.5 * rho);
+        }
+        let chosen = split(left);
+        if !(chosen.rho() < rho) {
+            return Err(self.refuse(
+                "sampler.anchor",
+                "the shares of start, gradient and curvature leave nothing for the steps; their sum must be under 1",
+            ));
+        }
+        settings.anchoring.split = Some(chosen);
+        Ok(())
+    }
+}

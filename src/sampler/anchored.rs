@@ -1,0 +1,154 @@
+//! Moves around an anchor: proposals from the public Gaussian that it implies, and the
+//! clip bound of a remainder (mathematics, section 4.1).
+
+use std::sync::Arc;
+
+use ndarray::{ArrayView1, ArrayViewMut1};
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+use super::PublicRng;
+use crate::model::{Anchor, Lower, Prior};
+
+/// How anchored moves are proposed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnchoredProposal {
+    /// `θ' = θ + s·A z`, AAᵀ the expansion's covariance.
+    RandomWalk {
+        /// s.
+        step: f64,
+    },
+    /// `u' = m + r(u − m) + √(1−r²) z` in the expansion's own Gaussian N(m, S), which leaves
+    /// that Gaussian invariant: only what it misses is left to decide (Neal 1998). r = 0
+    /// proposes independent draws.
+    Autoregressive {
+        /// r ∈ (−1, 1).
+        correlation: f64,
+    },
+}
+
+/// Moves of one anchored run.
+#[derive(Clone, Debug)]
+pub struct AnchoredMoves {
+    anchor: Arc<Anchor>,
+    /// Centre of the expansion with the prior, in the anchor's coordinates.
+    centre: Vec<f64>,
+    /// K with KKᵀ its precision there.
+    precision: Lower,
+    proposal: AnchoredProposal,
+    /// Clip bound over `max(‖u‖,‖u'‖)² ‖u'−u‖`, nats.
+    rate: f64,
+}
+
+impl AnchoredMoves {
+    /// `prior`: the model's own (without the expansion). `rate`: clip bound over
+    /// `max(‖u‖,‖u'‖)² ‖u'−u‖`. `None` where the expansion holds no usable numbers.
+    pub fn new(
+        anchor: Arc<Anchor>,
+        prior: &Prior,
+        proposal: AnchoredProposal,
+        rate: f64,
+    ) -> Option<Self> {
+        let d = anchor.at.len();
+        let (precision, centre) = gaussian(&anchor, prior)?;
+        let usable = precision.dim() == d && centre.iter().all(|v| v.is_finite());
+        (usable && rate > 0.0 && rate.is_finite()).then_some(AnchoredMoves {
+            anchor,
+            centre,
+            precision,
+            proposal,
+            rate,
+        })
+    }
+
+    /// Public clip bound of a move, symmetric in its arguments to the bit.
+    pub fn clip(&self, theta: &[f64], proposal: &[f64]) -> f64 {
+        let (a, b) = (
+            self.anchor.coordinates(theta),
+            self.anchor.coordinates(proposal),
+        );
+        let square = |u: &[f64]| -> f64 { u.iter().map(|v| v * v).sum() };
+        let step: f64 = a.iter().zip(&b).map(|(a, b)| (a - b) * (a - b)).sum();
+        self.rate * square(&a).max(square(&b)) * step.sqrt()
+    }
+
+    /// Draws `proposal` from `theta`; returns the log ratio of reverse to forward proposal
+    /// density, nats.
+    pub(super) fn propose(
+        &self,
+        theta: ArrayView1<'_, f64>,
+        mut proposal: ArrayViewMut1<'_, f64>,
+        rng: &mut PublicRng,
+    ) -> f64 {
+        let u = self.anchor.coordinates(&theta.to_vec());
+        let z: Vec<f64> = (0..u.len()).map(|_| StandardNormal.sample(rng)).collect();
+        let noise = self.precision.solve_transposed(&z);
+        let (keep, spread) = match self.proposal {
+            AnchoredProposal::RandomWalk { step } => (None, step),
+            AnchoredProposal::Autoregressive { correlation } => {
+                (Some(correlation), (1.0 - correlation * correlation).sqrt())
+            }
+        };
+        let next: Vec<f64> = u
+            .iter()
+            .zip(&self.centre)
+            .zip(&noise)
+            .map(|((u, m), n)| keep.map_or(*u, |r| m + r * (u - m)) + spread * n)
+            .collect();
+        let landed = self.anchor.theta(&next);
+        proposal.assign(&ArrayView1::from(&landed));
+        if keep.is_none() {
+            return 0.0;
+        }
+        // Reversible with respect to N(m, S): q(θ|θ')/q(θ'|θ) = φ(θ)/φ(θ'). From θ' as it was
+        // rounded, so that the reverse move sees the same numbers.
+        self.log_gaussian(&u) - self.log_gaussian(&self.anchor.coordinates(&landed))
+    }
+
+    /// log φ of the expansion's Gaussian, up to a constant.
+    fn log_gaussian(&self, u: &[f64]) -> f64 {
+        let gap: Vec<f64> = u.iter().zip(&self.centre).map(|(u, m)| u - m).collect();
+        let z = self.precision.transposed_times(&gap);
+        -0.5 * z.iter().map(|v| v * v).sum::<f64>()
+    }
+
+    /// A draw of the expansion's Gaussian inside the ellipsoid: where a chain starts.
+    pub(super) fn start(&self, prior: &Prior, rng: &mut PublicRng) -> Vec<f64> {
+        for _ in 0..100 {
+            let z: Vec<f64> = self
+                .centre
+                .iter()
+                .map(|_| StandardNormal.sample(rng))
+                .collect();
+            let noise = self.precision.solve_transposed(&z);
+            let u: Vec<f64> = self.centre.iter().zip(noise).map(|(m, n)| m + n).collect();
+            let theta = self.anchor.theta(&u);
+            if prior.contains(&theta) && self.anchor.contains(&theta) {
+                return theta;
+            }
+        }
+        self.anchor.at.clone()
+    }
+}
+
+/// Precision factor and centre, in the anchor's coordinates, of the Gaussian that the
+/// expansion and the prior make.
+pub(super) fn gaussian(anchor: &Anchor, prior: &Prior) -> Option<(Lower, Vec<f64>)> {
+    let d = anchor.at.len();
+    let factor = &anchor.metric.factor;
+    let (mut gradient, precision) = prior.slopes(&anchor.at);
+    factor.solve(&mut gradient);
+    let mut matrix = factor.congruent_inverse(&precision);
+    for (m, c) in matrix.iter_mut().zip(&anchor.curvature) {
+        *m += c;
+    }
+    for (g, a) in gradient.iter_mut().zip(&anchor.gradient) {
+        *g += a;
+    }
+    let size = matrix.iter().step_by(d + 1).fold(0.0f64, |m, v| m.max(v.abs()));
+    let lower = Lower::of_regularised(&matrix, d, 1e-3 * size.max(1e-300))?;
+    lower.solve(&mut gradient);
+    let centre = lower.solve_transposed(&gradient);
+    Some((lower, centre))
+}
