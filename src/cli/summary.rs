@@ -80,6 +80,7 @@ pub(super) fn print(summary: &RunSummary) {
             p.name, p.mean, p.sd, p.q5, p.q50, p.q95, p.ess_bulk, p.ess_tail, p.r_hat
         );
     }
+    print_noise_aware(summary, width);
     let c = &summary.certificate;
     println!(
         "\n{} chain(s), {} draws each, acceptance {:.3}, {}",
@@ -108,5 +109,24 @@ pub(super) fn print(summary: &RunSummary) {
     }
     for warning in &c.warnings {
         println!("warning: {warning}");
+    }
+}
+
+/// What the noise of an anchor adds to the table, where there is one.
+fn print_noise_aware(summary: &RunSummary, width: usize) {
+    let Some(rows) = &summary.noise_aware else {
+        return;
+    };
+    println!(
+        "\n{:width$} {:>9} {:>19} {:>19}",
+        "with the anchor's noise", "mean's sd", "90% for the mean", "90% credible"
+    );
+    for (p, row) in summary.parameters.iter().zip(rows) {
+        let [a, b] = row.mean_interval;
+        let [c, d] = row.interval;
+        println!(
+            "{:width$} {:>9.4} {a:>9.4} {b:>9.4} {c:>9.4} {d:>9.4}",
+            p.name, row.mean_sd
+        );
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{OutputError, read_draws};
 #[cfg(feature = "cli")]
 use crate::data::Dataset;
-use crate::diagnostics::{ParameterSummary, summarize};
+use crate::diagnostics::{NoiseAware, ParameterSummary, noise_aware, summarize};
 #[cfg(feature = "cli")]
 use crate::diagnostics::{accuracy, log_loss, logistic_predictive};
 use crate::posterior_run::RunState;
@@ -28,6 +28,9 @@ pub struct RunSummary {
     pub draws: usize,
     /// Share of accepted moves (decisions are released).
     pub acceptance: f64,
+    /// One entry a parameter in an anchored run: intervals with the anchor's noise in them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_aware: Option<Vec<NoiseAware>>,
     /// Held-out accuracy of the posterior predictive, where a public test table is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<f64>,
@@ -57,13 +60,17 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     // In floating point: a damaged count must not overflow.
     let accepted: f64 = state.chains.accepted.iter().map(|a| *a as f64).sum();
     let moves = state.iteration as f64 * state.chains.accepted.len() as f64;
+    let columns: Vec<Vec<Vec<f64>>> = (0..table.parameters.len())
+        .map(|j| table.parameter(j))
+        .collect();
     Ok(RunSummary {
         parameters: table
             .parameters
             .iter()
-            .enumerate()
-            .map(|(j, name)| summarize(name, &table.parameter(j)))
+            .zip(&columns)
+            .map(|(name, column)| summarize(name, column))
             .collect(),
+        noise_aware: state.anchor.and_then(|a| noise_aware(&columns, &a)),
         chains: table.chains.len(),
         draws: table.len(),
         acceptance: accepted / moves.max(1.0),

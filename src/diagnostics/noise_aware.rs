@@ -1,0 +1,115 @@
+//! What the noise of a released anchor does to a posterior: it shifts the mean by an
+//! amount whose law is public (mathematics, section 4.1; Bernstein & Sheldon 2018).
+
+use super::{ess_mean, mean, sd};
+use crate::model::Anchor;
+
+/// Normal quantile of a central 90 % interval.
+const Z90: f64 = 1.644_853_626_951_472_2;
+
+/// A parameter's intervals with the anchor's noise in them.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct NoiseAware {
+    /// Standard deviation of the posterior mean under the anchor's noise and the chain's own.
+    pub mean_sd: f64,
+    /// 90 % interval of the mean of the posterior without noise.
+    pub mean_interval: [f64; 2],
+    /// 90 % credible interval, widened by the noise.
+    pub interval: [f64; 2],
+}
+
+/// One entry a parameter. `parameters[j]`: the draws of parameter j, one vector a chain;
+/// all chains of the same length. To first order the noise (n, N) of gradient and curvature
+/// moves the mean by `P⁻¹(n − N m)`, P⁻¹ the draws' covariance and m their mean, both in the
+/// anchor's coordinates, so its covariance is `P⁻¹(σ₁²I + σ₂²/2 (|m|²I + mmᵀ))P⁻¹`.
+/// `None` where draws and anchor do not fit together.
+pub fn noise_aware(parameters: &[Vec<Vec<f64>>], anchor: &Anchor) -> Option<Vec<NoiseAware>> {
+    let d = parameters.len();
+    let pooled: Vec<Vec<f64>> = parameters.iter().map(|p| p.concat()).collect();
+    let n = pooled.first()?.len();
+    if !anchor.is_valid(d) || n < 2 || pooled.iter().any(|p| p.len() != n) {
+        return None;
+    }
+    let us: Vec<Vec<f64>> = (0..n)
+        .map(|i| anchor.coordinates(&pooled.iter().map(|p| p[i]).collect::<Vec<_>>()))
+        .collect();
+    let centre: Vec<f64> = (0..d)
+        .map(|j| us.iter().map(|u| u[j]).sum::<f64>() / n as f64)
+        .collect();
+    let mut covariance = vec![0.0; d * d];
+    for u in &us {
+        for i in 0..d {
+            for j in 0..d {
+                covariance[i * d + j] += (u[i] - centre[i]) * (u[j] - centre[j]) / (n - 1) as f64;
+            }
+        }
+    }
+    let (first, second) = (anchor.gradient_sd.powi(2), anchor.curvature_sd.powi(2) / 2.0);
+    let length: f64 = centre.iter().map(|m| m * m).sum();
+    let variance = |j: usize| -> f64 {
+        // θ_j moves by row j of L⁻ᵀ: a = (covariance)(L⁻¹ e_j).
+        let mut unit = vec![0.0; d];
+        unit[j] = 1.0;
+        anchor.metric.factor.solve(&mut unit);
+        let a: Vec<f64> = covariance
+            .chunks(d)
+            .map(|row| row.iter().zip(&unit).map(|(c, e)| c * e).sum())
+            .collect();
+        let squares: f64 = a.iter().map(|v| v * v).sum();
+        let along: f64 = a.iter().zip(&centre).map(|(a, m)| a * m).sum();
+        (first + second * length) * squares + second * along * along
+    };
+    Some(
+        parameters
+            .iter()
+            .enumerate()
+            .map(|(j, chains)| {
+                let (m, s) = (mean(&pooled[j]), sd(&pooled[j]));
+                let noise = (variance(j) + s * s / ess_mean(chains).max(1.0)).sqrt();
+                let wide = s.hypot(noise);
+                NoiseAware {
+                    mean_sd: noise,
+                    mean_interval: [m - Z90 * noise, m + Z90 * noise],
+                    interval: [m - Z90 * wide, m + Z90 * wide],
+                }
+            })
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Lower, Metric};
+
+    /// In one dimension with L = l: P⁻¹ = l²s², so the mean moves by l s² n, and by
+    /// l s² N m for the curvature.
+    #[test]
+    fn one_parameter_by_hand() {
+        let (l, s, shift) = (2.0, 0.3, 0.1);
+        let draws: Vec<f64> = (0..4000)
+            .map(|i| 1.0 + shift + s * 2f64.sqrt() * (f64::from(i) * 2.399_963).sin())
+            .collect();
+        let anchor = Anchor {
+            at: vec![1.0],
+            metric: Metric {
+                factor: Lower::new(vec![l]).unwrap(),
+                row_bound: 1.0,
+            },
+            gradient: vec![0.0],
+            curvature: vec![1.0],
+            gradient_sd: 0.5,
+            curvature_sd: 0.2,
+            radius: 100.0,
+        };
+        let sample = sd(&draws);
+        let ess = ess_mean(&[draws.clone()]);
+        let out = noise_aware(&[vec![draws]], &anchor).unwrap();
+        let u = l * shift;
+        let variance = (l * sample * sample).powi(2) * (0.25 + 0.04 * u * u);
+        let expected = (variance + sample * sample / ess).sqrt();
+        assert!((out[0].mean_sd / expected - 1.0).abs() < 1e-3, "{out:?} {expected}");
+        assert!(out[0].interval[1] > out[0].mean_interval[1]);
+        assert!(noise_aware(&[], &anchor).is_none());
+    }
+}
