@@ -44,7 +44,10 @@ pub fn noise_aware(parameters: &[Vec<Vec<f64>>], anchor: &Anchor) -> Option<Vec<
             }
         }
     }
-    let (first, second) = (anchor.gradient_sd.powi(2), anchor.curvature_sd.powi(2) / 2.0);
+    let (first, second) = (
+        anchor.gradient_sd.powi(2),
+        anchor.curvature_sd.powi(2) / 2.0,
+    );
     let length: f64 = centre.iter().map(|m| m * m).sum();
     let variance = |j: usize| -> f64 {
         // θ_j moves by row j of L⁻ᵀ: a = (covariance)(L⁻¹ e_j).
@@ -108,7 +111,10 @@ mod tests {
         let u = l * shift;
         let variance = (l * sample * sample).powi(2) * (0.25 + 0.04 * u * u);
         let expected = (variance + sample * sample / ess).sqrt();
-        assert!((out[0].mean_sd / expected - 1.0).abs() < 1e-3, "{out:?} {expected}");
+        assert!(
+            (out[0].mean_sd / expected - 1.0).abs() < 1e-3,
+            "{out:?} {expected}"
+        );
         assert!(out[0].interval[1] > out[0].mean_interval[1]);
         assert!(noise_aware(&[], &anchor).is_none());
     }

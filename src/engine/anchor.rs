@@ -56,7 +56,10 @@ impl AnchorSums {
 /// Rows that a query can be asked of.
 pub(super) fn sums(data: &Dataset, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
     let d = data.features().len();
-    if !data.labelled() || query.at.len() != d || query.metric.dim() != d || !query.metric.is_valid()
+    if !data.labelled()
+        || query.at.len() != d
+        || query.metric.dim() != d
+        || !query.metric.is_valid()
     {
         return Err(EngineError::Query(
             "the anchor does not fit the rows it is asked about".into(),

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha12Rng;
 use super::cpu::{CpuEngine, InstructionSet};
 use super::{AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
 use crate::data::Dataset;
-use crate::model::{GaussianMean, Logistic, Mixture, Model, Prior};
+use crate::model::{Anchor, Anchored, GaussianMean, Logistic, Metric, Mixture, Model, Prior};
 
 /// Rows of each data set: partial tiles, quads and workgroups.
 const ROWS: usize = 37;
@@ -28,7 +28,18 @@ fn families() -> Vec<Family> {
     let names = ["a".to_string(), "b".to_string()];
     let prior = || Prior::normal(2, 10.0);
     let covariance = [1.0, 0.3, 0.3, 2.0];
-    let models: [Box<dyn Model>; 3] = [
+    let logistic = Logistic::new(&names, 3.0, prior(), 1.0).unwrap();
+    let anchor = Anchor {
+        at: vec![0.3, -0.2],
+        metric: Metric::identity(2, 3.0),
+        gradient: vec![0.0; 2],
+        curvature: vec![0.0; 4],
+        gradient_sd: 0.0,
+        curvature_sd: 0.0,
+        radius: 1e6,
+    };
+    let models: [Box<dyn Model>; 4] = [
+        Box::new(Anchored::new(Arc::new(logistic), anchor).unwrap()),
         Box::new(GaussianMean::new(&names, &covariance, 3.0, prior(), 1.0).unwrap()),
         Box::new(Logistic::new(&names, 3.0, prior(), 1.0).unwrap()),
         Box::new(Mixture::new(2.0, 3.0, prior(), 1.0).unwrap()),

@@ -21,8 +21,8 @@ pub use logistic::Logistic;
 pub use lower::Lower;
 pub use mixture::Mixture;
 pub use prior::{Density, Prior, Support};
-pub(crate) use remainder::slopes;
 pub use remainder::remainder_difference;
+pub(crate) use remainder::slopes;
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]

@@ -66,9 +66,7 @@ pub use ledger_file::LedgerFileError;
 pub(crate) use ledger_file::{replace_durably, sync_folder};
 pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
-pub use releases::{
-    Acceptance, AnchorNoise, Estimator, Expansion, Halt, Lambda, Moves, Releases,
-};
+pub use releases::{Acceptance, AnchorNoise, Estimator, Expansion, Halt, Lambda, Moves, Releases};
 pub use rho::Rho;
 
 /// Sum of `n` exact discrete Gaussians of the given variance (grid steps²) from a fixed

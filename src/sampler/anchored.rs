@@ -146,7 +146,10 @@ pub(super) fn gaussian(anchor: &Anchor, prior: &Prior) -> Option<(Lower, Vec<f64
     for (g, a) in gradient.iter_mut().zip(&anchor.gradient) {
         *g += a;
     }
-    let size = matrix.iter().step_by(d + 1).fold(0.0f64, |m, v| m.max(v.abs()));
+    let size = matrix
+        .iter()
+        .step_by(d + 1)
+        .fold(0.0f64, |m, v| m.max(v.abs()));
     let lower = Lower::of_regularised(&matrix, d, 1e-3 * size.max(1e-300))?;
     lower.solve(&mut gradient);
     let centre = lower.solve_transposed(&gradient);

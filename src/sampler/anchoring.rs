@@ -160,7 +160,11 @@ impl Anchoring {
     pub fn typical_square(&self) -> f64 {
         let d = self.start.len() as f64;
         let anchor = self.split.map_or(0.0, |s| self.gradient_noise(s.gradient));
-        let start = if self.stages > 0 { self.start_error() } else { 0.0 };
+        let start = if self.stages > 0 {
+            self.start_error()
+        } else {
+            0.0
+        };
         d * (1.0 + start * start + anchor * anchor)
     }
 }

@@ -132,8 +132,8 @@ impl RandomWalk {
     pub fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
         let refuse = || Halt::Refused("the anchor is damaged or of another model".into());
         let settings = self.anchoring.as_ref().ok_or_else(refuse)?;
-        let rate = settings.share
-            * remainder_rate(settings.anchoring.tempering, anchor.metric.row_bound);
+        let rate =
+            settings.share * remainder_rate(settings.anchoring.tempering, anchor.metric.row_bound);
         let prior = Prior {
             anchor: None,
             ..(*self.prior).clone()
@@ -260,14 +260,7 @@ impl RandomWalk {
             return (clip, hastings);
         }
         let norm = self.clip.map_or(ClipNorm::Euclidean, |c| c.norm);
-        let size = propose(
-            theta,
-            proposal,
-            self.step,
-            &self.preconditioner,
-            norm,
-            rng,
-        );
+        let size = propose(theta, proposal, self.step, &self.preconditioner, norm, rng);
         (self.clip.map_or(0.0, |rule| rule.rate * size), 0.0)
     }
 

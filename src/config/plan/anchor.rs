@@ -100,7 +100,10 @@ impl Plan {
                 ))
             }
             Some(AnchoredProposal::RandomWalk { step }) if !(step > 0.0 && step.is_finite()) => {
-                Err(self.refuse("sampler.proposal", format!("step must be positive, not {step}")))
+                Err(self.refuse(
+                    "sampler.proposal",
+                    format!("step must be positive, not {step}"),
+                ))
             }
             _ => Ok(()),
         }
@@ -172,11 +175,14 @@ impl Plan {
         let stages = settings.anchoring.stages > 0;
         let split = |left: f64| -> AnchorSplit {
             let total = SHARES[1] + SHARES[2] + if stages { SHARES[0] } else { 0.0 };
-            let part = |given: Option<f64>, share: f64| {
-                given.map_or(left * share / total, |s| s * rho)
-            };
+            let part =
+                |given: Option<f64>, share: f64| given.map_or(left * share / total, |s| s * rho);
             AnchorSplit {
-                start: if stages { part(section.start, SHARES[0]) } else { 0.0 },
+                start: if stages {
+                    part(section.start, SHARES[0])
+                } else {
+                    0.0
+                },
                 gradient: part(section.gradient, SHARES[1]),
                 curvature: part(section.curvature, SHARES[2]),
             }

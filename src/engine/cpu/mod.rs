@@ -12,7 +12,9 @@ pub(crate) use dispatch::InstructionSet;
 use kernel::Group;
 use rayon::prelude::*;
 
-use super::{AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, RatioQuery, RatioSum, anchor};
+use super::{
+    AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, RatioQuery, RatioSum, anchor,
+};
 use crate::data::{Dataset, TILE};
 
 /// Rows of one unit of parallel work; any multiple of 16 gives the same bits.

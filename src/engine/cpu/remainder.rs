@@ -113,7 +113,11 @@ mod tests {
 
     #[test]
     fn special_values() {
-        for (a, t, d) in [(f32::NAN, 0.1, 0.1), (0.0, f32::NAN, 0.1), (0.0, 0.1, f32::NAN)] {
+        for (a, t, d) in [
+            (f32::NAN, 0.1, 0.1),
+            (0.0, f32::NAN, 0.1),
+            (0.0, 0.1, f32::NAN),
+        ] {
             assert!(remainder_difference::<true>(a, t, d).is_nan());
         }
         assert_eq!(remainder_difference::<true>(0.3, 0.2, 0.0), 0.0);

@@ -173,10 +173,11 @@ mod tests {
         module
     }
 
-    const FUNCTIONS: [RowFunction; 3] = [
+    const FUNCTIONS: [RowFunction; 4] = [
         RowFunction::Logistic,
         RowFunction::Affine,
         RowFunction::Mixture,
+        RowFunction::LogisticRemainder,
     ];
 
     #[test]

@@ -76,7 +76,10 @@ mod tests {
         let expected = [40.0f64.exp2(), 51.0f64.exp2(), 50.0f64.exp2()];
         for (sum, variance) in squares.iter().zip(expected) {
             let ratio = sum / f64::from(n) / variance;
-            assert!((ratio - 1.0).abs() < 6.0 * (2.0 / f64::from(n)).sqrt(), "{ratio}");
+            assert!(
+                (ratio - 1.0).abs() < 6.0 * (2.0 / f64::from(n)).sqrt(),
+                "{ratio}"
+            );
         }
     }
 }
