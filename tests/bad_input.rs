@@ -51,6 +51,19 @@ epsilon = 5.0\ndelta = 1e-6 =>               => no budget; --epsilon; --not-priv
 row_norm         => row_nrom                 => @row_nrom; nearest valid one is `row_norm`
 [privacy]        => [privcy]                 => @[privcy]; nearest valid one is `privacy`
 "barker"         => "barkr"                  => @"barkr"; nearest valid one is `barker`
+"barker"         => "barker"\nanchor = { stages = 2 } => @anchor = ; sampler.anchor; anchored-barker
+"barker"         => "anchored-barker" => @step = 0.001; sampler.step; sampler.proposal
+"barker"\nstep = 0.001 => "anchored-barker"\nadapt = "full" => @adapt = ; sampler.adapt
+"barker"\nstep = 0.001 => "anchored-barker"\nclip = { rate = 1.0 } => @clip = ; sampler.clip; share
+"barker"\nstep = 0.001 => "anchored-barker"\nclip = { share = -1.0 } => @clip = ; sampler.clip; share
+"barker"\nstep = 0.001 => "anchored-barker"\nproposal = { autoregressive = { correlation = 1.0 } } => @proposal; sampler.proposal; correlation
+"barker"\nstep = 0.001 => "anchored-barker"\nproposal = { random-walk = { step = 0.0 } } => @proposal; sampler.proposal; step
+"barker"\nstep = 0.001 => "anchored-barker"\nanchor = { start = 0.5, gradient = 0.4, curvature = 0.1 } => @anchor = ; sampler.anchor; nothing for the steps
+"barker"\nstep = 0.001 => "anchored-barker"\nanchor = { gradient = 1.5 } => @anchor = ; gradient; share
+"barker"\nstep = 0.001 => "anchored-barker"\nanchor = { radius = 0.0 } => @anchor = ; radius
+"barker"\nstep = 0.001 => "anchored-barker"\nanchor = { stages = 1000 } => @anchor = ; stages; at most 100
+"barker"\nstep = 0.001 => "anchored-barker"\nlambda = 0 => @lambda = 0; sampler.lambda
+"barker"         => "barker"\nclip = { share = 0.5, rate = 1.0 } => @clip = ; sampler.clip; exactly one
 delta = 1e-6     => delta = 1e-6\nnot_private = true => @not_private; epsilon
 epsilon = 5.0\ndelta = 1e-6 => not_private = true\nledger = "l" => @ledger; privacy.ledger
 scale = [-1, 1]  => scale = [-1, 1]\nclamp = [-1, 1] => run.toml, line; data.features[1]

@@ -263,3 +263,36 @@ fn a_shared_ledger_is_cumulative_and_refuses_when_spent() {
     place.works("sample run.toml --iterations 30 --out alone");
     assert_eq!(place.certificate("alone")["covers"], "this run only");
 }
+
+/// The anchor is released once: a resumed run goes on with it, and pays for steps alone.
+#[test]
+fn a_resumed_run_keeps_its_anchor() {
+    let text = RUN.replace(
+        "algorithm = \"barker\"\nstep = 0.0001",
+        "algorithm = \"anchored-barker\"",
+    );
+    let text = text.replace("epsilon = 5.0", "epsilon = 30.0");
+    let place = Place::new(&text);
+    place.works("sample run.toml --iterations 10 --out out");
+    let state = place.json("out/state.json");
+    let anchor = state["anchor"].clone();
+    assert!(anchor["gradient"].is_array(), "{state}");
+    let events = |c: &serde_json::Value| -> (f64, f64) {
+        let count = |kind: &str| -> f64 {
+            let events = c["events"].as_array().unwrap();
+            let of_kind = events.iter().filter(|e| e["kind"] == kind);
+            of_kind.map(|e| number(e, "count")).sum()
+        };
+        (count("discrete_gaussian"), count("bounded_range"))
+    };
+    // Six Newton steps and the anchor, gradient and curvature each.
+    assert_eq!(events(&place.certificate("out")), (14.0, 10.0));
+    place.works("sample --resume out --iterations 25");
+    assert_eq!(place.json("out/state.json")["anchor"], anchor);
+    assert_eq!(events(&place.certificate("out")), (14.0, 25.0));
+    let certificate = place.certificate("out");
+    assert_eq!(number(&certificate, "epsilon"), 30.0);
+    let summary = place.works("summary out --json");
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["noise_aware"].as_array().unwrap().len(), 3);
+}

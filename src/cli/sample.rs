@@ -123,7 +123,7 @@ struct Parts {
     warnings: Vec<String>,
     /// The public held-out table.
     test: Option<Dataset>,
-    /// ρ of a typical step, and of the anchor where there is one; 0 without privacy.
+    /// ρ of a typical step; 0 without privacy.
     typical: f64,
 }
 
@@ -136,8 +136,7 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let mut warnings = Vec::new();
     let mut typical = 0.0;
     if let Some(budget) = plan.budget()? {
-        let anchor = check::anchor_split(&sampler).map_or(0.0, |s| s.rho());
-        typical = check::affordable(plan, &sampler, &*model, rows, budget)?.0 + anchor;
+        typical = check::affordable(plan, &sampler, &*model, rows, budget)?.0;
         if budget.delta() > 1.0 / rows as f64 {
             warnings.push(format!(
                 "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
@@ -179,11 +178,15 @@ fn assemble(
             let mut ledger = Ledger::open(&path, &plan.dataset_name(), data.rows(), budget)?;
             ledger.covers_one_run(shared.is_none());
             let left = ledger.rho_limit() - ledger.rho_spent();
-            if parts.typical > left {
+            // A resumed run has its anchor already.
+            let anchored = saved.is_some_and(|s| s.anchor.is_some());
+            let anchor = check::anchor_split(&parts.sampler).filter(|_| !anchored);
+            let first = parts.typical + anchor.map_or(0.0, |s| s.rho());
+            if first > left {
                 return Err(CliError::Input(format!(
                     "{}: the ledger's budget is spent: this run's first step costs about rho {:.3e}, {left:.3e} is left",
                     path.display(),
-                    parts.typical
+                    first
                 )));
             }
             // The seed fixes the public streams alone, so run.toml may hold it: secret coins
