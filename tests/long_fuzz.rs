@@ -18,7 +18,7 @@ use dpmc::config::Plan;
 use dpmc::engine::EngineChoice;
 use dpmc::output::{RunDirectory, summarize_directory};
 use dpmc::posterior_run::PosteriorRun;
-use dpmc::privacy::{Curator, Ledger};
+use dpmc::privacy::{Curator, Ledger, Measure};
 use dpmc::sampler::Chains;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type};
@@ -316,7 +316,14 @@ fn resume_and_step(path: &Path) -> Option<()> {
     let sampler = plan.sampler(&*model, rows).unwrap();
     let chains = Chains::new(&[vec![0.0; 3], vec![0.0; 3]], [7; 32]);
     let (mut directory, state) = RunDirectory::resume(path).ok()?;
-    let ledger = Ledger::open(&path.join("ledger.json"), "people", rows, budget).ok()?;
+    let ledger = Ledger::open(
+        &path.join("ledger.json"),
+        "people",
+        rows,
+        budget,
+        Measure::Zcdp,
+    )
+    .ok()?;
     let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, None).unwrap();
     let mut run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
     run.resume(&state).ok()?;

@@ -19,17 +19,28 @@ pub enum Algorithm {
     /// All rows, discrete Gaussian noise of variance C and a correction (Heikkilä 2019, full
     /// data). Approximate.
     DpBarker,
+    /// DP-Fast MH (Zhang & Zhang 2023): a Poisson minibatch while its rate is below K, else all
+    /// rows; noise and penalty where the paper adds it, else Barker acceptance.
+    DpFastMh,
+    /// The same on all rows.
+    DpFastMhFull,
+    /// A batch without replacement, discrete Gaussian noise and a correction (Heikkilä 2019).
+    /// Approximate.
+    DpBarkerSubsampled,
 }
 
 impl Algorithm {
     /// All of them, in the README's order.
-    pub const ALL: [Algorithm; 6] = [
+    pub const ALL: [Algorithm; 9] = [
         Algorithm::Mh,
         Algorithm::TunaMh,
         Algorithm::Barker,
         Algorithm::PoissonBarker,
         Algorithm::DpPenalty,
         Algorithm::DpBarker,
+        Algorithm::DpFastMh,
+        Algorithm::DpFastMhFull,
+        Algorithm::DpBarkerSubsampled,
     ];
 
     /// Its name in run files.
@@ -41,6 +52,9 @@ impl Algorithm {
             Algorithm::PoissonBarker => "poisson-barker",
             Algorithm::DpPenalty => "dp-penalty",
             Algorithm::DpBarker => "dp-barker",
+            Algorithm::DpFastMh => "dp-fast-mh",
+            Algorithm::DpFastMhFull => "dp-fast-mh-full",
+            Algorithm::DpBarkerSubsampled => "dp-barker-subsampled",
         }
     }
 
@@ -59,13 +73,28 @@ impl Algorithm {
         matches!(self, Algorithm::TunaMh | Algorithm::PoissonBarker)
     }
 
+    /// Whether it is DP-Fast MH (and takes `step_epsilon` and `step_delta`).
+    pub fn is_fast_mh(self) -> bool {
+        matches!(self, Algorithm::DpFastMh | Algorithm::DpFastMhFull)
+    }
+
+    /// Whether it asks for rows by their numbers, which the CPU copy answers.
+    pub fn reads_listed_rows(self) -> bool {
+        self.is_minibatch() || matches!(self, Algorithm::DpFastMh | Algorithm::DpBarkerSubsampled)
+    }
+
     /// Acceptance rate that warm-up aims at by default: 0.234 for Metropolis (Roberts,
     /// Gelman & Gilks 1997), 0.158 for Barker (Agrawal et al. 2023), both raised for the
     /// low dimensions met here.
     pub fn default_target(self) -> f64 {
         match self {
             Algorithm::Mh | Algorithm::TunaMh => 0.3,
-            Algorithm::Barker | Algorithm::PoissonBarker | Algorithm::DpBarker => 0.2,
+            Algorithm::Barker
+            | Algorithm::PoissonBarker
+            | Algorithm::DpBarker
+            | Algorithm::DpFastMh
+            | Algorithm::DpFastMhFull
+            | Algorithm::DpBarkerSubsampled => 0.2,
             Algorithm::DpPenalty => 0.15,
         }
     }

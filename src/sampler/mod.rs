@@ -4,6 +4,7 @@
 mod adaptation;
 pub mod catalog;
 mod chains;
+mod fast_mh;
 mod proposal;
 mod random_walk;
 
@@ -11,5 +12,6 @@ pub use adaptation::{Adapt, Adaptation};
 pub use catalog::Algorithm;
 pub(crate) use chains::stream;
 pub use chains::{Chains, ChainsState, PublicRng};
+pub use fast_mh::FastMh;
 pub use proposal::{ClipNorm, ClipRule, Preconditioner};
 pub use random_walk::{RandomWalk, SamplerState, StepInfo};

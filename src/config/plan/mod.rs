@@ -1,6 +1,7 @@
 //! From a run file to data, model, sampler and budget, one file a section.
 
 mod data;
+mod fast_mh;
 mod model;
 mod range;
 mod run;
