@@ -96,7 +96,7 @@ fn dp_fast_mh_samples_the_posterior_exactly() {
     assert!((sd - 1.0).abs() < 0.03, "sd {sd}");
 }
 
-/// Its bias: V_cor moves acceptance by at most 7.7e-4, and b = 50 of N = 1000 rows leave the
+/// Its bias, where nothing is clipped but the longest moves: V_cor moves acceptance by at most 7.7e-4, and b = 50 of N = 1000 rows leave the
 /// estimate 5 % less variance than s² and a skew of a few per cent. The posterior's moments are
 /// met within 2 % of a standard deviation more than chance.
 #[test]
@@ -110,7 +110,7 @@ fn dp_barker_subsampled_comes_near() {
         Estimator::FixedBatch { batch },
         Acceptance::NoisyBarker { variance: 2.0 },
     );
-    let (mean, sd, ess) = study(rows, 0.02, rule, None, Some(clip), 0.4, 300_000);
+    let (mean, sd, ess) = study(rows, 0.005, rule, None, Some(clip), 0.6, 300_000);
     assert!(ess > 14_000.0, "only {ess:.0} effective draws");
     assert!(
         mean.abs() < 0.02 + 5.5 / ess.sqrt(),

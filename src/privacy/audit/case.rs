@@ -172,18 +172,17 @@ impl Case {
                 public: [-2.0, -2.5, -1.5, 2.0].map(|z| 3f64.sqrt() * z).to_vec(),
                 steps: 1,
             },
-            // W = log(2), σ = 0.8 W: acceptance is all but a threshold on s·W + ξ.
+            // W = log 2, σ = 4W, where one row is kept 0.2 or 0.4 times on average: few
+            // multiplicities show what the largest are charged.
             Subject::DpFastMh => Case {
                 rows: 10,
                 clip_bound: 0.2,
                 estimator: Estimator::Poisson {
                     lambda: Lambda::Fixed(2.0),
                 },
-                acceptance: Acceptance::Penalty { tau: 0.4 },
-                public: [2.5, 3.0, 2.0, -2.5]
-                    .map(|z| 0.5 * 0.3075 - 0.5545 * z)
-                    .to_vec(),
-                steps: 1,
+                acceptance: Acceptance::Penalty { tau: 2.0 },
+                public: vec![3.84, 1.0, 6.6],
+                steps: 8,
             },
             // Every row is in the batch: 2/√b apart at a standard deviation near √2.
             Subject::DpBarkerSubsampled => Case {
@@ -250,21 +249,29 @@ impl Case {
                 .map_err(|e| AuditError::setting("steps", e.to_string()))
         };
         // No ledger has δ = 0.
-        let Ok(budget) = Budget::new(1000.0, delta) else {
+        if Budget::new(1.0, delta).is_err() {
             let events = sequence(vec![(key.event(), u64::from(steps))])?;
             let account = account(&events, Question::Epsilon { delta });
             return Ok((f64::INFINITY, account.upper));
+        }
+        // The share of δ for multiplicities shrinks like e^−ε: there a ledger just large enough.
+        let sizes: &[f64] = match key.rho() {
+            Some(_) => &[1000.0],
+            None => &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0],
         };
-        let measure = self.measure(key, budget, u64::from(steps));
-        let mut ledger = Ledger::counting(budget, measure);
-        ledger
-            .charge(&[(key, u64::from(steps))], 0.0)
-            .map_err(|_| {
-                AuditError::setting(
-                    "steps",
-                    format!("a run of {steps} steps costs more than epsilon = 1000; use fewer"),
-                )
-            })?;
+        let paid = sizes.iter().find_map(|&epsilon| {
+            let budget = Budget::new(epsilon, delta).ok()?;
+            let measure = self.measure(key, budget, u64::from(steps));
+            let mut ledger = Ledger::counting(budget, measure);
+            let charged = ledger.charge(&[(key, u64::from(steps))], 0.0);
+            charged.is_ok().then_some((budget, ledger))
+        });
+        let Some((budget, ledger)) = paid else {
+            return Err(AuditError::setting(
+                "steps",
+                format!("a run of {steps} steps costs more than any ledger holds; use fewer"),
+            ));
+        };
         let question = Question::Epsilon {
             delta: budget.conversion_delta(),
         };

@@ -3,6 +3,7 @@
 
 use super::Curator;
 use super::full_batch::distance;
+use crate::engine::RatioQuery;
 use crate::privacy::mechanism::{self, RowRates, Secret};
 use crate::privacy::releases::{FastMhSettings, Halt, Moves};
 
@@ -55,9 +56,11 @@ impl Curator {
             )));
         }
         // A row at its own bound must not be clipped by the grid.
-        let mut clips = vec![0.0; moves.public.len()];
-        clips[chain] = clip * (1.0 + 1e-5);
-        let query = self.query(moves, &[chain], &clips)?;
+        let clip_bound = clip * (1.0 + 1e-5);
+        let (theta, proposal) = (moves.thetas.row(chain), moves.proposals.row(chain));
+        let (theta, proposal) = (theta.to_vec(), proposal.to_vec());
+        let query = RatioQuery::new(&*self.model, &[&theta], &[&proposal], &[clip_bound])
+            .map_err(|e| Halt::Refused(e.to_string()))?;
         let grid = query.grid(0);
         let share = rates.largest / rates.total;
         let failed = |e: crate::engine::EngineError| Halt::Failed(e.to_string());

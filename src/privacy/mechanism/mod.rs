@@ -9,6 +9,7 @@ mod discrete_gaussian;
 mod fixed_batch;
 mod poisson;
 mod published;
+mod ridge;
 mod secret;
 mod secret_rng;
 mod weights;
