@@ -288,7 +288,7 @@ pub(super) fn affordable(
     // Found by bisection, so once.
     let limit = measure.limit(budget);
     let steps = limit / cost;
-    if !(steps >= 1.0) {
+    if steps.is_nan() || steps < 1.0 {
         let symbol = measure.symbol();
         let remedy = match (sampler.estimator, sampler.acceptance) {
             (Estimator::FixedBatch { .. }, _) => {

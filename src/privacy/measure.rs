@@ -121,8 +121,8 @@ impl Measure {
             Event::DiscreteGaussian { .. } => (key.rho().map_or(f64::NAN, |r| order * r), 0.0),
             event => (divergence(event, 0, order), 0.0),
         };
-        // Whatever exceeds every budget is refused by name.
-        if !(nats < 1e9) {
+        // No budget holds more; NaN is none either.
+        if !(0.0..1e9).contains(&nats) {
             return Err(unpriced(key, order));
         }
         Ok(Price {

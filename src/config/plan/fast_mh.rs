@@ -81,7 +81,7 @@ impl Plan {
             Some(cap) => cap,
             None => (rows as f64 / 6.0).max(1.0),
         };
-        if !full && !(batch_cap >= 1.0 && batch_cap.is_finite()) {
+        if !full && !(1.0..f64::INFINITY).contains(&batch_cap) {
             return Err(self.refuse(
                 "sampler.batch_cap",
                 format!("must be at least 1, not {batch_cap}"),
@@ -143,7 +143,7 @@ impl Plan {
         };
         let s = &fast.settings;
         let most = 2.5 * s.batch_cap / rows as f64;
-        if !(s.delta < most) {
+        if s.delta >= most {
             return Err(self.refuse(
                 "sampler.step_delta",
                 format!(

@@ -186,12 +186,12 @@ impl Case {
             },
             // Every row is in the batch: 2/√b apart at a standard deviation near √2.
             Subject::DpBarkerSubsampled => Case {
-                rows: 20,
-                clip_bound: largest_batch_clip(20, 20),
-                estimator: Estimator::FixedBatch { batch: 20 },
+                rows: 40,
+                clip_bound: largest_batch_clip(40, 40),
+                estimator: Estimator::FixedBatch { batch: 40 },
                 acceptance: Acceptance::NoisyBarker { variance: 2.0 },
-                public: vec![-3.0, -2.0, 2.0],
-                steps: 8,
+                public: vec![2.0, 3.0, -2.0, 0.0],
+                steps: 16,
             },
             Subject::DpFastMhAsPublished => return None,
         })

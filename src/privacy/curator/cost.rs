@@ -150,7 +150,7 @@ pub(super) fn batch_noise(
     }
     let factor = rows as f64 / batch as f64;
     let total = (variance / (grid.step() * factor).powi(2)).floor();
-    if !(total < MAX_VARIANCE as f64) {
+    if total >= MAX_VARIANCE as f64 {
         return refuse(format!(
             "a clip bound of {:e} nats is too small for the noise of the subsampled test",
             grid.clip_bound()
