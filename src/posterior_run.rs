@@ -109,7 +109,7 @@ impl PosteriorRun {
         warnings: Vec<String>,
     ) -> Self {
         PosteriorRun {
-            used: curator.ledger().is_some_and(|l| l.rho_spent() > 0.0),
+            used: curator.ledger().is_some_and(|l| l.spent() > 0.0),
             curator,
             sampler,
             chains,

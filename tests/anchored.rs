@@ -189,7 +189,7 @@ fn an_anchor_is_charged_before_it_is_released_and_refusals_charge_nothing() {
     };
     let mut curator = private(large());
     curator.anchor(&AT, &metric(), Some(noise)).unwrap();
-    let spent = curator.ledger().unwrap().rho_spent();
+    let spent = curator.ledger().unwrap().spent();
     let expected = 0.5 / 4.0 + 0.5 / 25.0;
     assert!(spent >= expected * (1.0 - 1e-9) && spent < expected * 1.0001);
 
@@ -218,7 +218,7 @@ fn an_anchor_is_charged_before_it_is_released_and_refusals_charge_nothing() {
     ] {
         assert!(matches!(halt, Err(Halt::Refused(_))), "{halt:?}");
     }
-    assert_eq!(curator.ledger().unwrap().rho_spent(), 0.0);
+    assert_eq!(curator.ledger().unwrap().spent(), 0.0);
 }
 
 #[test]
@@ -280,6 +280,6 @@ fn a_warm_start_that_does_not_settle_fails_and_says_what_was_spent() {
         panic!("{outcome:?}");
     };
     assert!(what.contains("did not settle"), "{what}");
-    let spent = curator.ledger().unwrap().rho_spent();
+    let spent = curator.ledger().unwrap().spent();
     assert!((spent / 1.0 - 1.0).abs() < 1e-3, "{spent}");
 }

@@ -38,7 +38,10 @@ fn settings_without_meaning_are_refused_by_the_flags_name() {
         ("--algorithm barker --confidence inf", "--confidence"),
         ("--algorithm barker --engine abacus", "--engine"),
         ("--algorithm barker --as-published", "--as-published"),
-        ("--algorithm dp-fast-mh", "--as-published"),
+        (
+            "--algorithm dp-barker-subsampled --as-published",
+            "--as-published",
+        ),
         (
             "--algorithm dp-fast-mh --as-published --engine gpu",
             "--engine",

@@ -86,6 +86,29 @@ scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = true => no.csv
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\nlabel_file = "l.npy"\npublic = true => @label_file; test.label_file; [data.label]
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = false => @public; test.public
+"barker"         => "dp-fast-mh"\nbatch_cap = 0.5 => @batch_cap; sampler.batch_cap; at least 1
+"barker"         => "dp-fast-mh"\nbatch_cap = nan => @batch_cap; sampler.batch_cap
+"barker"         => "dp-fast-mh"\nlambda = 0 => @lambda; sampler.lambda; positive
+"barker"         => "dp-fast-mh"\nlambda = -1 => @lambda; sampler.lambda; positive
+"barker"         => "dp-fast-mh"\nlambda = 20\nbatch_cap = 10 => @lambda; sampler.lambda; smaller than batch_cap
+"barker"         => "dp-fast-mh"\nlambda_ratio = 2 => @lambda_ratio; 'lambda' itself
+"barker"         => "dp-fast-mh"\nbatch_cap = 30\nlambda = 2 => @batch_cap; sampler.batch_cap; half
+"barker"         => "dp-fast-mh"\nbatch_cap = 3\nlambda = 1\nstep_delta = 0.3 => @step_delta; 2.5 K/N
+"barker"         => "dp-fast-mh"\nstep_delta = 1 => @step_delta; sampler.step_delta
+"barker"         => "dp-fast-mh"\nstep_epsilon = 0 => @step_epsilon; sampler.step_epsilon
+"barker"         => "dp-fast-mh"\nas_published = true => @as_published; --not-private
+"barker"         => "barker"\nas_published = true => @as_published; dp-fast-mh
+"barker"         => "barker"\nbatch_cap = 5 => @batch_cap; dp-fast-mh
+"barker"         => "dp-fast-mh-full"\nbatch_cap = 5 => @batch_cap; dp-fast-mh
+"barker"         => "barker"\nbatch = 50   => @batch; dp-barker-subsampled
+"barker"         => "dp-barker-subsampled"\nbatch = 10 => @batch; sampler.batch; exceed 10
+"barker"         => "dp-barker-subsampled"\nbatch = 41 => @batch; sampler.batch; at most 40
+"barker"         => "dp-barker-subsampled"\nbatch = 20\nclip = { rate = 1 } => @clip; sampler.clip; drop 'clip'
+"barker"         => "dp-barker-subsampled"\nbatch = 20\nvariance = 2 => @variance; dp-barker alone
+delta = 1e-6     => delta = 1e-6\norder = 1 => @order = 1; privacy.order; 1.01
+delta = 1e-6     => delta = 1e-6\norder = 1.1 => @order = 1.1; privacy.order; larger
+epsilon = 5.0\ndelta = 1e-6 => not_private = true\norder = 3 => @order; privacy.order
+-- => --as-published                         => --as-published; dp-fast-mh
 -- => --chains 0                             => chains
 -- => --algorithm mh                         => algorithm; --not-private
 -- => --algorithm bark                       => --algorithm; barker

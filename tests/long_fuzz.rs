@@ -18,7 +18,7 @@ use dpmc::config::Plan;
 use dpmc::engine::EngineChoice;
 use dpmc::output::{RunDirectory, summarize_directory};
 use dpmc::posterior_run::PosteriorRun;
-use dpmc::privacy::{Curator, Ledger};
+use dpmc::privacy::{Curator, Ledger, Measure};
 use dpmc::sampler::Chains;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type};
@@ -311,12 +311,20 @@ fn resume_and_step(path: &Path) -> Option<()> {
     let plan = Plan::read(&folder.path("run.toml")).unwrap();
     let (data, mut length) = (plan.load_data().unwrap(), plan.length().unwrap());
     length.iterations += 100;
-    let (rows, budget) = (data.rows(), plan.budget().unwrap().unwrap());
+    let (rows, norm) = (data.rows(), data.row_norm());
+    let budget = plan.budget().unwrap().unwrap();
     let model = plan.model(&data).unwrap();
-    let sampler = plan.sampler(&*model, rows).unwrap();
+    let sampler = plan.sampler(&*model, rows, norm).unwrap();
     let chains = Chains::new(&[vec![0.0; 3], vec![0.0; 3]], [7; 32]);
     let (mut directory, state) = RunDirectory::resume(path).ok()?;
-    let ledger = Ledger::open(&path.join("ledger.json"), "people", rows, budget).ok()?;
+    let ledger = Ledger::open(
+        &path.join("ledger.json"),
+        "people",
+        rows,
+        budget,
+        Measure::Zcdp,
+    )
+    .ok()?;
     let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, None).unwrap();
     let mut run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
     run.resume(&state).ok()?;

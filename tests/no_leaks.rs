@@ -247,7 +247,7 @@ fn a_query_that_cannot_be_put_is_refused_before_anything_is_charged() {
             (estimator, Acceptance::Barker),
         );
         assert!(matches!(answer, Err(Halt::Refused(_))), "{answer:?}");
-        assert_eq!(curator.ledger().unwrap().rho_spent(), 0.0);
+        assert_eq!(curator.ledger().unwrap().spent(), 0.0);
     }
 }
 
@@ -298,7 +298,7 @@ fn what_is_not_private_is_refused_before_anything_is_charged() {
         let answer = decide(&mut curator, 0.0, clip, rule);
         assert!(matches!(answer, Err(Halt::Refused(_))), "{clip:?} {rule:?}");
     }
-    assert_eq!(curator.ledger().unwrap().rho_spent(), 0.0);
+    assert_eq!(curator.ledger().unwrap().spent(), 0.0);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn impossible_and_empty_moves_are_free() {
     }
     // A real move may not pass for an empty one.
     assert!(!decide(&mut curator, 50.0, Some(0.0), barker).unwrap());
-    assert_eq!(curator.ledger().unwrap().rho_spent(), 0.0);
+    assert_eq!(curator.ledger().unwrap().spent(), 0.0);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_step_that_does_not_fit_is_not_made() {
     let mut curator = private(0.1);
     let answer = decide(&mut curator, 0.0, Some(10.0), Acceptance::Barker);
     assert!(matches!(answer, Err(Halt::BudgetSpent(_))));
-    assert_eq!(curator.ledger().unwrap().rho_spent(), 0.0);
+    assert_eq!(curator.ledger().unwrap().spent(), 0.0);
     // The filter's message speaks of costs alone.
     let text = answer.unwrap_err().to_string();
     assert!(text.contains("rho") && !text.contains("row"), "{text}");

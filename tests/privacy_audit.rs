@@ -56,6 +56,19 @@ fn sound_samplers_stay_under_their_claims_and_come_near() {
     }
 }
 
+/// Steps without a ρ are charged for multiplicities and variances that hardly ever come
+/// together, so that an attack on one bit shows little of it: the bound must be positive.
+#[test]
+fn samplers_of_one_order_stay_under_their_claims() {
+    for (subject, teeth) in [
+        (Subject::DpFastMh, 0.04),
+        (Subject::DpBarkerSubsampled, 0.04),
+    ] {
+        let report = audit(subject, &settings(150_000, 1e-5, EngineChoice::Cpu)).unwrap();
+        assert_between(&report, teeth);
+    }
+}
+
 #[test]
 fn sound_samplers_stay_under_their_claims_on_the_gpu() {
     for subject in SOUND {

@@ -1,7 +1,10 @@
 //! Measurements of this machine: every pass as a share of read (or copy) bandwidth
 //! measured in the same run, so that noise of the machine cancels.
 
+mod mixture;
 pub mod privacy;
+
+pub use mixture::mixture_problem;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,8 +14,8 @@ use serde::Serialize;
 
 use crate::data::{Dataset, synthetic};
 use crate::engine::{EngineChoice, EngineInfo, EngineSetup};
-use crate::model::{Logistic, Mixture, Model, Prior};
-use crate::privacy::{Acceptance, Curator, CuratorError, Estimator, Lambda, OpenCurator};
+use crate::model::{Logistic, Model, Prior};
+use crate::privacy::{Acceptance, Curator, CuratorError, Estimator, OpenCurator};
 use crate::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
 
 /// One measurement.
@@ -104,17 +107,18 @@ pub fn logistic_problem(
     let prior = Prior::normal(features, 10.0);
     let model = Logistic::new(data.features(), data.row_norm(), prior, 1.0)
         .map_err(|e| fail(e.to_string()))?;
-    open(data, Arc::new(model), engine)
+    open(data, Arc::new(model), engine, false)
 }
 
 fn open(
     data: Dataset,
     model: Arc<dyn Model>,
     choice: EngineChoice,
+    listed_rows: bool,
 ) -> Result<(OpenCurator, Arc<dyn Model>), CuratorError> {
     let setup = EngineSetup {
         choice,
-        listed_rows: false,
+        listed_rows,
         chains: 1,
     };
     Ok((Curator::not_private(data, model.clone(), setup, 1)?, model))
@@ -271,36 +275,6 @@ pub fn passes(
     })
 }
 
-/// `poisson-barker` on the mixture of Zhang 2023 (N = 50,000, λ = 300, T = 500, step 0.06,
-/// 1 chain).
-///
-/// # Errors
-/// [`CuratorError`] where data or engine fail.
-pub fn mixture_problem() -> Result<(OpenCurator, RandomWalk, Chains), CuratorError> {
-    let fail = |e: String| CuratorError::Mismatch(e);
-    let data = synthetic::mixture(50_000, Some(3.0), 1).map_err(|e| fail(e.to_string()))?;
-    let model = Mixture::new(2.0, 3.0, Prior::flat_box(2, 3.0), 1.0 / 500.0)
-        .map_err(|e| fail(e.to_string()))?;
-    let rate = model.ratio_rate().unwrap_or(1.0);
-    let (curator, model) = open(data, Arc::new(model), EngineChoice::Cpu)?;
-    let estimator = Estimator::Poisson {
-        lambda: Lambda::Fixed(300.0),
-    };
-    let sampler = walk(&*model, estimator, Acceptance::Barker, 0.06, rate);
-    Ok((curator, sampler, Chains::new(&[vec![0.3, 0.1]], [1; 32])))
-}
-
-fn poisson_barker_rate() -> Result<Measurement, CuratorError> {
-    let (mut curator, mut sampler, mut chains) = mixture_problem()?;
-    let block = || (0..1000).all(|_| sampler.step(&mut chains, &mut curator).is_ok());
-    let (floors, mut times) = paired(15, || 1.0, block)
-        .ok_or_else(|| CuratorError::Mismatch("the sampler stopped".into()))?;
-    let name = "poisson-barker, mixture, 1000 iterations";
-    let mut m = measurement(name, (50_000, 1, 1), &floors, &mut times, false);
-    m.per_second *= 1000.0;
-    Ok(m)
-}
-
 /// Accountants, ledger and exact noise.
 fn privacy_core() -> Result<Vec<Measurement>, CuratorError> {
     let sequence = |s: Option<crate::privacy::accountant::Sequence>| {
@@ -341,7 +315,7 @@ fn privacy_core() -> Result<Vec<Measurement>, CuratorError> {
 pub fn all() -> Result<Vec<Report>, CuratorError> {
     let read = ReadBandwidth::default();
     let mut cpu = passes(EngineChoice::Cpu, 1_000_000, 50, || read.measure())?;
-    cpu.measurements.push(poisson_barker_rate()?);
+    cpu.measurements.extend(mixture::rates()?);
     cpu.measurements.extend(privacy_core()?);
     #[allow(unused_mut)]
     let mut reports = vec![cpu];

@@ -107,9 +107,13 @@ pub(super) struct Overrides {
     /// Table to read instead of the run file's
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// mh, tuna-mh, barker, poisson-barker, dp-penalty or dp-barker
+    /// mh, tuna-mh, barker, poisson-barker, dp-penalty, dp-barker, dp-fast-mh, dp-fast-mh-full
+    /// or dp-barker-subsampled
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
+    /// dp-fast-mh to the letter of the paper, which is not private (with --not-private)
+    #[arg(long)]
+    pub as_published: bool,
     /// Budget ε (with --delta)
     #[arg(
         long,
@@ -196,10 +200,10 @@ pub(super) struct SummaryArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct AuditArguments {
-    /// barker, poisson-barker, dp-penalty, or dp-fast-mh with --as-published
+    /// barker, poisson-barker, dp-penalty, dp-barker, dp-fast-mh or dp-barker-subsampled
     #[arg(long, value_name = "NAME")]
     pub algorithm: String,
-    /// Follow the paper to the letter
+    /// Follow the paper to the letter (dp-fast-mh)
     #[arg(long)]
     pub as_published: bool,
     /// Steps of a run (default: what shows most of the algorithm's worst case)

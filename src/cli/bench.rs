@@ -27,7 +27,7 @@ pub(super) fn run(a: &JsonArguments) -> Result<(), CliError> {
             }
         );
         println!(
-            "  {:42} {:>9} {:>4} {:>6} {:>10} {:>10} {:>6} {:>11}",
+            "  {:54} {:>9} {:>4} {:>6} {:>10} {:>10} {:>6} {:>11}",
             "", "rows", "d", "chains", "median ms", "best ms", "share", "per second"
         );
         for m in &report.measurements {
@@ -35,7 +35,7 @@ pub(super) fn run(a: &JsonArguments) -> Result<(), CliError> {
                 .share_of_bandwidth
                 .map_or_else(|| "-".into(), |s| format!("{:.0}%", 100.0 * s));
             println!(
-                "  {:42} {:>9} {:>4} {:>6} {:>10.3} {:>10.3} {:>6} {:>11.1}",
+                "  {:54} {:>9} {:>4} {:>6} {:>10.3} {:>10.3} {:>6} {:>11.1}",
                 m.name, m.rows, m.features, m.chains, m.median_ms, m.best_ms, share, m.per_second
             );
         }

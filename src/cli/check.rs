@@ -5,7 +5,7 @@ use super::args::{CheckArguments, Overrides};
 use crate::config::{ConfigError, Plan};
 use crate::data;
 use crate::model::Model;
-use crate::privacy::{Acceptance, Budget, Curator, Estimator, Halt, epsilon_of_rho};
+use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
 use crate::sampler::{Algorithm, AnchorSplit, RandomWalk};
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
@@ -45,18 +45,16 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         length.iterations,
         plan.config.sampler.algorithm.name()
     );
+    if matches!(sampler.estimator, Estimator::PublishedFastMh(_)) {
+        println!("clip       each row's own bound, as published");
+        return Ok(());
+    }
     let Some(typical) = sampler.typical_clip(model.dim()) else {
         println!("clip       none (widened until nothing is clipped)");
         return Ok(());
     };
     println!("clip       c = {typical:.3e} nats for a typical move");
-    if let Estimator::Poisson { lambda } = sampler.estimator {
-        let big = rows as f64 * typical;
-        println!(
-            "minibatch  expects {:.0} of {rows} rows a step",
-            lambda.value(big) + big
-        );
-    }
+    print_batches(&sampler, model.dim(), rows);
     if let Some(budget) = plan.budget()? {
         if let Some(split) = anchor_split(&sampler) {
             println!(
@@ -64,15 +62,20 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
                 split.start, split.gradient, split.curvature
             );
         }
-        let (rho, steps) = affordable(&plan, &sampler, &*model, rows, budget)?;
+        let measure = plan.measure(&sampler, &*model, rows, budget)?;
+        let symbol = measure.symbol();
+        let (cost, steps) = affordable(&plan, &sampler, &*model, rows, budget, measure)?;
         let total = (length.iterations as f64 + length.warmup as f64) * plan.chains() as f64;
         println!(
-            "budget     ({}, {:e})-DP = rho {:.4}; a typical step costs rho {rho:.3e} (epsilon {:.2e} alone)",
+            "budget     ({}, {:e})-DP = {symbol} {:.4}; a typical step costs {symbol} {cost:.3e} (epsilon {:.2e} alone)",
             budget.epsilon(),
             budget.delta(),
-            budget.rho(),
-            epsilon_of_rho(rho, budget.delta())
+            measure.limit(budget),
+            measure.epsilon(cost, budget.delta())
         );
+        if measure.is_renyi() {
+            println!("           counted by a {}", measure.filter());
+        }
         println!(
             "           affords about {steps:.0} steps; the run asks for {total:.0}{}",
             if total > steps {
@@ -87,12 +90,41 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Rows that a typical step reads, and how moves divide over the branches of DP-Fast MH.
+fn print_batches(sampler: &RandomWalk, d: usize, rows: usize) {
+    let clips = sampler.typical_clips(d);
+    let (mut read, mut counts) = (0.0, [0u32; 4]);
+    for &clip in &clips {
+        let big = rows as f64 * clip;
+        let (estimator, acceptance) = sampler.rule(clip);
+        read += match estimator {
+            Estimator::Poisson { lambda } => lambda.value(big) + big,
+            Estimator::FixedBatch { batch } => batch as f64,
+            _ => rows as f64,
+        };
+        let all = usize::from(estimator == Estimator::FullBatch);
+        counts[2 * all + usize::from(acceptance != Acceptance::Barker)] += 1;
+    }
+    let read = read / clips.len() as f64;
+    if read < rows as f64 {
+        println!("minibatch  expects {read:.0} of {rows} rows a step");
+    }
+    if sampler.fast_mh.is_some() {
+        let share = counts.map(|n| 100.0 * f64::from(n) / clips.len() as f64);
+        println!(
+            "branches   about {:.0} % of moves on a minibatch without noise, {:.0} % with; {:.0} % on all rows without, {:.0} % with",
+            share[0], share[1], share[2], share[3]
+        );
+    }
+}
+
 /// A resumed run keeps data, model, algorithm, budget and ledger: its draws were made
 /// and paid for under them.
 pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
     let foreign = [
         ("--data", o.data.is_some()),
         ("--algorithm", o.algorithm.is_some()),
+        ("--as-published", o.as_published),
         ("--epsilon", o.epsilon.is_some()),
         ("--delta", o.delta.is_some()),
         ("--not-private", o.not_private),
@@ -110,13 +142,20 @@ pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
 
 /// The largest step, to one per cent, of which one typical move fits the budget; λ may
 /// depend on the step, so the cost is asked for and not scaled.
-fn fitting_step(rows: usize, typical: f64, sampler: &RandomWalk, budget_rho: f64) -> f64 {
+fn fitting_step(
+    rows: usize,
+    clips: &[f64],
+    sampler: &RandomWalk,
+    budget: Budget,
+    measure: Measure,
+) -> f64 {
+    let most = 0.995 * measure.limit(budget);
     let mut share = 1.0;
     for _ in 0..20_000 {
         share *= 0.99;
-        let cost = Curator::cost(rows, share * typical, sampler.estimator, sampler.acceptance);
-        match cost {
-            Ok(Some((event, _))) if event.rho() <= 0.995 * budget_rho => break,
+        let shorter: Vec<f64> = clips.iter().map(|c| share * c).collect();
+        match mean_cost(rows, &shorter, sampler, budget, measure) {
+            Ok(Some((cost, _))) if cost <= most => break,
             Ok(_) => {}
             Err(_) => return 0.0,
         }
@@ -124,11 +163,36 @@ fn fitting_step(rows: usize, typical: f64, sampler: &RandomWalk, budget_rho: f64
     share * sampler.step
 }
 
+/// Mean cost of moves with these clip bounds in the ledger's measure, and mean δ of their
+/// coins; `None` where the sampler is not private.
+fn mean_cost(
+    rows: usize,
+    clips: &[f64],
+    sampler: &RandomWalk,
+    budget: Budget,
+    measure: Measure,
+) -> Result<Option<(f64, f64)>, String> {
+    let (mut cost, mut coins) = (0.0, 0.0);
+    for &clip in clips {
+        let (estimator, acceptance) = sampler.rule(clip);
+        let event = Curator::cost(rows, clip, estimator, acceptance).map_err(|e| e.to_string())?;
+        let Some((key, draws)) = event else {
+            return Ok(None);
+        };
+        let price = measure.price(key, budget)?;
+        cost += price.cost.nats();
+        coins += draws + price.tail;
+    }
+    let n = clips.len().max(1) as f64;
+    Ok(Some((cost / n, coins / n)))
+}
+
 /// Flags override the run file; what they set is refused by the flag's name.
 pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
     for (given, key, flag) in [
         (o.data.is_some(), "data.file", "--data"),
         (o.algorithm.is_some(), "sampler.algorithm", "--algorithm"),
+        (o.as_published, "sampler.as_published", "--as-published"),
         (o.epsilon.is_some(), "privacy.epsilon", "--epsilon"),
         (o.delta.is_some(), "privacy.delta", "--delta"),
         (o.not_private, "privacy.not_private", "--not-private"),
@@ -160,7 +224,19 @@ pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
         let s = &mut config.sampler;
         // Settings of the run file's own algorithm do not carry over to another.
         if !s.algorithm.is_minibatch() {
-            (s.lambda, s.lambda_ratio, s.chi) = (None, None, None);
+            (s.lambda_ratio, s.chi) = (None, None);
+        }
+        if !s.algorithm.is_minibatch() && s.algorithm != Algorithm::DpFastMh {
+            s.lambda = None;
+        }
+        if s.algorithm != Algorithm::DpFastMh {
+            (s.batch_cap, s.as_published) = (None, false);
+        }
+        if !s.algorithm.is_fast_mh() {
+            (s.step_epsilon, s.step_delta) = (None, None);
+        }
+        if s.algorithm != Algorithm::DpBarkerSubsampled {
+            s.batch = None;
         }
         if s.algorithm != Algorithm::DpPenalty {
             s.tau = None;
@@ -172,9 +248,10 @@ pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
             (s.anchor, s.proposal) = (None, None);
         }
     }
+    config.sampler.as_published |= o.as_published;
     if o.not_private {
         (config.privacy.epsilon, config.privacy.delta) = (None, None);
-        config.privacy.ledger = None;
+        (config.privacy.ledger, config.privacy.order) = (None, None);
         config.privacy.not_private = true;
     }
     if o.epsilon.is_some() || o.delta.is_some() {
@@ -199,61 +276,64 @@ pub(super) fn anchor_split(sampler: &RandomWalk) -> Option<AnchorSplit> {
     sampler.anchoring.as_ref()?.anchoring.split
 }
 
-/// ρ of a typical step and the number of such steps that the budget holds; a budget too
-/// small for one is an error that says which step would fit.
+/// Cost of a typical step in the ledger's measure and the number of such steps that the
+/// budget holds; a budget too small for one is an error that says which step would fit.
 pub(super) fn affordable(
     plan: &Plan,
     sampler: &RandomWalk,
     model: &dyn Model,
     rows: usize,
     budget: Budget,
+    measure: Measure,
 ) -> Result<(f64, f64), CliError> {
-    let Some(typical) = sampler.typical_clip(model.dim()) else {
+    let clips = sampler.typical_clips(model.dim());
+    if clips.is_empty() {
         return Err(ConfigError::general("a private run needs a clip bound").into());
-    };
-    let cost = Curator::cost(rows, typical, sampler.estimator, sampler.acceptance)
-        .map_err(|e: Halt| CliError::Input(e.to_string()))?;
-    let Some((event, coins)) = cost else {
-        return Err(plan
-            .refuse("sampler.algorithm", "is not private; use --not-private")
-            .into());
+    }
+    let refuse = |key: &str, what: String| CliError::from(plan.refuse(key, what));
+    let Some((cost, coins)) = mean_cost(rows, &clips, sampler, budget, measure)
+        .map_err(|e| refuse("privacy.order", e))?
+    else {
+        return Err(refuse(
+            "sampler.algorithm",
+            "is not private; use --not-private".into(),
+        ));
     };
     // Found by bisection, so once.
-    let budget_rho = budget.rho() - anchor_split(sampler).map_or(0.0, |s| s.rho());
-    let steps = budget_rho / event.rho();
-    if steps < 1.0 {
-        return Err(plan
-            .refuse(
-                "privacy.epsilon",
-                format!(
-                    "the budget (rho {:.3e}) is too small for a single step (rho {:.3e}); {}",
-                    budget_rho,
-                    event.rho(),
-                    match sampler.acceptance {
-                        Acceptance::Penalty { tau } =>
-                            format!("a tau of {:.3} would fit", 1.001 * tau / steps.sqrt()),
-                        _ => format!(
-                            "a proposal step of {:.3e} instead of {:.3e} would fit",
-                            fitting_step(rows, typical, sampler, budget_rho),
-                            sampler.step
-                        ),
-                    }
-                ),
-            )
-            .into());
+    let limit = measure.limit(budget) - anchor_split(sampler).map_or(0.0, |s| s.rho());
+    let steps = limit / cost;
+    if steps.is_nan() || steps < 1.0 {
+        let symbol = measure.symbol();
+        let remedy = match (sampler.estimator, sampler.acceptance) {
+            (Estimator::FixedBatch { .. }, _) => {
+                "its cost falls with batch and rows alone: a smaller batch would fit, or a larger budget".into()
+            }
+            (_, Acceptance::Penalty { tau }) => {
+                format!("a tau of {:.3} would fit", 1.001 * tau / steps.sqrt())
+            }
+            _ => format!(
+                "a proposal step of {:.3e} instead of {:.3e} would fit",
+                fitting_step(rows, &clips, sampler, budget, measure),
+                sampler.step
+            ),
+        };
+        return Err(refuse(
+            "privacy.epsilon",
+            format!(
+                "the budget ({symbol} {limit:.3e}) is too small for a single step ({symbol} {cost:.3e}); {remedy}"
+            ),
+        ));
     }
     // Secret Poisson draws are right to 2^-100; at a huge ε even that costs too much δ.
     let by_coins = budget.coin_delta() / coins;
     if by_coins < 1.0 {
-        return Err(plan
-            .refuse(
-                "privacy.epsilon",
-                format!(
-                    "at epsilon {} a Poisson minibatch cannot be paid for from delta; use barker (all rows) or a smaller epsilon",
-                    budget.epsilon()
-                ),
-            )
-            .into());
+        return Err(refuse(
+            "privacy.epsilon",
+            format!(
+                "at epsilon {} a Poisson minibatch cannot be paid for from delta; use barker (all rows) or a smaller epsilon",
+                budget.epsilon()
+            ),
+        ));
     }
-    Ok((event.rho(), steps.min(by_coins)))
+    Ok((cost, steps.min(by_coins)))
 }

@@ -18,8 +18,11 @@ use crate::engine::EngineSetup;
 use crate::model::Model;
 use crate::output::{self, RunDirectory};
 use crate::posterior_run::{PosteriorRun, RunState, Status};
-use crate::privacy::{Curator, Ledger};
+use crate::privacy::{Curator, Ledger, Measure};
 use crate::sampler::{Chains, RandomWalk};
+
+/// Why published DP-Fast MH is not private.
+const AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023, Algorithm 2) is not private, whatever its epsilon: without noise a Metropolis rejection is possible on one data set and impossible on its neighbour; 6Kp*epsilon fails for an epsilon above 3 an occurrence; batch sizes and noise scales follow the rows. Nor is it exact: the test B < K is not reversible. The sound form is dp-fast-mh";
 
 /// Draws are published at least this often.
 const PUBLISH_EVERY: Duration = Duration::from_secs(2);
@@ -45,6 +48,9 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
 
     // Everything that bad input can stop comes before the directory is made.
     let mut parts = load(&plan)?;
+    if let Measure::Renyi { order } = parts.measure {
+        plan.config.privacy.order = Some(order);
+    }
     let test = parts.test.take();
     let (mut directory, saved) = match &a.resume {
         Some(path) => {
@@ -90,6 +96,8 @@ fn read_plan(a: &SampleArguments) -> Result<Plan, CliError> {
                 let defaults = RunSection::default();
                 plan.config.run.iterations = defaults.iterations;
                 plan.config.run.engine = defaults.engine;
+                // Chosen where the given file states none.
+                plan.config.privacy.order = given.config.privacy.order;
                 plan.resolved()
             };
             if comparable(&given)? != comparable(&saved)? {
@@ -123,7 +131,9 @@ struct Parts {
     warnings: Vec<String>,
     /// The public held-out table.
     test: Option<Dataset>,
-    /// ρ of a typical step; 0 without privacy.
+    /// What the ledger counts.
+    measure: Measure,
+    /// Cost of a typical step in that; 0 without privacy.
     typical: f64,
 }
 
@@ -134,15 +144,19 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let sampler = plan.sampler(&*model, rows, data.row_norm())?;
     plan.check_range(&sampler, &*model, rows)?;
     let mut warnings = Vec::new();
-    let mut typical = 0.0;
+    let (mut measure, mut typical) = (Measure::Zcdp, 0.0);
     if let Some(budget) = plan.budget()? {
-        typical = check::affordable(plan, &sampler, &*model, rows, budget)?.0;
+        measure = plan.measure(&sampler, &*model, rows, budget)?;
+        typical = check::affordable(plan, &sampler, &*model, rows, budget, measure)?.0;
         if budget.delta() > 1.0 / rows as f64 {
             warnings.push(format!(
                 "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
                 budget.delta()
             ));
         }
+    }
+    if plan.config.sampler.as_published {
+        warnings.push(AS_PUBLISHED.into());
     }
     let public_seed = public_seed(plan.config.run.seed)?;
     Ok(Parts {
@@ -153,6 +167,7 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
         public_seed,
         warnings,
         test: plan.load_test()?,
+        measure,
         typical,
     })
 }
@@ -167,7 +182,7 @@ fn assemble(
     let (data, model) = (parts.data, parts.model);
     let engine = EngineSetup {
         choice: plan.config.run.engine,
-        listed_rows: plan.config.sampler.algorithm.is_minibatch(),
+        listed_rows: plan.config.sampler.algorithm.reads_listed_rows(),
         chains: plan.chains(),
     };
     let curator = match plan.budget()? {
@@ -175,18 +190,19 @@ fn assemble(
             let shared = plan.config.privacy.ledger.as_ref();
             let own = directory.join("ledger.json");
             let path = shared.map_or(own, |file| plan.locate(file));
-            let mut ledger = Ledger::open(&path, &plan.dataset_name(), data.rows(), budget)?;
+            let name = plan.dataset_name();
+            let mut ledger = Ledger::open(&path, &name, data.rows(), budget, parts.measure)?;
             ledger.covers_one_run(shared.is_none());
-            let left = ledger.rho_limit() - ledger.rho_spent();
+            let left = ledger.limit() - ledger.spent();
             // A resumed run has its anchor already.
             let anchored = saved.is_some_and(|s| s.anchor.is_some());
             let anchor = check::anchor_split(&parts.sampler).filter(|_| !anchored);
             let first = parts.typical + anchor.map_or(0.0, |s| s.rho());
             if first > left {
                 return Err(CliError::Input(format!(
-                    "{}: the ledger's budget is spent: this run's first step costs about rho {:.3e}, {left:.3e} is left",
+                    "{}: the ledger's budget is spent: this run's first step costs about {} {first:.3e}, {left:.3e} is left",
                     path.display(),
-                    first
+                    parts.measure.symbol()
                 )));
             }
             // The seed fixes the public streams alone, so run.toml may hold it: secret coins

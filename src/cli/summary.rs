@@ -95,9 +95,13 @@ pub(super) fn print(summary: &RunSummary) {
     match (c.epsilon, c.delta, c.epsilon_spent) {
         (Some(epsilon), Some(delta), Some(spent)) => {
             println!(
-                "private: ({epsilon:.4}, {delta:e})-DP, neighbours by substitution, {} (spent {spent:.4}, rho {:.4}){}",
+                "private: ({epsilon:.4}, {delta:e})-DP, neighbours by substitution, {} (spent {spent:.4}, {}){}",
                 c.covers,
-                c.rho.unwrap_or(f64::NAN),
+                match (c.rho, c.order) {
+                    (Some(rho), _) => format!("rho {rho:.4}"),
+                    (None, Some(order)) => format!("filter at order {order}"),
+                    (None, None) => "no rho".into(),
+                },
                 if c.adaptive {
                     "; costs were adaptive, so the guarantee is the budget"
                 } else {

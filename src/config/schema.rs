@@ -231,7 +231,7 @@ pub struct ClipEntry {
     /// As a share of the model's true bound; for anchored samplers, of the remainder's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// `euclidean` (default) or `proposal`.
+    /// `euclidean` (default), `proposal` or `constant`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm: Option<ClipNorm>,
 }
@@ -257,6 +257,21 @@ pub struct SamplerSection {
     /// Barker's test with Gaussian noise: its variance C, below π²/3; 2 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variance: Option<f64>,
+    /// DP-Fast MH: batch cap K; a sixth of the rows without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_cap: Option<f64>,
+    /// DP-Fast MH: ε of a step, from which its noise follows; 0.05 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_epsilon: Option<f64>,
+    /// DP-Fast MH: δ of a step, from which its noise follows; 1e-5 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_delta: Option<f64>,
+    /// DP-Fast MH: to the letter of the paper, which is not private.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_published: bool,
+    /// Subsampled Barker's test: rows b of a batch; 1000 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
     /// Clip; without it the model's true bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<ClipEntry>,
@@ -366,6 +381,11 @@ pub struct PrivacySection {
     /// δ of the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
+    /// Order α at which the ledger counts Rényi divergences. Without it ρ is counted where
+    /// every step of the sampler has one; else the order is chosen, and the resolved run file
+    /// states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<f64>,
     /// No privacy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_private: bool,

@@ -108,6 +108,14 @@ impl Dataset {
         self.labels.as_deref().unwrap_or(&[])
     }
 
+    /// Copies row `i`, for work without privacy alone.
+    pub(crate) fn copy_row(&self, i: usize, out: &mut [f64]) {
+        let tile = &self.tiles[(i / TILE) * TILE * self.features.len()..];
+        for (j, v) in out.iter_mut().enumerate() {
+            *v = f64::from(tile[j * TILE + i % TILE]);
+        }
+    }
+
     /// Row-major copy, for a **public** held-out table only (predictive accuracy).
     #[cfg(any(test, feature = "cli"))]
     pub(crate) fn public_rows(&self) -> Vec<f32> {

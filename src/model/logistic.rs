@@ -57,6 +57,10 @@ impl Model for Logistic {
     fn ratio_rate(&self) -> Option<f64> {
         Some(self.tempering * self.row_norm)
     }
+    /// `κ‖x‖`.
+    fn published_row_rate(&self, row: &[f64]) -> Option<f64> {
+        Some(self.tempering * row.iter().map(|x| x * x).sum::<f64>().sqrt())
+    }
     fn row_function(&self) -> RowFunction {
         RowFunction::Logistic
     }

@@ -112,6 +112,12 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     /// unclipped. `label` is ±1 (ignored by models without labels).
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64;
 
+    /// The bound of `|r_i|/‖θ'−θ‖₂` that Zhang & Zhang 2023 take from the row itself (κ
+    /// included), where they state one. Private like the row.
+    fn published_row_rate(&self, _row: &[f64]) -> Option<f64> {
+        None
+    }
+
     /// Dimension d of θ.
     fn dim(&self) -> usize {
         self.parameters().len()

@@ -7,6 +7,7 @@ use super::budget::Budget;
 use super::curator::Curator;
 use super::event::{Event, Neighbours};
 use super::ledger::Ledger;
+use super::measure::Measure;
 use crate::engine::EngineInfo;
 
 /// Runs of at most so many releases are put to every accountant.
@@ -37,8 +38,11 @@ pub struct Certificate {
     pub adaptive: bool,
     /// δ.
     pub delta: Option<f64>,
-    /// ρ of the guarantee (zCDP).
+    /// ρ of the guarantee; absent where the filter counted a Rényi divergence.
     pub rho: Option<f64>,
+    /// Order α at which the filter counted Rényi divergences; absent where it counted ρ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<f64>,
     /// Neighbouring relation.
     pub neighbours: String,
     /// Rows N, public.
@@ -85,6 +89,7 @@ impl Certificate {
             adaptive: run.adaptive,
             delta: None,
             rho: None,
+            order: None,
             neighbours: "substitution".into(),
             rows: curator.rows(),
             chains: run.chains,
@@ -102,9 +107,13 @@ impl Certificate {
             let budget = ledger.budget();
             // Other runs of a shared ledger may follow this one's draws.
             let adaptive = run.adaptive || ledger.has_earlier_runs() || ledger.is_shared();
-            let lost = ledger.rho_spent() - ledger.rho_of_run();
+            let lost = ledger.spent() - ledger.spent_of_run();
             let mut spent = ledger.epsilon_spent();
-            certificate.accountant = "zCDP filter; Canonne, Kamath & Steinke 2020, Prop. 12".into();
+            let measure = ledger.measure();
+            certificate.accountant = format!(
+                "{}; Canonne, Kamath & Steinke 2020, Prop. 12",
+                measure.filter()
+            );
             if !adaptive
                 && lost <= 1e-12
                 && let Some((epsilon, method)) = fixed_sequence(ledger)
@@ -118,11 +127,16 @@ impl Certificate {
             certificate.epsilon_spent = Some(spent);
             certificate.delta = Some(budget.delta());
             certificate.budget = Some(budget);
-            (certificate.epsilon, certificate.rho) = if adaptive {
-                (Some(budget.epsilon()), Some(ledger.rho_limit()))
+            let (epsilon, amount) = if adaptive {
+                (budget.epsilon(), ledger.limit())
             } else {
-                (Some(spent), Some(ledger.rho_spent()))
+                (spent, ledger.spent())
             };
+            certificate.epsilon = Some(epsilon);
+            match measure {
+                Measure::Zcdp => certificate.rho = Some(amount),
+                Measure::Renyi { order } => certificate.order = Some(order),
+            }
             certificate.events = ledger
                 .events()
                 .into_iter()
@@ -133,7 +147,8 @@ impl Certificate {
             }
             if !ledger.is_shared() && lost > 1e-12 {
                 warnings.push(format!(
-                    "rho {lost:.3e} was reserved and lost when a leg of this run was killed; it counts as spent"
+                    "{} {lost:.3e} was reserved and lost when a leg of this run was killed; it counts as spent",
+                    measure.symbol()
                 ));
             }
             if curator.is_seeded() {

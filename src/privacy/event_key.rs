@@ -1,6 +1,6 @@
 //! Events on a grid, so that the ledger can count equal ones together.
 
-use super::event::Event;
+use super::event::{Event, Form, Neighbours};
 
 /// Steps an octave of the grid that bounded ranges are rounded **up** to.
 const ETA_GRID: f64 = 512.0;
@@ -25,6 +25,15 @@ pub struct EventKey {
 enum Kind {
     BoundedRange,
     DiscreteGaussian,
+    /// Index of the mean; `ratio`: index of σ over the weight's bound.
+    FastMhNoisy {
+        ratio: i32,
+    },
+    /// Its index is 0.
+    Heikkila {
+        batch: u64,
+        rows: u64,
+    },
 }
 
 impl EventKey {
@@ -46,14 +55,40 @@ impl EventKey {
         })
     }
 
-    /// zCDP cost ρ of one such event, nats.
-    pub fn rho(self) -> f64 {
+    /// Noisy minibatch of DP-Fast MH: the mean multiplicity rounded up to the grid 2^(k/512),
+    /// σ/W rounded down to the grid 2^(k/65536). `None` where [`Event::validate`] refuses it.
+    pub fn fast_mh_noisy(mean: f64, sensitivity: f64, sigma: f64) -> Option<Self> {
+        let inverse = sensitivity / sigma * (1.0 + 1e-12);
+        let key = EventKey {
+            index: round_up(mean.max(2e-15), ETA_GRID)?,
+            kind: Kind::FastMhNoisy {
+                ratio: round_up(inverse, RHO_GRID)?,
+            },
+        };
+        key.event().validate(Neighbours::Substitution).ok()?;
+        Some(key)
+    }
+
+    /// Heikkilä's subsampled test on `batch` of `rows` rows, in the tightened form. `None`
+    /// where [`Event::validate`] refuses it.
+    pub fn heikkila(batch: u64, rows: u64) -> Option<Self> {
+        let key = EventKey {
+            index: 0,
+            kind: Kind::Heikkila { batch, rows },
+        };
+        key.event().validate(Neighbours::Substitution).ok()?;
+        Some(key)
+    }
+
+    /// zCDP cost ρ of one such event, nats; `None` where it is not zCDP.
+    pub fn rho(self) -> Option<f64> {
         match self.kind {
             Kind::BoundedRange => {
                 let eta = grid_value(self.index, ETA_GRID);
-                eta * eta / 8.0
+                Some(eta * eta / 8.0)
             }
-            Kind::DiscreteGaussian => grid_value(self.index, RHO_GRID),
+            Kind::DiscreteGaussian => Some(grid_value(self.index, RHO_GRID)),
+            Kind::FastMhNoisy { .. } | Kind::Heikkila { .. } => None,
         }
     }
 
@@ -67,6 +102,16 @@ impl EventKey {
                 sensitivity: 1.0,
                 sigma: (0.5 / grid_value(self.index, RHO_GRID)).sqrt(),
                 step: SUM_STEP,
+            },
+            Kind::FastMhNoisy { ratio } => Event::FastMhNoisy {
+                mean: grid_value(self.index, ETA_GRID),
+                sensitivity: 1.0,
+                sigma: 1.0 / grid_value(ratio, RHO_GRID),
+            },
+            Kind::Heikkila { batch, rows } => Event::Heikkila {
+                batch,
+                rows,
+                form: Form::Tightened,
             },
         }
     }
@@ -109,10 +154,34 @@ mod tests {
         #[test]
         fn a_gaussian_is_never_undercharged(delta in 1e-3f64..1e3, ratio in 0.1f64..1e4) {
             let sigma = delta * ratio;
-            let rho = EventKey::discrete_gaussian(delta, sigma).map_or(0.0, EventKey::rho);
+            let rho = EventKey::discrete_gaussian(delta, sigma).and_then(EventKey::rho).unwrap_or(0.0);
             let exact = 0.5 / (ratio * ratio);
             prop_assert!(rho >= exact && rho < exact * 1.0001);
         }
+    }
+
+    proptest! {
+        #[test]
+        fn a_minibatch_is_never_undercharged(mean in 1e-9f64..0.49, ratio in 0.06f64..1e4) {
+            let key = EventKey::fast_mh_noisy(mean, 2.0, 2.0 * ratio);
+            let Some(Event::FastMhNoisy { mean: m, sensitivity, sigma }) = key.map(EventKey::event) else {
+                return Err(TestCaseError::fail("no event"));
+            };
+            prop_assert!(m >= mean && m < mean * 1.0014);
+            prop_assert!(sigma / sensitivity <= ratio && sigma / sensitivity > ratio * 0.9999);
+        }
+    }
+
+    #[test]
+    fn events_without_rho_are_checked_by_their_theorems() {
+        assert!(EventKey::fast_mh_noisy(0.51, 1.0, 1.0).is_none());
+        assert!(EventKey::fast_mh_noisy(0.1, 1.0, 0.01).is_none());
+        assert!(EventKey::heikkila(10, 100).is_none());
+        assert!(EventKey::heikkila(101, 100).is_none());
+        let key = EventKey::heikkila(100, 1000);
+        assert!(key.is_some_and(|k| k.rho().is_none()));
+        let json = serde_json::to_string(&key).unwrap();
+        assert_eq!(key, serde_json::from_str(&json).unwrap());
     }
 
     #[test]

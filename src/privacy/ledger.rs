@@ -1,4 +1,5 @@
-//! The ledger: a privacy filter on ρ (mathematics, section 7).
+//! The ledger: a privacy filter on ρ, or on the Rényi divergence at one order
+//! (mathematics, section 7).
 //!
 //! Every step is charged before it is made. The filter refuses a charge that does not
 //! fit, and refusing changes nothing. With a ledger file the budget is reserved durably
@@ -10,20 +11,22 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::conversion::epsilon_of_rho;
 use super::event::Event;
 use super::event_key::EventKey;
 use super::ledger_file::{Durable, LedgerFile, LedgerFileError};
-use super::releases::MOST_STEPS;
+use super::measure::{Measure, Price};
+use super::releases::{Halt, MOST_STEPS};
 use super::rho::Rho;
 
 /// A charge that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refusal {
-    /// What the step would have cost, ρ.
+    /// What the step would have cost, in the ledger's measure.
     pub cost: f64,
-    /// What is left, ρ.
+    /// What is left, in the same.
     pub left: f64,
+    /// The measure.
+    pub measure: Measure,
 }
 
 /// Proof, kept in a run's public state, of which ledger paid for its draws.
@@ -41,12 +44,25 @@ pub struct Voucher {
 #[derive(Debug)]
 pub(super) enum ChargeError {
     Spent(Refusal),
+    /// The measure cannot count an event.
+    Unpriced(String),
     File(LedgerFileError),
+}
+
+impl From<ChargeError> for Halt {
+    fn from(e: ChargeError) -> Self {
+        match e {
+            ChargeError::Spent(refusal) => Halt::BudgetSpent(refusal),
+            ChargeError::Unpriced(what) => Halt::Refused(what),
+            ChargeError::File(e) => Halt::Failed(e.to_string()),
+        }
+    }
 }
 
 /// The privacy filter of one data set (with a file) or of one run.
 pub struct Ledger {
     budget: Budget,
+    measure: Measure,
     limit: Rho,
     spent: Rho,
     coins: f64,
@@ -62,24 +78,30 @@ pub struct Ledger {
 #[derive(Clone, Copy, Debug)]
 struct Charged {
     count: u64,
-    cost: Rho,
+    price: Price,
 }
 
 impl Ledger {
-    /// A ledger in memory for one run.
+    /// A ledger in memory for one run, which counts ρ.
     pub fn in_memory(budget: Budget) -> Self {
-        Self::unspent(budget, Rho::limit(budget.rho()))
+        Self::counting(budget, Measure::Zcdp)
+    }
+
+    /// A ledger in memory for one run, which counts `measure`.
+    pub fn counting(budget: Budget, measure: Measure) -> Self {
+        Self::unspent(budget, measure, Rho::limit(measure.limit(budget)))
     }
 
     /// A ledger in memory of the same budget, with nothing spent: for audits, each of whose
     /// repetitions is paid for in full.
     pub(super) fn renewed(&self) -> Self {
-        Self::unspent(self.budget, self.limit)
+        Self::unspent(self.budget, self.measure, self.limit)
     }
 
-    fn unspent(budget: Budget, limit: Rho) -> Self {
+    fn unspent(budget: Budget, measure: Measure, limit: Rho) -> Self {
         Ledger {
             limit,
+            measure,
             budget,
             spent: Rho::default(),
             coins: 0.0,
@@ -94,20 +116,21 @@ impl Ledger {
     }
 
     /// Opens or starts a ledger file for the data set named `dataset` with `rows` rows.
-    /// A budget in the file rules; `budget` must agree with it.
+    /// Budget and measure in the file rule; `budget` and `measure` must agree with them.
     ///
     /// # Errors
-    /// [`LedgerFileError`] where the file is locked, damaged, of another data set or
-    /// of another budget.
+    /// [`LedgerFileError`] where the file is locked, damaged, of another data set, of
+    /// another budget or of another measure.
     pub fn open(
         path: &std::path::Path,
         dataset: &str,
         rows: usize,
         budget: Budget,
+        measure: Measure,
     ) -> Result<Self, LedgerFileError> {
-        let file = LedgerFile::open(path, dataset, rows, budget)?;
+        let file = LedgerFile::open(path, dataset, rows, budget, measure)?;
         let before = file.durable();
-        let mut ledger = Ledger::in_memory(budget);
+        let mut ledger = Ledger::counting(budget, measure);
         ledger.spent = before.spent;
         ledger.coins = before.coins;
         ledger.earlier = before.spent > Rho::default();
@@ -120,6 +143,11 @@ impl Ledger {
     /// The budget.
     pub fn budget(&self) -> Budget {
         self.budget
+    }
+
+    /// What it counts.
+    pub fn measure(&self) -> Measure {
+        self.measure
     }
 
     /// Whether earlier runs have spent from this ledger.
@@ -143,18 +171,26 @@ impl Ledger {
         events: &[(EventKey, u64)],
         coins: f64,
     ) -> Result<(), ChargeError> {
-        let cost = events.iter().fold(Rho::default(), |sum, (key, count)| {
-            let one = self
-                .events
-                .get(key)
-                .map_or_else(|| Rho::cost(key.rho()), |c| c.cost);
-            sum.plus(one.times(*count))
-        });
+        let mut prices = Vec::with_capacity(events.len());
+        let (mut cost, mut coins) = (Rho::default(), coins);
+        for (key, count) in events {
+            let price = match self.events.get(key) {
+                Some(charged) => charged.price,
+                None => self
+                    .measure
+                    .price(*key, self.budget)
+                    .map_err(ChargeError::Unpriced)?,
+            };
+            cost = cost.plus(price.cost.times(*count));
+            coins += price.tail * *count as f64;
+            prices.push(price);
+        }
         let spent = self.spent.plus(cost);
         if spent > self.limit || self.coins + coins > self.budget.coin_delta() {
             return Err(ChargeError::Spent(Refusal {
                 cost: cost.nats(),
                 left: self.limit.minus(self.spent).nats(),
+                measure: self.measure,
             }));
         }
         if self.file.is_some()
@@ -164,13 +200,10 @@ impl Ledger {
         }
         self.spent = spent;
         self.coins += coins;
-        for (key, count) in events {
+        for ((key, count), price) in events.iter().zip(prices) {
             self.events
                 .entry(*key)
-                .or_insert_with(|| Charged {
-                    count: 0,
-                    cost: Rho::cost(key.rho()),
-                })
+                .or_insert(Charged { count: 0, price })
                 .count += count;
         }
         Ok(())
@@ -232,27 +265,30 @@ impl Ledger {
             .collect()
     }
 
-    /// ρ spent by this run alone.
-    pub fn rho_of_run(&self) -> f64 {
+    /// Spent by this run alone, in the ledger's measure.
+    pub fn spent_of_run(&self) -> f64 {
         self.events
             .values()
-            .fold(Rho::default(), |sum, c| sum.plus(c.cost.times(c.count)))
+            .fold(Rho::default(), |sum, c| {
+                sum.plus(c.price.cost.times(c.count))
+            })
             .nats()
     }
 
-    /// ρ spent from the budget, earlier runs of a shared ledger included.
-    pub fn rho_spent(&self) -> f64 {
+    /// Spent from the budget, earlier runs of a shared ledger included.
+    pub fn spent(&self) -> f64 {
         self.spent.nats()
     }
 
-    /// ρ counted as spent on disk at this moment: after a crash, this is the cost.
-    pub fn rho_reserved(&self) -> f64 {
+    /// Counted as spent on disk at this moment: after a crash, this is the cost.
+    pub fn reserved(&self) -> f64 {
         self.reserved.spent.max(self.spent).nats()
     }
 
-    /// ε spent at the budget's δ, by ρ.
+    /// ε spent at the budget's δ, by the ledger's measure.
     pub fn epsilon_spent(&self) -> f64 {
-        epsilon_of_rho(self.rho_spent(), self.budget.conversion_delta())
+        self.measure
+            .epsilon(self.spent(), self.budget.conversion_delta())
     }
 
     /// Position of the ledger when it was opened or last charged, in units of 2^-96 nats:
@@ -295,19 +331,14 @@ impl Ledger {
             if *count > MOST_STEPS {
                 return Err("'events' of the saved state is damaged".into());
             }
-            self.events.insert(
-                *key,
-                Charged {
-                    count: *count,
-                    cost: Rho::cost(key.rho()),
-                },
-            );
+            let (count, price) = (*count, self.measure.price(*key, self.budget)?);
+            self.events.insert(*key, Charged { count, price });
         }
         Ok(())
     }
 
-    /// The filter's limit on ρ.
-    pub fn rho_limit(&self) -> f64 {
+    /// The filter's limit, in its measure.
+    pub fn limit(&self) -> f64 {
         self.limit.nats()
     }
 }
@@ -330,9 +361,9 @@ mod tests {
             steps += 1;
         }
         assert!(steps > 10);
-        let (spent, events) = (ledger.rho_spent(), ledger.events());
+        let (spent, events) = (ledger.spent(), ledger.events());
         assert!(ledger.charge(&[(key(0.05), 1)], 0.0).is_err());
-        assert_eq!((spent, events), (ledger.rho_spent(), ledger.events()));
+        assert_eq!((spent, events), (ledger.spent(), ledger.events()));
         assert!(ledger.epsilon_spent() <= 1.0);
         // A cheaper step may still fit.
         assert!(ledger.charge(&[(key(1e-6), 1)], 0.0).is_ok());
@@ -357,7 +388,7 @@ mod tests {
                 }
             }
             prop_assert!(all.charge(&keys, 0.0).is_ok());
-            prop_assert_eq!(one.rho_spent(), all.rho_spent());
+            prop_assert_eq!(one.spent(), all.spent());
             prop_assert_eq!(one.events(), all.events());
         }
     }

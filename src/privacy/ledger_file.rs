@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::event::Event;
+use super::measure::Measure;
 use super::rho::Rho;
 
 /// What can be wrong with a ledger file.
@@ -41,6 +42,16 @@ pub enum LedgerFileError {
         /// δ in the file.
         delta: f64,
     },
+    /// It counts another measure than the run.
+    #[error("{}: the ledger is a {}, the run needs a {}; {}", path.display(), found.filter(), asked.filter(), remedy(*found))]
+    OtherMeasure {
+        /// The file.
+        path: PathBuf,
+        /// Measure in the file.
+        found: Measure,
+        /// Measure of the run.
+        asked: Measure,
+    },
     /// It cannot be read or written, or is damaged.
     #[error("{}: {what}", path.display())]
     File {
@@ -49,6 +60,18 @@ pub enum LedgerFileError {
         /// What is wrong.
         what: String,
     },
+}
+
+/// How a run can share a ledger of this measure.
+fn remedy(found: Measure) -> String {
+    match found {
+        Measure::Zcdp => {
+            "drop 'order' from [privacy] and choose a sampler whose steps have a rho, or use another ledger".into()
+        }
+        Measure::Renyi { order } => {
+            format!("state order = {order} in [privacy], or use another ledger")
+        }
+    }
 }
 
 /// Amounts on disk.
@@ -68,10 +91,17 @@ struct Contents {
     rows: usize,
     neighbours: String,
     budget: Budget,
+    /// What is counted.
+    #[serde(default)]
+    measure: Measure,
     /// Counted as spent, reservations included, in units of 2^-96 nats.
     spent_units: String,
-    /// The same in nats, for readers.
-    rho_spent: f64,
+    /// The same in nats, for readers: ρ, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rho_spent: Option<f64>,
+    /// … or the divergence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    divergence_spent: Option<f64>,
     delta_coins: f64,
     runs: Vec<RunEntry>,
 }
@@ -82,7 +112,9 @@ struct RunEntry {
     /// `open` while reserved; `settled` after a clean end; an `open` entry found later is
     /// a crash and its whole reservation counts.
     status: String,
-    rho: f64,
+    /// Nats of the ledger's measure.
+    #[serde(alias = "rho")]
+    spent: f64,
     events: Vec<EventEntry>,
 }
 
@@ -108,6 +140,7 @@ impl LedgerFile {
         dataset: &str,
         rows: usize,
         budget: Budget,
+        measure: Measure,
     ) -> Result<Self, LedgerFileError> {
         // A link is followed first: the rename below would replace it and leave the
         // ledger behind it unchanged.
@@ -143,8 +176,10 @@ impl LedgerFile {
                 rows,
                 neighbours: "substitution".into(),
                 budget,
+                measure,
                 spent_units: "0".into(),
-                rho_spent: 0.0,
+                rho_spent: None,
+                divergence_spent: None,
                 delta_coins: 0.0,
                 runs: Vec::new(),
             },
@@ -167,6 +202,13 @@ impl LedgerFile {
                 path: path.into(),
                 epsilon: contents.budget.epsilon(),
                 delta: contents.budget.delta(),
+            });
+        }
+        if contents.measure != measure {
+            return Err(LedgerFileError::OtherMeasure {
+                path: path.into(),
+                found: contents.measure,
+                asked: measure,
             });
         }
         let start = contents
@@ -219,7 +261,7 @@ impl LedgerFile {
     ) -> Result<(), LedgerFileError> {
         let entry = RunEntry {
             status: status.into(),
-            rho: (to.spent.nats() - self.start.nats()).max(0.0),
+            spent: (to.spent.nats() - self.start.nats()).max(0.0),
             events,
         };
         // The last entry is this run's once it has written one.
@@ -229,7 +271,11 @@ impl LedgerFile {
         self.contents.runs.push(entry);
         self.entered = true;
         self.contents.spent_units = to.spent.units().to_string();
-        self.contents.rho_spent = to.spent.nats();
+        let nats = Some(to.spent.nats());
+        match self.contents.measure {
+            Measure::Zcdp => self.contents.rho_spent = nats,
+            Measure::Renyi { .. } => self.contents.divergence_spent = nats,
+        }
         self.contents.delta_coins = to.coins;
         let fail = |what: String| LedgerFileError::File {
             path: self.path.clone(),

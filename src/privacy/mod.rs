@@ -48,8 +48,11 @@ mod conversion;
 mod curator;
 mod event;
 mod event_key;
+#[cfg(test)]
+mod filter_tests;
 mod ledger;
 mod ledger_file;
+mod measure;
 mod mechanism;
 mod releases;
 mod rho;
@@ -58,15 +61,20 @@ pub use budget::{Budget, BudgetError};
 pub(crate) use certificate::RunFacts;
 pub use certificate::{Certificate, EventCount};
 pub use conversion::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
+pub(crate) use curator::largest_batch_clip;
 pub use curator::{Curator, CuratorError, OpenCurator};
 pub use event::{Event, EventError, Form, Neighbours};
 pub use event_key::{EventKey, charged_eta};
 pub use ledger::{Ledger, Refusal, Voucher};
 pub use ledger_file::LedgerFileError;
 pub(crate) use ledger_file::{replace_durably, sync_folder};
+pub use measure::Measure;
+pub(crate) use measure::best_order;
 pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
-pub use releases::{Acceptance, AnchorNoise, Estimator, Expansion, Halt, Lambda, Moves, Releases};
+pub use releases::{
+    Acceptance, AnchorNoise, Estimator, Expansion, FastMhSettings, Halt, Lambda, Moves, Releases,
+};
 pub use rho::Rho;
 
 /// Sum of `n` exact discrete Gaussians of the given variance (grid steps²) from a fixed

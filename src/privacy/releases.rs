@@ -32,6 +32,48 @@ pub enum Estimator {
         /// How λ follows from Λ = Nc; public and symmetric in θ, θ'.
         lambda: Lambda,
     },
+    /// So many rows, drawn without replacement (section 8); with [`Acceptance::NoisyBarker`]
+    /// at C = 2 and clip bounds of at most √b/N alone.
+    FixedBatch {
+        /// Rows b of a batch.
+        batch: usize,
+    },
+    /// Algorithm 2 of Zhang & Zhang 2023 to the letter: batch, noise and branch follow from
+    /// the rows themselves. Not private; with [`Acceptance::Metropolis`] alone. Clip bounds
+    /// are not used.
+    PublishedFastMh(FastMhSettings),
+}
+
+/// Settings of DP-Fast MH (Zhang & Zhang 2023, Algorithm 2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FastMhSettings {
+    /// λ of the minibatch.
+    pub lambda: f64,
+    /// Batch cap K.
+    pub batch_cap: f64,
+    /// ε of one step, from which noise and its absence follow.
+    pub epsilon: f64,
+    /// δ of one step.
+    pub delta: f64,
+}
+
+impl FastMhSettings {
+    /// `ε/(6pK)`, the ε of one occurrence, p = max c_i/C (1/N for uniform c).
+    pub fn occurrence_epsilon(&self, share: f64) -> f64 {
+        self.epsilon / (6.0 * self.batch_cap * share)
+    }
+
+    /// σ₁ of the minibatch's noise, in units of Δ₁: `√(2 log(2.5Kp/δ))/(ε/(6Kp))`. Not a number
+    /// where δ exceeds 2.5Kp.
+    pub fn sigma_minibatch(&self, share: f64) -> f64 {
+        (2.0 * (2.5 * self.batch_cap * share / self.delta).ln()).sqrt()
+            / self.occurrence_epsilon(share)
+    }
+
+    /// σ₂ of the noise on all rows, in units of Δ₂: `√(2 log(1.25/δ))/ε`.
+    pub fn sigma_full(&self) -> f64 {
+        (2.0 * (1.25 / self.delta).ln()).sqrt() / self.epsilon
+    }
 }
 
 /// The parameter λ of the Poisson minibatch.
@@ -63,9 +105,10 @@ pub enum Acceptance {
     Metropolis,
     /// σ(z) (mathematics, sections 3 and 4).
     Barker,
-    /// Discrete Gaussian noise of scale σ = 2cτ and its penalty (section 5).
+    /// Discrete Gaussian noise of scale σ = 2cτ and its penalty (section 5); on a Poisson
+    /// minibatch σ = 2Wτ, W = log(1 + Λ/λ) (section 6), which has no ρ.
     Penalty {
-        /// Noise multiplier τ: ρ = 1/(2τ²) a step.
+        /// Noise multiplier τ: on all rows, ρ = 1/(2τ²) a step.
         tau: f64,
     },
     /// Discrete Gaussian noise of variance C and a correction that makes their sum nearly
@@ -103,7 +146,7 @@ pub struct Expansion {
 #[derive(Debug, thiserror::Error)]
 pub enum Halt {
     /// The next step does not fit the budget; the run ends, successfully.
-    #[error("the privacy budget is spent: the next step costs rho = {:.3e}, {:.3e} is left", .0.cost, .0.left)]
+    #[error("the privacy budget is spent: the next step costs {} = {:.3e}, {:.3e} is left", .0.measure.symbol(), .0.cost, .0.left)]
     BudgetSpent(Refusal),
     /// A request that can never be answered, refused before anything was charged.
     #[error("{0}")]

@@ -21,11 +21,19 @@ pub enum Algorithm {
     /// All rows, discrete Gaussian noise of variance C and a correction (Heikkilä 2019, full
     /// data). Approximate.
     DpBarker,
+    /// DP-Fast MH (Zhang & Zhang 2023): a Poisson minibatch while its rate is below K, else all
+    /// rows; noise and penalty where the paper adds it, else Barker acceptance.
+    DpFastMh,
+    /// The same on all rows.
+    DpFastMhFull,
+    /// A batch without replacement, discrete Gaussian noise and a correction (Heikkilä 2019).
+    /// Approximate.
+    DpBarkerSubsampled,
 }
 
 impl Algorithm {
     /// All of them, in the README's order.
-    pub const ALL: [Algorithm; 7] = [
+    pub const ALL: [Algorithm; 10] = [
         Algorithm::Mh,
         Algorithm::TunaMh,
         Algorithm::Barker,
@@ -33,6 +41,9 @@ impl Algorithm {
         Algorithm::AnchoredBarker,
         Algorithm::DpPenalty,
         Algorithm::DpBarker,
+        Algorithm::DpFastMh,
+        Algorithm::DpFastMhFull,
+        Algorithm::DpBarkerSubsampled,
     ];
 
     /// Its name in run files.
@@ -45,6 +56,9 @@ impl Algorithm {
             Algorithm::AnchoredBarker => "anchored-barker",
             Algorithm::DpPenalty => "dp-penalty",
             Algorithm::DpBarker => "dp-barker",
+            Algorithm::DpFastMh => "dp-fast-mh",
+            Algorithm::DpFastMhFull => "dp-fast-mh-full",
+            Algorithm::DpBarkerSubsampled => "dp-barker-subsampled",
         }
     }
 
@@ -66,6 +80,16 @@ impl Algorithm {
         )
     }
 
+    /// Whether it is DP-Fast MH (and takes `step_epsilon` and `step_delta`).
+    pub fn is_fast_mh(self) -> bool {
+        matches!(self, Algorithm::DpFastMh | Algorithm::DpFastMhFull)
+    }
+
+    /// Whether it asks for rows by their numbers, which the CPU copy answers.
+    pub fn reads_listed_rows(self) -> bool {
+        self.is_minibatch() || matches!(self, Algorithm::DpFastMh | Algorithm::DpBarkerSubsampled)
+    }
+
     /// Acceptance rate that warm-up aims at by default: 0.234 for Metropolis (Roberts,
     /// Gelman & Gilks 1997), 0.158 for Barker (Agrawal et al. 2023), both raised for the
     /// low dimensions met here.
@@ -75,7 +99,10 @@ impl Algorithm {
             Algorithm::Barker
             | Algorithm::PoissonBarker
             | Algorithm::AnchoredBarker
-            | Algorithm::DpBarker => 0.2,
+            | Algorithm::DpBarker
+            | Algorithm::DpFastMh
+            | Algorithm::DpFastMhFull
+            | Algorithm::DpBarkerSubsampled => 0.2,
             Algorithm::DpPenalty => 0.15,
         }
     }

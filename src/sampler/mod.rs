@@ -3,17 +3,21 @@
 
 mod adaptation;
 mod anchored;
+mod anchored_walk;
 mod anchoring;
 pub mod catalog;
 mod chains;
+mod fast_mh;
 mod proposal;
 mod random_walk;
 
 pub use adaptation::{Adapt, Adaptation};
 pub use anchored::{AnchoredMoves, AnchoredProposal};
+pub use anchored_walk::AnchoredSettings;
 pub use anchoring::{AnchorSplit, Anchoring};
 pub use catalog::Algorithm;
 pub(crate) use chains::stream;
 pub use chains::{Chains, ChainsState, PublicRng};
+pub use fast_mh::FastMh;
 pub use proposal::{ClipNorm, ClipRule, Preconditioner};
-pub use random_walk::{AnchoredSettings, RandomWalk, SamplerState, StepInfo};
+pub use random_walk::{RandomWalk, SamplerState, StepInfo};

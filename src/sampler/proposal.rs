@@ -40,6 +40,8 @@ pub enum ClipNorm {
     Euclidean,
     /// `‖A⁻¹(θ'−θ)‖₂` with the proposal's own A: `s‖z‖`.
     Proposal,
+    /// 1: the same bound for every move.
+    Constant,
 }
 
 /// The public clip bound `c = rate · norm`.
@@ -68,9 +70,13 @@ pub(super) fn propose(
     let squares = match norm {
         ClipNorm::Proposal => z.iter().map(|v| v * v).sum::<f64>(),
         ClipNorm::Euclidean => proposal.iter().map(|v| v * v).sum(),
+        ClipNorm::Constant => 0.0,
     };
     for (p, t) in proposal.iter_mut().zip(theta) {
         *p = t + step * *p;
     }
-    step * squares.sqrt()
+    match norm {
+        ClipNorm::Constant => 1.0,
+        _ => step * squares.sqrt(),
+    }
 }

@@ -4,21 +4,23 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView1, ArrayViewMut1};
 use serde::{Deserialize, Serialize};
+use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::proposal::{ClipNorm, ClipRule, Preconditioner, propose};
-use super::{Adaptation, AnchoredMoves, AnchoredProposal, Anchoring, Chains, PublicRng};
-use crate::model::{Anchor, Prior, remainder_rate};
+use super::{Adaptation, AnchoredMoves, AnchoredSettings, Chains, FastMh, PublicRng};
+use crate::model::Prior;
 use crate::privacy::{Acceptance, Estimator, Halt, MOST_STEPS, Moves, Releases};
 
-/// A random-walk sampler: `mh`, `tuna-mh`, `barker`, `poisson-barker`, `dp-penalty`,
-/// `dp-barker`.
+/// A random-walk sampler: every algorithm of the catalogue.
 #[derive(Clone, Debug)]
 pub struct RandomWalk {
-    prior: Arc<Prior>,
+    pub(super) prior: Arc<Prior>,
     /// Estimator of the log-likelihood ratio.
     pub estimator: Estimator,
     /// Acceptance rule.
     pub acceptance: Acceptance,
+    /// DP-Fast MH: estimator and acceptance follow from each move's clip bound instead.
+    pub fast_mh: Option<FastMh>,
     /// Public clip; `None` only in non-private full-batch runs.
     pub clip: Option<ClipRule>,
     /// Step s, public.
@@ -29,36 +31,8 @@ pub struct RandomWalk {
     pub adaptation: Adaptation,
     /// How rows are anchored, where they are: before the first step.
     pub anchoring: Option<AnchoredSettings>,
-    anchored: Option<AnchoredMoves>,
+    pub(super) anchored: Option<AnchoredMoves>,
     iteration: u64,
-}
-
-/// Settings of an anchored run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AnchoredSettings {
-    /// How the anchor is found.
-    pub anchoring: Anchoring,
-    /// How moves are proposed.
-    pub proposal: AnchoredProposal,
-    /// Clip of a remainder as a share of its true bound for rows within the metric's row
-    /// bound.
-    pub share: f64,
-}
-
-impl AnchoredSettings {
-    /// Clip bound expected of a move, nats; follows from the settings alone.
-    pub fn typical_clip(&self) -> f64 {
-        let a = &self.anchoring;
-        let d = a.start.len() as f64;
-        let usual = (4.0 * d / (a.tempering * a.rows as f64)).sqrt();
-        let length = match self.proposal {
-            AnchoredProposal::RandomWalk { step } => step * d.sqrt(),
-            AnchoredProposal::Autoregressive { correlation } => {
-                (2.0 * (1.0 - correlation) * d).sqrt()
-            }
-        };
-        self.share * remainder_rate(a.tempering, a.clip * usual) * a.typical_square() * length
-    }
 }
 
 /// What one step released.
@@ -92,6 +66,7 @@ impl RandomWalk {
             prior: Arc::new(prior),
             estimator,
             acceptance,
+            fast_mh: None,
             clip,
             step,
             preconditioner,
@@ -102,66 +77,29 @@ impl RandomWalk {
         }
     }
 
-    /// The same sampler on anchored rows.
-    #[must_use]
-    pub fn with_anchoring(mut self, settings: AnchoredSettings) -> Self {
-        self.anchoring = Some(settings);
-        self
-    }
-
-    /// Whether an anchor has to be released before the first step.
-    pub fn wants_anchor(&self) -> bool {
-        self.anchoring.is_some() && self.anchored.is_none()
-    }
-
-    /// Releases the anchor: the private warm start, then the expansion itself.
-    ///
-    /// # Errors
-    /// [`Halt`]; what was spent stays charged.
-    pub fn release_anchor(&self, releases: &mut dyn Releases) -> Result<Anchor, Halt> {
-        let settings = self.anchoring.as_ref().ok_or_else(|| {
-            Halt::Refused("this sampler is not an anchored one; it needs no anchor".into())
-        })?;
-        settings.anchoring.run(&self.prior, releases)
-    }
-
-    /// Moves around `anchor` from here on; the curator must have been given it too.
-    ///
-    /// # Errors
-    /// [`Halt::Refused`] where it is not usable.
-    pub fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
-        let refuse = || Halt::Refused("the anchor is damaged or of another model".into());
-        let settings = self.anchoring.as_ref().ok_or_else(refuse)?;
-        let rate =
-            settings.share * remainder_rate(settings.anchoring.tempering, anchor.metric.row_bound);
-        let prior = Prior {
-            anchor: None,
-            ..(*self.prior).clone()
-        };
-        let anchor = Arc::new(anchor);
-        let moves = AnchoredMoves::new(anchor.clone(), &prior, settings.proposal, rate);
-        self.anchored = Some(moves.ok_or_else(refuse)?);
-        self.prior = Arc::new(Prior {
-            anchor: Some(anchor),
-            ..prior
-        });
-        Ok(())
-    }
-
-    /// Puts every chain at a draw of the expansion's own Gaussian.
-    pub fn start_at_anchor(&self, chains: &mut Chains) {
-        let Some(moves) = &self.anchored else {
-            return;
-        };
-        for (c, mut theta) in chains.thetas.rows_mut().into_iter().enumerate() {
-            let start = moves.start(&self.prior, &mut chains.rngs[c]);
-            theta.assign(&ndarray::ArrayView1::from(&start));
+    /// Estimator and acceptance of a move with this clip bound, nats.
+    pub fn rule(&self, clip_bound: f64) -> (Estimator, Acceptance) {
+        match &self.fast_mh {
+            Some(fast) => fast.rule(clip_bound),
+            None => (self.estimator, self.acceptance),
         }
+    }
+
+    /// Whether every release has a ρ, so that a ledger of ρ can count them.
+    pub fn has_rho(&self) -> bool {
+        let noisy = self.fast_mh.and_then(|fast| fast.largest_noisy_minibatch());
+        let fixed = matches!(
+            (self.estimator, self.acceptance),
+            (Estimator::FixedBatch { .. }, _)
+                | (Estimator::Poisson { .. }, Acceptance::Penalty { .. })
+        );
+        noisy.is_none() && !fixed
     }
 
     /// Length of a move with ‖z‖ = √d in the given norm; d parameters.
     pub fn typical_move(&self, norm: ClipNorm, d: usize) -> f64 {
         let size = match (&self.preconditioner, norm) {
+            (_, ClipNorm::Constant) => return 1.0,
             (Preconditioner::Identity, _) | (_, ClipNorm::Proposal) => (d as f64).sqrt(),
             (Preconditioner::Diagonal(a) | Preconditioner::Full(a), ClipNorm::Euclidean) => {
                 a.iter().map(|v| v * v).sum::<f64>().sqrt()
@@ -177,6 +115,61 @@ impl RandomWalk {
         }
         let clip = self.clip?;
         Some(clip.rate * self.typical_move(clip.norm, d))
+    }
+
+    /// Clip bounds that stand for a step's: one of ‖z‖ = √d where all moves have the same
+    /// rule, else the 16 middle quantiles of ‖z‖. Empty without a clip.
+    pub fn typical_clips(&self, d: usize) -> Vec<f64> {
+        let typical: Vec<f64> = self.typical_clip(d).into_iter().collect();
+        let Ok(law) = ChiSquared::new(d as f64) else {
+            return typical;
+        };
+        if self.fast_mh.is_none() {
+            return typical;
+        }
+        let shares =
+            (0..16).map(|i| (law.inverse_cdf((f64::from(i) + 0.5) / 16.0) / d as f64).sqrt());
+        shares
+            .flat_map(|share| typical.iter().map(move |c| c * share))
+            .collect()
+    }
+
+    /// Asks for all decisions: at once, or once for every rule among the moves, where the
+    /// other chains' are rejected at no cost. A later request that finds the budget spent
+    /// leaves the earlier ones charged and unpublished.
+    fn decide(
+        &self,
+        moves: &Moves<'_>,
+        releases: &mut dyn Releases,
+        accepted: &mut [bool],
+    ) -> Result<(), Halt> {
+        let (Some(fast), Some(clips)) = (&self.fast_mh, moves.clip_bounds) else {
+            return releases.decide(moves, self.estimator, self.acceptance, accepted);
+        };
+        let rules: Vec<_> = clips.iter().map(|&c| fast.rule(c)).collect();
+        for (first, &rule) in rules.iter().enumerate() {
+            if rules[..first].contains(&rule) {
+                continue;
+            }
+            let mine = |c: usize| {
+                if rules[c] == rule {
+                    moves.public[c]
+                } else {
+                    f64::NEG_INFINITY
+                }
+            };
+            let public: Vec<f64> = (0..rules.len()).map(mine).collect();
+            let mut part = vec![false; rules.len()];
+            let moves = Moves {
+                public: &public,
+                ..*moves
+            };
+            releases.decide(&moves, rule.0, rule.1, &mut part)?;
+            for (all, one) in accepted.iter_mut().zip(part) {
+                *all |= one;
+            }
+        }
+        Ok(())
     }
 
     /// Advances all chains by one step.
@@ -224,7 +217,7 @@ impl RandomWalk {
             public: &public,
             clip_bounds: (self.clip.is_some() || self.anchored.is_some()).then_some(&clips),
         };
-        releases.decide(&moves, self.estimator, self.acceptance, &mut info.accepted)?;
+        self.decide(&moves, releases, &mut info.accepted)?;
         for (c, &accepted) in info.accepted.iter().enumerate() {
             if accepted {
                 chains.thetas.row_mut(c).assign(&proposals.row(c));

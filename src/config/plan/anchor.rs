@@ -35,6 +35,12 @@ impl Plan {
                 None => Ok(None),
             };
         }
+        if self.config.privacy.order.is_some() {
+            return Err(self.refuse(
+                "privacy.order",
+                "an anchored run divides its rho; leave the order out",
+            ));
+        }
         check_anchorable(model).map_err(|e| self.refuse(&e.key, e.what))?;
         self.check_foreign(s)?;
         let section = s.anchor.clone().unwrap_or_default();
@@ -194,8 +200,7 @@ impl Plan {
             let clip = settings.typical_clip();
             let cost = Curator::cost(settings.anchoring.rows, clip, estimator, Acceptance::Barker);
             let price = match cost {
-                Ok(Some((event, _))) => event.rho(),
-                Ok(None) => 0.0,
+                Ok(key) => key.and_then(|(key, _)| key.rho()).unwrap_or(0.0),
                 Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
             };
             left = rho - (MARGIN * steps * price).clamp(0.05 * rho, 0.5 * rho);

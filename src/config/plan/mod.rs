@@ -2,6 +2,7 @@
 
 mod anchor;
 mod data;
+mod fast_mh;
 mod model;
 mod range;
 mod run;

@@ -23,6 +23,7 @@ impl Plan {
         model: &dyn Model,
         rows: usize,
     ) -> Result<(), ConfigError> {
+        self.check_noisy_minibatch(sampler, rows)?;
         let d = model.dim();
         // Without a clip the curator starts from the length of the move, and widens.
         let given = sampler.typical_clip(d);
@@ -39,15 +40,18 @@ impl Plan {
             ));
         }
         let clip = clip.max(f64::powf(2.0, -LOG2_CLIP));
-        match Curator::cost(rows, clip, sampler.estimator, sampler.acceptance) {
+        let (estimator, acceptance) = sampler.rule(clip);
+        match Curator::cost(rows, clip, estimator, acceptance) {
             Ok(_) => Ok(()),
             Err(halt) => {
-                let key = match sampler.estimator {
+                let key = match estimator {
                     Estimator::Poisson { lambda } => match lambda {
                         Lambda::Fixed(_) => "sampler.lambda",
                         Lambda::Ratio(_) => "sampler.lambda_ratio",
                         Lambda::Chi(_) => "sampler.chi",
                     },
+                    Estimator::FixedBatch { .. } => "sampler.batch",
+                    Estimator::PublishedFastMh(_) => "sampler.as_published",
                     Estimator::FullBatch => match self.config.sampler.algorithm {
                         Algorithm::DpPenalty => "sampler.tau",
                         _ => "sampler.algorithm",

@@ -20,6 +20,10 @@ impl Plan {
                 "privacy.ledger",
                 "a non-private run has no ledger; drop one of the two",
             )),
+            (None, None, true) if p.order.is_some() => Err(self.refuse(
+                "privacy.order",
+                "a non-private run has no ledger to count anything; drop one of the two",
+            )),
             (None, None, true) => Ok(None),
             (Some(epsilon), Some(delta), false) => Budget::new(epsilon, delta)
                 .map(Some)

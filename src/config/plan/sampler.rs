@@ -4,8 +4,10 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::model::{Model, cholesky};
-use crate::privacy::{Acceptance, Correction, Estimator, Lambda};
-use crate::sampler::{Adaptation, Algorithm, ClipNorm, ClipRule, Preconditioner, RandomWalk};
+use crate::privacy::{Acceptance, Correction, Estimator, Lambda, largest_batch_clip};
+use crate::sampler::{
+    Adaptation, Algorithm, ClipNorm, ClipRule, FastMh, Preconditioner, RandomWalk,
+};
 
 impl Plan {
     /// The sampler over `rows` rows of norm at most `row_norm`.
@@ -22,7 +24,8 @@ impl Plan {
         let d = model.dim();
         self.check_positive(s)?;
         self.check_privacy(s)?;
-        let estimator = self.estimator(s)?;
+        self.check_batch_keys(s)?;
+        let estimator = self.estimator(s, rows)?;
         let acceptance = self.acceptance(s)?;
         let target = s.target_acceptance.unwrap_or(s.algorithm.default_target());
         if !(target > 0.0 && target < 1.0) {
@@ -30,7 +33,7 @@ impl Plan {
         }
         let length = self.length()?;
         let anchored = self.anchoring(s, model, (rows, row_norm), estimator)?;
-        let sampler = RandomWalk::new(
+        let mut sampler = RandomWalk::new(
             model.prior().clone(),
             estimator,
             acceptance,
@@ -42,6 +45,10 @@ impl Plan {
             self.preconditioner(s, d)?,
             Adaptation::new(s.adapt, target, length.warmup, d),
         );
+        if s.algorithm.is_fast_mh() && !s.as_published {
+            let settings = self.fast_mh(s, rows)?;
+            sampler.fast_mh = Some(FastMh { settings, rows });
+        }
         Ok(match anchored {
             Some(settings) => sampler.with_anchoring(settings),
             None => sampler,
@@ -54,6 +61,7 @@ impl Plan {
             ("lambda_ratio", s.lambda_ratio),
             ("chi", s.chi),
             ("tau", s.tau),
+            ("step_epsilon", s.step_epsilon),
             ("step", s.step),
         ] {
             if let Some(v) = value
@@ -82,7 +90,12 @@ impl Plan {
         ))
     }
 
-    fn estimator(&self, s: &SamplerSection) -> Result<Estimator, ConfigError> {
+    fn estimator(&self, s: &SamplerSection, rows: usize) -> Result<Estimator, ConfigError> {
+        if s.algorithm == Algorithm::DpBarkerSubsampled {
+            return Ok(Estimator::FixedBatch {
+                batch: self.batch(s)?,
+            });
+        }
         let given: Vec<(&str, Lambda)> = [
             ("lambda", s.lambda.map(Lambda::Fixed)),
             ("lambda_ratio", s.lambda_ratio.map(Lambda::Ratio)),
@@ -92,7 +105,18 @@ impl Plan {
         .filter_map(|(key, value)| Some((key, value?)))
         .collect();
         match (s.algorithm.is_minibatch(), given.as_slice()) {
+            (false, [] | [("lambda", _)]) if s.as_published => {
+                Ok(Estimator::PublishedFastMh(self.fast_mh(s, rows)?))
+            }
+            // Each move's own follows from its clip bound.
+            (false, [("lambda", _)]) if s.algorithm == Algorithm::DpFastMh => {
+                Ok(Estimator::FullBatch)
+            }
             (false, []) => Ok(Estimator::FullBatch),
+            (false, [(key, _), ..]) if s.algorithm == Algorithm::DpFastMh => Err(self.refuse(
+                &format!("sampler.{key}"),
+                "dp-fast-mh takes 'lambda' itself",
+            )),
             (false, [(key, _), ..]) => Err(self.refuse(
                 &format!("sampler.{key}"),
                 format!(
@@ -133,6 +157,10 @@ impl Plan {
                 Correction::fit(variance).map_err(|e| self.refuse("sampler.variance", e))?;
                 Acceptance::NoisyBarker { variance }
             }
+            // The one variance that the theorem covers.
+            Algorithm::DpBarkerSubsampled => Acceptance::NoisyBarker { variance: 2.0 },
+            Algorithm::DpFastMh if s.as_published => Acceptance::Metropolis,
+            Algorithm::DpFastMh | Algorithm::DpFastMhFull => Acceptance::Barker,
         })
     }
 
@@ -156,6 +184,9 @@ impl Plan {
         model: &dyn Model,
         rows: usize,
     ) -> Result<Option<ClipRule>, ConfigError> {
+        if s.algorithm == Algorithm::DpBarkerSubsampled || s.as_published {
+            return self.fixed_clip(s, rows);
+        }
         let Some(clip) = &s.clip else {
             let bound = model.ratio_rate().map(|rate| ClipRule {
                 rate,
@@ -197,6 +228,28 @@ impl Plan {
             return Err(self.refuse("sampler.clip", format!("must be positive, not {rate}")));
         }
         Ok(Some(ClipRule { rate, norm }))
+    }
+
+    /// Clips that leave no choice: √b/N for every move of the subsampled test, which costs the
+    /// same at any smaller one; none where the rows bound themselves.
+    fn fixed_clip(&self, s: &SamplerSection, rows: usize) -> Result<Option<ClipRule>, ConfigError> {
+        if s.clip.is_some() {
+            return Err(self.refuse(
+                "sampler.clip",
+                if s.as_published {
+                    "as published every row has its own bound; drop 'clip'"
+                } else {
+                    "dp-barker-subsampled clips at sqrt(batch)/rows; drop 'clip'"
+                },
+            ));
+        }
+        if s.as_published {
+            return Ok(None);
+        }
+        Ok(Some(ClipRule {
+            rate: largest_batch_clip(self.batch(s)?, rows),
+            norm: ClipNorm::Constant,
+        }))
     }
 
     fn preconditioner(&self, s: &SamplerSection, d: usize) -> Result<Preconditioner, ConfigError> {

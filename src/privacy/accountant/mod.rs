@@ -36,6 +36,7 @@ mod tilt;
 mod window;
 
 pub use calibrate::{CalibrationError, Solution, calibrate};
+pub(crate) use orders::{divergence, multiplicity_tail};
 pub(crate) use rules::account_without_losses;
 pub use rules::{Account, Answer, Question, account, account_within};
 pub use sequence::{Sequence, SequenceError};

@@ -96,6 +96,17 @@ fn curve(sequence: &Sequence, cut: u32) -> (impl Fn(f64) -> f64 + '_, f64) {
     (sum, tail)
 }
 
+/// `D_α` of one event under substitution; multiplicities of DP-Fast MH are counted up to
+/// `cut`, the rest is [`multiplicity_tail`]'s.
+pub(crate) fn divergence(event: Event, cut: u32, alpha: f64) -> f64 {
+    of_event(event, Neighbours::Substitution, cut, alpha)
+}
+
+/// `Pr[Poisson(mean) > cut]`, rounded up.
+pub(crate) fn multiplicity_tail(mean: f64, cut: u32) -> f64 {
+    poisson_tail(mean, cut)
+}
+
 fn of_event(event: Event, neighbours: Neighbours, cut: u32, alpha: f64) -> f64 {
     match event {
         Event::Heikkila { batch, rows, form } => renyi::heikkila(batch, rows, form, alpha),

@@ -7,10 +7,11 @@ use crate::data::{DataError, Dataset};
 use crate::model::{GaussianMean, Model, Prior};
 use crate::privacy::accountant::{Question, Sequence, account};
 use crate::privacy::budget::Budget;
-use crate::privacy::curator::{Curator, CuratorError};
+use crate::privacy::curator::{Curator, CuratorError, largest_batch_clip};
 use crate::privacy::event::Neighbours;
 use crate::privacy::event_key::EventKey;
 use crate::privacy::ledger::Ledger;
+use crate::privacy::measure::{Measure, tightest_order};
 use crate::privacy::releases::{Acceptance, Estimator, Lambda};
 
 /// What can be audited.
@@ -24,6 +25,10 @@ pub enum Subject {
     DpPenalty,
     /// All rows, discrete Gaussian noise, Barker's test with a correction.
     DpBarker,
+    /// DP-Fast MH in its sound form, where it is new: a noisy minibatch with penalty.
+    DpFastMh,
+    /// A batch without replacement, Barker's test with a correction (Heikkilä 2019).
+    DpBarkerSubsampled,
     /// Algorithm 2 of Zhang & Zhang 2023 to the letter, where it adds no noise. Its claim
     /// is false.
     DpFastMhAsPublished,
@@ -31,11 +36,13 @@ pub enum Subject {
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Subject; 5] = [
+    pub const ALL: [Subject; 7] = [
         Subject::Barker,
         Subject::PoissonBarker,
         Subject::DpPenalty,
         Subject::DpBarker,
+        Subject::DpFastMh,
+        Subject::DpBarkerSubsampled,
         Subject::DpFastMhAsPublished,
     ];
 
@@ -46,7 +53,8 @@ impl Subject {
             Subject::PoissonBarker => "poisson-barker",
             Subject::DpPenalty => "dp-penalty",
             Subject::DpBarker => "dp-barker",
-            Subject::DpFastMhAsPublished => "dp-fast-mh",
+            Subject::DpBarkerSubsampled => "dp-barker-subsampled",
+            Subject::DpFastMh | Subject::DpFastMhAsPublished => "dp-fast-mh",
         }
     }
 
@@ -67,10 +75,18 @@ impl Subject {
                 format!("{name} is not private and claims nothing: there is nothing to audit"),
             );
         }
-        let Some(subject) = Self::ALL.into_iter().find(|s| s.name() == name) else {
-            let names = Self::ALL.map(Subject::name);
+        let mut named = Self::ALL
+            .into_iter()
+            .filter(|s| s.name() == name)
+            .peekable();
+        if named.peek().is_none() {
+            let mut names = Self::ALL.map(Subject::name).to_vec();
+            // The two forms of one algorithm have one name.
+            names.sort_unstable();
+            names.dedup();
             let nearest = names
-                .into_iter()
+                .iter()
+                .copied()
                 .max_by(|a, b| {
                     strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name))
                 })
@@ -82,17 +98,13 @@ impl Subject {
                     names.join(", ")
                 ),
             );
-        };
-        match (as_published, subject.as_published()) {
-            (true, false) => refuse(
+        }
+        match named.find(|s| s.as_published() == as_published) {
+            Some(subject) => Ok(subject),
+            None => refuse(
                 "as-published",
                 format!("{name} has no published form apart; leave this out"),
             ),
-            (false, true) => refuse(
-                "algorithm",
-                format!("{name} can be audited in its published form alone; say --as-published"),
-            ),
-            _ => Ok(subject),
         }
     }
 }
@@ -160,6 +172,27 @@ impl Case {
                 public: [-2.0, -2.5, -1.5, 2.0].map(|z| 3f64.sqrt() * z).to_vec(),
                 steps: 1,
             },
+            // W = log 2, σ = 4W, where one row is kept 0.2 or 0.4 times on average: few
+            // multiplicities show what the largest are charged.
+            Subject::DpFastMh => Case {
+                rows: 10,
+                clip_bound: 0.2,
+                estimator: Estimator::Poisson {
+                    lambda: Lambda::Fixed(2.0),
+                },
+                acceptance: Acceptance::Penalty { tau: 2.0 },
+                public: vec![3.84, 1.0, 6.6],
+                steps: 8,
+            },
+            // Every row is in the batch: 2/√b apart at a standard deviation near √2.
+            Subject::DpBarkerSubsampled => Case {
+                rows: 40,
+                clip_bound: largest_batch_clip(40, 40),
+                estimator: Estimator::FixedBatch { batch: 40 },
+                acceptance: Acceptance::NoisyBarker { variance: 2.0 },
+                public: vec![2.0, 3.0, -2.0, 0.0],
+                steps: 16,
+            },
             Subject::DpFastMhAsPublished => return None,
         })
     }
@@ -195,6 +228,17 @@ impl Case {
             .ok_or_else(|| AuditError::setting("algorithm", "is not private: nothing to audit"))
     }
 
+    /// What a ledger of `steps` such steps counts: ρ, or the divergence of the order that
+    /// shows the smallest ε.
+    pub(super) fn measure(&self, key: EventKey, budget: Budget, steps: u64) -> Measure {
+        if key.rho().is_some() {
+            return Measure::Zcdp;
+        }
+        Measure::Renyi {
+            order: tightest_order(key, steps, budget),
+        }
+    }
+
     /// ε of a run of `steps` steps at `delta`: by a ledger that paid for them, and by the
     /// accountants on the ledger's events.
     pub(super) fn claims(&self, steps: u32, delta: f64) -> Result<(f64, f64), AuditError> {
@@ -205,20 +249,29 @@ impl Case {
                 .map_err(|e| AuditError::setting("steps", e.to_string()))
         };
         // No ledger has δ = 0.
-        let Ok(budget) = Budget::new(1000.0, delta) else {
+        if Budget::new(1.0, delta).is_err() {
             let events = sequence(vec![(key.event(), u64::from(steps))])?;
             let account = account(&events, Question::Epsilon { delta });
             return Ok((f64::INFINITY, account.upper));
+        }
+        // The share of δ for multiplicities shrinks like e^−ε: there a ledger just large enough.
+        let sizes: &[f64] = match key.rho() {
+            Some(_) => &[1000.0],
+            None => &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0],
         };
-        let mut ledger = Ledger::in_memory(budget);
-        ledger
-            .charge(&[(key, u64::from(steps))], 0.0)
-            .map_err(|_| {
-                AuditError::setting(
-                    "steps",
-                    format!("a run of {steps} steps costs more than epsilon = 1000; use fewer"),
-                )
-            })?;
+        let paid = sizes.iter().find_map(|&epsilon| {
+            let budget = Budget::new(epsilon, delta).ok()?;
+            let measure = self.measure(key, budget, u64::from(steps));
+            let mut ledger = Ledger::counting(budget, measure);
+            let charged = ledger.charge(&[(key, u64::from(steps))], 0.0);
+            charged.is_ok().then_some((budget, ledger))
+        });
+        let Some((budget, ledger)) = paid else {
+            return Err(AuditError::setting(
+                "steps",
+                format!("a run of {steps} steps costs more than any ledger holds; use fewer"),
+            ));
+        };
         let question = Question::Epsilon {
             delta: budget.conversion_delta(),
         };

@@ -30,9 +30,17 @@ impl<'a> CuratorRuns<'a> {
     ) -> Result<Self, AuditError> {
         let (key, coins) = case.cost()?;
         // Secret draws are paid from a share of δ that shrinks like e^−ε.
-        let epsilon = if coins > 0.0 { 30.0 } else { 1000.0 };
+        let epsilon = match key.rho() {
+            None => 10.0,
+            Some(_) if coins > 0.0 => 30.0,
+            Some(_) => 1000.0,
+        };
         let budget = Budget::new(epsilon, 0.5).map_err(|e| Halt::Refused(e.to_string()))?;
-        let chains = (budget.rho() / key.rho()).floor().min(MOST_CHAINS) as usize;
+        let measure = case.measure(key, budget, 1);
+        let price = measure.price(key, budget).map_err(Halt::Refused)?;
+        let by_coins = budget.coin_delta() / (coins + price.tail);
+        let affords = (measure.limit(budget) / price.cost.nats()).min(by_coins);
+        let chains = affords.floor().min(MOST_CHAINS) as usize;
         if chains == 0 {
             return Err(AuditError::setting(
                 "algorithm",
@@ -49,7 +57,7 @@ impl<'a> CuratorRuns<'a> {
                 chains,
             };
             let seed = seed.map(|s| s ^ (u64::from(neighbour) << 63));
-            let ledger = Ledger::in_memory(budget);
+            let ledger = Ledger::counting(budget, measure);
             Ok(Curator::private(data, model, setup, ledger, seed)?)
         };
         Ok(CuratorRuns {

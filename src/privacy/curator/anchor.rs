@@ -5,7 +5,6 @@ use super::Curator;
 use crate::engine::{AnchorQuery, AnchorSums};
 use crate::model::{Metric, RowFunction};
 use crate::privacy::event_key::EventKey;
-use crate::privacy::ledger::ChargeError;
 use crate::privacy::mechanism::{self, AnchorVariances, MAX_VARIANCE, Secret};
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt};
 
@@ -57,10 +56,7 @@ impl Curator {
         let keys = anchor_events(v)
             .ok_or_else(|| Halt::Refused("the anchor's noise is not finite".into()))?;
         let events = keys.map(|key| (key, 1));
-        ledger.charge(&events, 0.0).map_err(|e| match e {
-            ChargeError::Spent(refusal) => Halt::BudgetSpent(refusal),
-            ChargeError::File(e) => Halt::Failed(e.to_string()),
-        })
+        Ok(ledger.charge(&events, 0.0)?)
     }
 
     /// From integer units to nats, tempering included.
@@ -145,7 +141,8 @@ mod tests {
             let keys = anchor_events(variances(noise).unwrap()).unwrap();
             for (key, tau) in keys.iter().zip([a, b]) {
                 let rho = 0.5 / (tau * tau);
-                assert!(key.rho() >= rho * (1.0 - 1e-9) && key.rho() < rho * (1.0 + 1e-4));
+                let charged = key.rho().unwrap();
+                assert!(charged >= rho * (1.0 - 1e-9) && charged < rho * (1.0 + 1e-4));
             }
         }
         for bad in [0.0, -1.0, f64::NAN, 1e30] {

@@ -3,7 +3,7 @@
 use super::Curator;
 use crate::engine::Grid;
 use crate::privacy::event_key::EventKey;
-use crate::privacy::mechanism::{DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
+use crate::privacy::mechanism::{BatchNoise, DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
 use crate::privacy::releases::{Acceptance, Estimator, Halt, Lambda};
 
 impl Curator {
@@ -38,8 +38,7 @@ impl Curator {
                 let eta = grid.clip_bound() * (2.0 + big / lambda) * (1.0 + 1e-9) + LOGIT_ERROR;
                 let key =
                     EventKey::bounded_range(eta).ok_or_else(|| refuse("eta is not finite"))?;
-                let blocks = ((lambda + big) / 4096.0).floor() + 1.0;
-                Ok(Some((key, DRAW_DELTA * blocks)))
+                Ok(Some((key, draw_delta(lambda + big))))
             }
             (Estimator::FullBatch, Acceptance::Penalty { tau }) => {
                 let steps = penalty_variance(grid, tau)?;
@@ -56,11 +55,22 @@ impl Curator {
                     .ok_or_else(|| refuse("the noise is not finite"))?;
                 Ok(Some((key, 0.0)))
             }
-            (
-                Estimator::Poisson { .. },
-                Acceptance::Penalty { .. } | Acceptance::NoisyBarker { .. },
-            ) => Err(refuse(
-                "acceptance with Gaussian noise on a Poisson minibatch is not built; use barker acceptance or all rows",
+            (Estimator::Poisson { lambda }, Acceptance::Penalty { tau }) => {
+                noisy_minibatch(rows, grid, lambda, tau).map(Some)
+            }
+            (Estimator::FixedBatch { batch }, Acceptance::NoisyBarker { variance }) => {
+                batch_noise(rows, grid, batch, variance)?;
+                let key = EventKey::heikkila(batch as u64, rows as u64).ok_or_else(|| {
+                    refuse("a batch needs more than 10 rows, and no more than there are")
+                })?;
+                Ok(Some((key, 0.0)))
+            }
+            (Estimator::PublishedFastMh(_), Acceptance::Metropolis) => Ok(None),
+            (Estimator::Poisson { .. }, Acceptance::NoisyBarker { .. }) => Err(refuse(
+                "Barker's test with Gaussian noise is not built for Poisson minibatches; use barker acceptance, or a batch of fixed size",
+            )),
+            (Estimator::FixedBatch { .. } | Estimator::PublishedFastMh(_), _) => Err(refuse(
+                "a batch of fixed size goes with Barker's test with Gaussian noise, published DP-Fast MH with Metropolis acceptance",
             )),
         }
     }
@@ -78,6 +88,83 @@ pub(super) fn poisson_rates(rows: usize, grid: Grid, lambda: Lambda) -> Result<(
         )));
     }
     Ok((value, big))
+}
+
+/// Event and coins of the noisy Poisson minibatch (section 6).
+fn noisy_minibatch(
+    rows: usize,
+    grid: Grid,
+    lambda: Lambda,
+    tau: f64,
+) -> Result<(EventKey, f64), Halt> {
+    let (lambda, big) = poisson_rates(rows, grid, lambda)?;
+    let weights = weight_grid(lambda, big)?;
+    let sigma = (penalty_variance(weights, tau)? as f64 * weights.step()).sqrt();
+    // Inflated for f64 arithmetic.
+    let mean = (lambda + big) / rows as f64 * (1.0 + 1e-9);
+    let key = EventKey::fast_mh_noisy(mean, weights.clip_bound(), sigma).ok_or_else(|| {
+        Halt::Refused(format!(
+            "noise cannot be charged on a minibatch of {:.0} of {rows} rows with sigma/W = {:.3e}: it must read at most half of the rows, and sigma/W lie between 0.05 and 1e9",
+            lambda + big,
+            sigma / weights.clip_bound()
+        ))
+    })?;
+    Ok((key, draw_delta(lambda + big)))
+}
+
+/// Error of the secret Poisson draws of one minibatch of this rate.
+fn draw_delta(rate: f64) -> f64 {
+    DRAW_DELTA * ((rate / 4096.0).floor() + 1.0)
+}
+
+/// Grid of the weights of a Poisson minibatch: their bound is W = log(1 + Λ/λ).
+pub(super) fn weight_grid(lambda: f64, big: f64) -> Result<Grid, Halt> {
+    Grid::new((big / lambda).ln_1p()).map_err(|e| Halt::Refused(e.to_string()))
+}
+
+/// Noise of Heikkilä's subsampled test, where its theorem covers the move: C = 2 and
+/// c ≤ √b/N, less a millionth for rounding (`docs/guarantee.md`).
+pub(super) fn batch_noise(
+    rows: usize,
+    grid: Grid,
+    batch: usize,
+    variance: f64,
+) -> Result<BatchNoise, Halt> {
+    let refuse = |what: String| Err(Halt::Refused(what));
+    let most = largest_batch_clip(batch, rows);
+    if variance != 2.0 {
+        return refuse(format!(
+            "the subsampled test is private for a variance C = 2 alone, not {variance}"
+        ));
+    }
+    if batch <= 10 || batch > rows {
+        return refuse(format!(
+            "a batch must have more than 10 rows and at most {rows}, not {batch}"
+        ));
+    }
+    if grid.clip_bound() > most {
+        return refuse(format!(
+            "the subsampled test is private for clip bounds of at most sqrt(b)/N = {most:.6e} nats, not {:.6e}; clip there (the default), or take a larger batch",
+            grid.clip_bound()
+        ));
+    }
+    let factor = rows as f64 / batch as f64;
+    let total = (variance / (grid.step() * factor).powi(2)).floor();
+    if total >= MAX_VARIANCE as f64 {
+        return refuse(format!(
+            "a clip bound of {:e} nats is too small for the noise of the subsampled test",
+            grid.clip_bound()
+        ));
+    }
+    Ok(BatchNoise {
+        total: total as u128,
+        factor,
+    })
+}
+
+/// `√b/N`, less 2^-20 of it.
+pub(crate) fn largest_batch_clip(batch: usize, rows: usize) -> f64 {
+    (batch as f64).sqrt() / rows as f64 * (1.0 - f64::powi(2.0, -20))
 }
 
 /// Moves with a smaller clip bound than this are not put to the data: no grid is so fine,
@@ -137,7 +224,8 @@ mod tests {
                 .unwrap()
                 .unwrap();
             let rho = 2.0 * clip * clip / variance;
-            assert!(key.rho() >= rho * (1.0 - 1e-5) && key.rho() < rho * (1.0 + 1e-4));
+            let charged = key.rho().unwrap();
+            assert!(charged >= rho * (1.0 - 1e-5) && charged < rho * (1.0 + 1e-4));
             let grid = Grid::new(clip).unwrap();
             let units = noise_units(grid, variance).unwrap() as f64;
             assert!((units * grid.step() * grid.step() / variance - 1.0).abs() < 1e-9);

@@ -86,7 +86,10 @@ impl Curator {
 }
 
 /// V_cor for this C, fitted once.
-fn corrected(cache: &mut Option<Correction>, variance: f64) -> Result<&Correction, Halt> {
+pub(super) fn corrected(
+    cache: &mut Option<Correction>,
+    variance: f64,
+) -> Result<&Correction, Halt> {
     if cache.as_ref().is_none_or(|c| c.variance() != variance) {
         *cache = Some(Correction::fit(variance).map_err(Halt::Refused)?);
     }
@@ -96,7 +99,7 @@ fn corrected(cache: &mut Option<Correction>, variance: f64) -> Result<&Correctio
 }
 
 /// ‖θ' − θ‖ of one chain's move.
-fn distance(moves: &Moves<'_>, chain: usize) -> f64 {
+pub(super) fn distance(moves: &Moves<'_>, chain: usize) -> f64 {
     moves
         .thetas
         .row(chain)

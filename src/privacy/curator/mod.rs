@@ -3,17 +3,20 @@
 
 mod anchor;
 mod cost;
+mod fixed_batch;
 mod full_batch;
 mod open;
 mod poisson;
+mod published;
 
 use std::sync::Arc;
 
+pub(crate) use cost::largest_batch_clip;
 pub use open::OpenCurator;
 
 use self::cost::smallest_clip;
-use super::ledger::{ChargeError, Ledger};
-use super::mechanism::{Correction, PoissonSampler, SecretRng};
+use super::ledger::Ledger;
+use super::mechanism::{Correction, PoissonSampler, RowRates, SecretRng};
 use super::releases::{Acceptance, AnchorNoise, Estimator, Expansion, Halt, Moves, Releases};
 use crate::data::Dataset;
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
@@ -60,6 +63,9 @@ pub struct Curator {
     listed: Vec<Vec<u64>>,
     answers: Vec<Vec<i32>>,
     correction: Option<Correction>,
+    /// The rows, for published algorithms that take settings from them: without privacy alone.
+    exposed: Option<Arc<Dataset>>,
+    row_rates: Option<RowRates>,
 }
 
 impl Curator {
@@ -94,8 +100,11 @@ impl Curator {
             }
             None => SecretRng::from_system().map_err(CuratorError::Entropy)?,
         };
+        let data = Arc::new(data);
         Ok(Curator {
-            engine: engine::open(setup, Arc::new(data), &*model)?,
+            exposed: (ledger.is_none() && setup.listed_rows).then(|| data.clone()),
+            row_rates: None,
+            engine: engine::open(setup, data, &*model)?,
             model,
             rows,
             ledger,
@@ -188,10 +197,7 @@ impl Curator {
         }
         match &mut self.ledger {
             None => Ok(()),
-            Some(ledger) => ledger.charge(&events, coins).map_err(|e| match e {
-                ChargeError::Spent(refusal) => Halt::BudgetSpent(refusal),
-                ChargeError::File(e) => Halt::Failed(e.to_string()),
-            }),
+            Some(ledger) => Ok(ledger.charge(&events, coins)?),
         }
     }
 
@@ -249,12 +255,14 @@ impl Releases for Curator {
         if live.is_empty() {
             return Ok(());
         }
+        if let Estimator::PublishedFastMh(settings) = estimator {
+            return self.decide_published(moves, &live, settings, accepted);
+        }
         let Some(clips) = moves.clip_bounds else {
             return match estimator {
                 Estimator::FullBatch => self.decide_unclipped(moves, &live, rule, accepted),
-                Estimator::Poisson { .. } => Err(Halt::Refused(
-                    "a Poisson minibatch needs a clip: the model has no bound, declare 'clip'"
-                        .into(),
+                _ => Err(Halt::Refused(
+                    "a minibatch needs a clip: the model has no bound, declare 'clip'".into(),
                 )),
             };
         };
@@ -271,6 +279,10 @@ impl Releases for Curator {
                 Estimator::Poisson { lambda } => {
                     self.decide_poisson(&query, moves, &live, lambda, rule, accepted)?;
                 }
+                Estimator::FixedBatch { batch } => {
+                    self.decide_fixed_batch(&query, moves, &live, batch, rule, accepted)?;
+                }
+                Estimator::PublishedFastMh(_) => {}
             }
         }
         for c in still {

@@ -1,9 +1,9 @@
 //! Decisions on Poisson minibatches: rows drawn by secret coins, evaluated and thinned.
 
 use super::Curator;
-use super::cost::poisson_rates;
+use super::cost::{penalty_variance, poisson_rates, weight_grid};
 use crate::engine::RatioQuery;
-use crate::privacy::mechanism::{self, SealedRatio, Secret};
+use crate::privacy::mechanism::{self, Secret};
 use crate::privacy::releases::{Acceptance, Halt, Lambda, Moves};
 
 impl Curator {
@@ -18,29 +18,45 @@ impl Curator {
         rule: Acceptance,
         accepted: &mut [bool],
     ) -> Result<(), Halt> {
-        let ratios = self.poisson_ratios(query, lambda)?;
-        for (&c, ratio) in live.iter().zip(ratios) {
-            let h = moves.public[c];
+        let rates = self.draw_minibatches(query, lambda)?;
+        for (k, &c) in live.iter().enumerate() {
+            let (h, grid) = (moves.public[c], query.grid(k));
+            let steps = Secret::seal(std::mem::take(&mut self.answers[k]));
+            let per_row = rates[k].0 / self.rows as f64;
+            let rng = &mut self.secret;
             accepted[c] = match rule {
-                Acceptance::Barker => mechanism::barker(&mut self.secret, ratio, h),
-                Acceptance::Metropolis => mechanism::metropolis(&mut self.secret, ratio, h),
-                Acceptance::Penalty { .. } | Acceptance::NoisyBarker { .. } => {
+                Acceptance::Barker => {
+                    let ratio = mechanism::poisson_estimate(rng, &steps, grid, per_row);
+                    mechanism::barker(rng, ratio, h)
+                }
+                Acceptance::Metropolis => {
+                    let ratio = mechanism::poisson_estimate(rng, &steps, grid, per_row);
+                    mechanism::metropolis(rng, ratio, h)
+                }
+                Acceptance::Penalty { tau } => {
+                    let weights = weight_grid(rates[k].0, rates[k].1)?;
+                    let variance = penalty_variance(weights, tau)?;
+                    let sum = mechanism::poisson_weights(rng, &steps, grid, per_row, weights);
+                    mechanism::penalty(rng, sum, weights, variance, h)
+                }
+                Acceptance::NoisyBarker { .. } => {
                     // Its cost refuses it before anything is charged.
                     return Err(Halt::Failed(
-                        "penalty on a Poisson minibatch is not built".into(),
+                        "the noisy test on a Poisson minibatch is not built".into(),
                     ));
                 }
             };
+            self.answers[k] = mechanism::recycle(steps);
         }
         Ok(())
     }
 
-    /// Draws each chain's batch, evaluates its rows and thins them (section 4, 1–3).
-    fn poisson_ratios(
+    /// Draws each chain's batch and evaluates its rows (section 4, 1); (λ, Λ) of each.
+    fn draw_minibatches(
         &mut self,
         query: &RatioQuery,
         lambda: Lambda,
-    ) -> Result<Vec<SealedRatio>, Halt> {
+    ) -> Result<Vec<(f64, f64)>, Halt> {
         let chains = query.chains();
         self.listed.resize_with(chains, Vec::new);
         self.answers.resize_with(chains, Vec::new);
@@ -54,22 +70,11 @@ impl Curator {
                 self.rows,
                 rows,
             );
-            rates.push(lambda / self.rows as f64);
+            rates.push((lambda, big));
         }
         self.engine
             .ratio_rows(query, &self.listed, &mut self.answers)
             .map_err(|e| Halt::Failed(e.to_string()))?;
-        let mut ratios = Vec::with_capacity(chains);
-        for (k, answers) in self.answers.iter_mut().enumerate() {
-            let steps = Secret::seal(std::mem::take(answers));
-            ratios.push(mechanism::poisson_estimate(
-                &mut self.secret,
-                &steps,
-                query.grid(k),
-                rates[k],
-            ));
-            *answers = mechanism::recycle(steps);
-        }
-        Ok(ratios)
+        Ok(rates)
     }
 }

@@ -8,6 +8,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
+use super::ridge::ridge_masses;
 use super::secret_rng::SecretRng;
 
 /// Largest Gaussian variance: that of the logistic law.
@@ -43,11 +44,7 @@ impl Correction {
     /// # Errors
     /// A message where C is outside.
     pub fn fit(variance: f64) -> Result<Self, String> {
-        if !(variance > 0.0 && variance < LOGISTIC_VARIANCE) {
-            return Err(format!(
-                "the noise variance C must lie between 0 and pi^2/3 = 3.29, not {variance}"
-            ));
-        }
+        check_variance(variance)?;
         let grid: Vec<Component> = (0..=32)
             .flat_map(|m| {
                 SCALES.map(|sd| Component {
@@ -70,16 +67,49 @@ impl Correction {
             .filter(|(_, weight)| *weight > 0.0)
             .map(|(c, weight)| Component { weight, ..c })
             .collect();
+        Ok(Self::measured(variance, components, 2e-3))
+    }
+
+    /// Seita 2017's correction for the same: masses at 2·`points` + 1 points of [−10, 10] by
+    /// ridge regression with weight `ridge` (theirs: 4000 and 10), made symmetric. For comparison.
+    ///
+    /// # Errors
+    /// A message where C is outside, `points` not in 10..=20,000 or `ridge` not positive.
+    pub fn ridge(variance: f64, points: usize, ridge: f64) -> Result<Self, String> {
+        check_variance(variance)?;
+        if !((10..=20_000).contains(&points) && ridge > 0.0 && ridge.is_finite()) {
+            return Err(format!(
+                "a ridge fit needs 10 to 20,000 points and a positive weight, not {points} and {ridge}"
+            ));
+        }
+        let masses = ridge_masses(variance, points, ridge);
+        let components = (0..=points)
+            .map(|k| {
+                let (right, left) = (masses[points + k], masses[points - k]);
+                Component {
+                    weight: if k > 0 { right.1 + left.1 } else { right.1 },
+                    mean: right.0,
+                    sd: 0.0,
+                }
+            })
+            .filter(|c| c.weight > 0.0)
+            .collect();
+        Ok(Self::measured(variance, components, 2e-2))
+    }
+
+    /// With its error, found on [0, 40] by this step.
+    fn measured(variance: f64, components: Vec<Component>, step: f64) -> Self {
         let mut correction = Correction {
             variance,
             components,
             error: 0.0,
         };
-        correction.error = (0..=20_000)
-            .map(|i| 2e-3 * f64::from(i))
+        let last = (40.0 / step) as u32;
+        correction.error = (0..=last)
+            .map(|i| step * f64::from(i))
             .map(|x| (correction.noisy_cdf(x) - logistic(x)).abs())
             .fold(0.0, f64::max);
-        Ok(correction)
+        correction
     }
 
     /// C.
@@ -124,6 +154,15 @@ impl Correction {
         let normal = radius * (2.0 * PI * uniform(rng)).cos();
         sign * component.mean + component.sd * normal
     }
+}
+
+fn check_variance(variance: f64) -> Result<(), String> {
+    if variance > 0.0 && variance < LOGISTIC_VARIANCE {
+        return Ok(());
+    }
+    Err(format!(
+        "the noise variance C must lie between 0 and pi^2/3 = 3.29, not {variance}"
+    ))
 }
 
 impl Component {
@@ -250,6 +289,27 @@ mod tests {
         }
         for bad in [0.0, -1.0, 3.3, f64::NAN] {
             assert!(Correction::fit(bad).is_err());
+        }
+    }
+
+    /// At the settings of Seita 2017 and C = 1 the ridge form is close too; at C = 2 it is
+    /// far worse than the fit.
+    #[test]
+    fn the_ridge_form_is_close_where_the_gaussian_is_narrow() {
+        for (variance, most) in [(1.0, 4e-4), (2.0, 6e-2)] {
+            let ridge = Correction::ridge(variance, 4000, 10.0).unwrap();
+            println!("C = {variance}: {:e}", ridge.error());
+            assert!(
+                ridge.error() < most && ridge.error() > 0.2 * most,
+                "{:e}",
+                ridge.error()
+            );
+            assert!(ridge.error() > Correction::fit(variance).unwrap().error());
+            let total: f64 = ridge.components().iter().map(|c| c.weight).sum();
+            assert!((total - 1.0).abs() < 1e-9, "{total}");
+        }
+        for (variance, points, ridge) in [(4.0, 4000, 10.0), (1.0, 9, 10.0), (1.0, 4000, 0.0)] {
+            assert!(Correction::ridge(variance, points, ridge).is_err());
         }
     }
 

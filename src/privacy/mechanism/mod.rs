@@ -7,18 +7,24 @@ mod correction;
 mod decide;
 mod discrete_gaussian;
 mod expansion;
+mod fixed_batch;
 mod poisson;
+mod published;
+mod ridge;
 mod secret;
 mod secret_rng;
+mod weights;
 
 pub(super) use coin::LOGIT_ERROR;
 pub use correction::{Component, Correction};
 pub(super) use decide::{
-    SealedRatio, barker, draw_rows, full_batch, metropolis, noisy_barker, penalty,
-    poisson_estimate, recycle,
+    barker, draw_rows, full_batch, metropolis, noisy_barker, penalty, poisson_estimate, recycle,
 };
 pub(super) use discrete_gaussian::{MAX_VARIANCE, noise_for_benchmarks};
 pub(super) use expansion::{AnchorVariances, expansion};
+pub(super) use fixed_batch::{BatchNoise, draw_subset, subsampled_barker};
 pub(super) use poisson::{DRAW_DELTA, PoissonSampler};
+pub(super) use published::{RowRates, all_rows, published_metropolis};
 pub(super) use secret::Secret;
 pub(super) use secret_rng::SecretRng;
+pub(super) use weights::poisson_weights;

@@ -2,6 +2,7 @@
 
 use rand::{Rng, SeedableRng, TryRng, rngs::SysRng};
 use rand_chacha::ChaCha20Rng;
+use rand_distr::Distribution;
 
 /// Coins of the curator. Neither printable nor clonable nor serialisable; its stream
 /// is readable inside `mechanism` only.
@@ -45,6 +46,16 @@ impl SecretRng {
 
     pub(super) fn bits128(&mut self) -> u128 {
         u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64())
+    }
+
+    /// Uniform on [0, 1), 53 bits.
+    pub(super) fn uniform(&mut self) -> f64 {
+        (self.rng.next_u64() >> 11) as f64 * f64::powi(2.0, -53)
+    }
+
+    /// A draw of a library's law, for work without privacy: none of them is exact.
+    pub(super) fn sample<T>(&mut self, law: &impl Distribution<T>) -> T {
+        law.sample(&mut self.rng)
     }
 
     /// Uniform on 0..n, exact (Lemire's multiplication with rejection); n ≥ 1.

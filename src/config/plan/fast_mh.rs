@@ -1,0 +1,209 @@
+//! The keys of DP-Fast MH and of batches of fixed size, and what a ledger counts for them.
+
+use super::Plan;
+use crate::config::ConfigError;
+use crate::config::schema::SamplerSection;
+use crate::model::Model;
+use crate::privacy::{Budget, Curator, EventKey, FastMhSettings, Measure, best_order};
+use crate::sampler::{Algorithm, RandomWalk};
+
+/// λ of the authors' code, for both of their experiments; less where K is small.
+const LAMBDA: f64 = 10.0;
+/// ε and δ of a step in the paper's experiments.
+const STEP: (f64, f64) = (0.05, 1e-5);
+/// Rows of a batch in Heikkilä 2019, section 5.
+const BATCH: usize = 1000;
+
+impl Plan {
+    /// Refuses keys of DP-Fast MH and of fixed batches at other algorithms.
+    pub(super) fn check_batch_keys(&self, s: &SamplerSection) -> Result<(), ConfigError> {
+        let a = s.algorithm;
+        for (key, given, fits, owner) in [
+            (
+                "batch_cap",
+                s.batch_cap.is_some(),
+                a == Algorithm::DpFastMh,
+                "dp-fast-mh",
+            ),
+            (
+                "as_published",
+                s.as_published,
+                a == Algorithm::DpFastMh,
+                "dp-fast-mh",
+            ),
+            (
+                "step_epsilon",
+                s.step_epsilon.is_some(),
+                a.is_fast_mh(),
+                "dp-fast-mh",
+            ),
+            (
+                "step_delta",
+                s.step_delta.is_some(),
+                a.is_fast_mh(),
+                "dp-fast-mh",
+            ),
+            (
+                "batch",
+                s.batch.is_some(),
+                a == Algorithm::DpBarkerSubsampled,
+                "dp-barker-subsampled",
+            ),
+        ] {
+            if given && !fits {
+                return Err(self.refuse(
+                    &format!("sampler.{key}"),
+                    format!("belongs to {owner}; '{}' has no use for it", a.name()),
+                ));
+            }
+        }
+        if s.as_published && !self.config.privacy.not_private {
+            return Err(self.refuse(
+                "sampler.as_published",
+                "published DP-Fast MH is not private; leave this out, or run it with --not-private",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Settings of DP-Fast MH over `rows` rows; K = 0 for its full-batch form.
+    ///
+    /// K defaults to N/6, where `ε/(6K·max c/C)`, the ε that the paper leaves one occurrence of a
+    /// row, is the step's own: the value in the authors' code, `K = C/(6 max c)`.
+    pub(super) fn fast_mh(
+        &self,
+        s: &SamplerSection,
+        rows: usize,
+    ) -> Result<FastMhSettings, ConfigError> {
+        let full = s.algorithm == Algorithm::DpFastMhFull;
+        let batch_cap = match s.batch_cap {
+            _ if full => 0.0,
+            Some(cap) => cap,
+            None => (rows as f64 / 6.0).max(1.0),
+        };
+        if !full && !(1.0..f64::INFINITY).contains(&batch_cap) {
+            return Err(self.refuse(
+                "sampler.batch_cap",
+                format!("must be at least 1, not {batch_cap}"),
+            ));
+        }
+        let settings = FastMhSettings {
+            lambda: s.lambda.unwrap_or(if full {
+                1.0
+            } else {
+                LAMBDA.min(0.5 * batch_cap)
+            }),
+            batch_cap,
+            epsilon: s.step_epsilon.unwrap_or(STEP.0),
+            delta: s.step_delta.unwrap_or(STEP.1),
+        };
+        if !full && settings.lambda >= batch_cap {
+            return Err(self.refuse(
+                if s.lambda.is_some() { "sampler.lambda" } else { "sampler.batch_cap" },
+                format!(
+                    "lambda = {} must be smaller than batch_cap = {batch_cap}, or no minibatch is ever small enough",
+                    settings.lambda
+                ),
+            ));
+        }
+        if !(settings.delta > 0.0 && settings.delta < 1.0) {
+            return Err(self.refuse(
+                "sampler.step_delta",
+                format!("must lie strictly between 0 and 1, not {}", settings.delta),
+            ));
+        }
+        Ok(settings)
+    }
+
+    /// Rows of a batch of fixed size.
+    pub(super) fn batch(&self, s: &SamplerSection) -> Result<usize, ConfigError> {
+        let batch = s.batch.unwrap_or(BATCH);
+        if batch > 10 {
+            return Ok(batch);
+        }
+        Err(self.refuse(
+            "sampler.batch",
+            format!(
+                "must exceed 10, not {batch}: the test is private at orders below batch/5 alone"
+            ),
+        ))
+    }
+
+    /// Checks that the noisy minibatches that DP-Fast MH may reach can be charged.
+    pub(super) fn check_noisy_minibatch(
+        &self,
+        sampler: &RandomWalk,
+        rows: usize,
+    ) -> Result<(), ConfigError> {
+        let Some(fast) = sampler.fast_mh else {
+            return Ok(());
+        };
+        let Some(clip) = fast.largest_noisy_minibatch() else {
+            return Ok(());
+        };
+        let s = &fast.settings;
+        let most = 2.5 * s.batch_cap / rows as f64;
+        if s.delta >= most {
+            return Err(self.refuse(
+                "sampler.step_delta",
+                format!(
+                    "must be smaller than 2.5 K/N = {most:e} for noise to be defined, not {:e}",
+                    s.delta
+                ),
+            ));
+        }
+        if s.batch_cap > 0.5 * rows as f64 {
+            return Err(self.refuse(
+                "sampler.batch_cap",
+                format!("{} is more than half of the {rows} rows, where noise on a minibatch cannot be charged; choose a smaller one", s.batch_cap),
+            ));
+        }
+        let (estimator, acceptance) = fast.rule(clip);
+        Curator::cost(rows, clip, estimator, acceptance)
+            .map(|_| ())
+            .map_err(|halt| self.refuse("sampler.batch_cap", halt.to_string()))
+    }
+
+    /// What a ledger of `budget` counts: ρ where every release of the sampler has one, else
+    /// Rényi divergences, at the order stated or at the one that affords most steps.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key.
+    pub fn measure(
+        &self,
+        sampler: &RandomWalk,
+        model: &dyn Model,
+        rows: usize,
+        budget: Budget,
+    ) -> Result<Measure, ConfigError> {
+        if let Some(order) = self.config.privacy.order {
+            let measure = Measure::renyi(order).map_err(|e| self.refuse("privacy.order", e))?;
+            if measure.limit(budget) > 0.0 {
+                return Ok(measure);
+            }
+            return Err(self.refuse(
+                "privacy.order",
+                format!("at order {order} the conversion alone costs more than epsilon = {}; state a larger order", budget.epsilon()),
+            ));
+        }
+        if sampler.has_rho() {
+            return Ok(Measure::Zcdp);
+        }
+        let edge = sampler
+            .fast_mh
+            .and_then(|fast| fast.largest_noisy_minibatch());
+        let clips = sampler.typical_clips(model.dim()).into_iter().chain(edge);
+        let keys: Vec<EventKey> = clips
+            .filter_map(|clip| {
+                let (estimator, acceptance) = sampler.rule(clip);
+                Curator::cost(rows, clip, estimator, acceptance)
+                    .ok()
+                    .flatten()
+            })
+            .map(|(key, _)| key)
+            .collect();
+        Ok(Measure::Renyi {
+            order: best_order(&keys, budget),
+        })
+    }
+}

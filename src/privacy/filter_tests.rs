@@ -1,0 +1,166 @@
+//! The filter at one Rényi order: its limit, its prices and its file.
+
+use super::accountant::{Question, Sequence, account_without_losses};
+use super::budget::Budget;
+use super::event::Neighbours;
+use super::event_key::EventKey;
+use super::ledger::{ChargeError, Ledger};
+use super::ledger_file::LedgerFileError;
+use super::measure::{Measure, best_order};
+
+fn budget() -> Budget {
+    Budget::new(4.0, 1e-6).unwrap()
+}
+
+/// One event of every kind.
+fn keys() -> [EventKey; 4] {
+    [
+        EventKey::bounded_range(0.02).unwrap(),
+        EventKey::discrete_gaussian(1.0, 60.0).unwrap(),
+        EventKey::fast_mh_noisy(1e-3, 1.0, 10.0).unwrap(),
+        EventKey::heikkila(1000, 1_000_000).unwrap(),
+    ]
+}
+
+fn spend(ledger: &mut Ledger, keys: &[EventKey]) -> u64 {
+    let mut charged = 0;
+    loop {
+        let key = keys[charged as usize % keys.len()];
+        match ledger.charge(&[(key, 1)], 0.0) {
+            Ok(()) => charged += 1,
+            Err(ChargeError::Spent(_)) => return charged,
+            Err(e) => panic!("{e:?}"),
+        }
+    }
+}
+
+/// Whatever the mixture of events, nothing beyond the limit is charged; and the limit is
+/// used: what is left is less than one event.
+#[test]
+fn the_filter_is_never_over_its_budget_and_uses_it() {
+    let keys = keys();
+    for order in [2.0, 6.0, 12.0, 21.5] {
+        let measure = Measure::renyi(order).unwrap();
+        for mixture in [&keys[..], &keys[..1], &keys[1..2], &keys[2..3], &keys[3..]] {
+            let mut ledger = Ledger::counting(budget(), measure);
+            let steps = spend(&mut ledger, mixture);
+            let epsilon = ledger.epsilon_spent();
+            if measure.limit(budget()) == 0.0 {
+                assert_eq!((steps, order), (0, 2.0), "the conversion alone costs more");
+                continue;
+            }
+            assert!(steps > 10, "{order} {mixture:?}: {steps}");
+            assert!(epsilon <= 4.0 && ledger.spent() <= ledger.limit());
+            let (spent, events) = (ledger.spent(), ledger.events());
+            let dearest = mixture
+                .iter()
+                .map(|&key| measure.price(key, budget()).unwrap().cost.nats())
+                .fold(0.0, f64::max);
+            let by_coins = mixture.contains(&keys[2]);
+            assert!(
+                by_coins || ledger.limit() - spent < dearest,
+                "{order} {mixture:?}"
+            );
+            assert!(ledger.charge(&[(keys[0], 1 << 40)], 0.0).is_err());
+            assert_eq!((spent, events), (ledger.spent(), ledger.events()));
+        }
+    }
+}
+
+/// ε of what was spent is the accountant's at that order: equal where its best order is the
+/// ledger's (no cut), and never under its best.
+#[test]
+fn epsilon_spent_is_the_accountants_number() {
+    let [eta, gauss, _, test] = keys();
+    for key in [eta, gauss, test] {
+        let order = best_order(&[key], budget());
+        let mut ledger = Ledger::counting(budget(), Measure::Renyi { order });
+        let price = ledger.measure().price(key, budget()).unwrap();
+        let count = (0.999 * ledger.limit() / price.cost.nats()) as u64;
+        ledger.charge(&[(key, count)], 0.0).unwrap();
+        let sequence = Sequence::new(Neighbours::Substitution, ledger.events()).unwrap();
+        let delta = budget().conversion_delta();
+        let account = account_without_losses(&sequence, Question::Epsilon { delta });
+        let renyi = account
+            .accountants
+            .iter()
+            .find(|a| a.method == "Rényi")
+            .unwrap();
+        let ours = ledger.epsilon_spent();
+        assert!(ours >= renyi.upper * (1.0 - 1e-9), "{ours} {renyi:?}");
+        // The orders to choose from are a grid.
+        assert!(ours <= renyi.upper * 1.01, "{ours} {renyi:?}");
+    }
+}
+
+/// The cut's tails are part of the charge, and they alone can end a run.
+#[test]
+fn multiplicities_beyond_the_cut_are_paid_from_delta() {
+    let key = EventKey::fast_mh_noisy(0.2, 1.0, 30.0).unwrap();
+    let measure = Measure::renyi(12.0).unwrap();
+    let price = measure.price(key, budget()).unwrap();
+    let steps = measure.limit(budget()) / price.cost.nats();
+    assert!(price.tail > 0.0 && price.tail * steps <= 0.5 * budget().coin_delta());
+    let mut ledger = Ledger::counting(budget(), measure);
+    // All of the coins' δ but for one tail is gone already.
+    let left = 1.5 * price.tail;
+    ledger.charge(&[], budget().coin_delta() - left).unwrap();
+    assert!(ledger.charge(&[(key, 1)], 0.0).is_ok());
+    assert!(ledger.charge(&[(key, 1)], 0.0).is_err());
+}
+
+#[test]
+fn what_the_measure_cannot_count_is_refused_before_anything_is_charged() {
+    let [eta, _, noisy, test] = keys();
+    for (measure, key, says) in [
+        (Measure::Zcdp, noisy, "'order' in [privacy]"),
+        (Measure::Zcdp, test, "'order' in [privacy]"),
+        (Measure::Renyi { order: 250.0 }, test, "batch/5 = 200"),
+        (Measure::Renyi { order: 90_000.0 }, noisy, "smaller 'order'"),
+    ] {
+        let mut ledger = Ledger::counting(budget(), measure);
+        match ledger.charge(&[(eta, 1), (key, 1)], 0.0) {
+            Err(ChargeError::Unpriced(what)) => assert!(what.contains(says), "{what}"),
+            other => panic!("{measure:?}: {other:?}"),
+        }
+        assert_eq!((ledger.spent(), ledger.events().len()), (0.0, 0));
+    }
+    for order in [1.0, 0.5, -3.0, f64::NAN, f64::INFINITY, 1e9] {
+        assert!(Measure::renyi(order).is_err(), "{order}");
+    }
+}
+
+#[test]
+fn a_file_keeps_its_measure_and_refuses_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("l.json");
+    let measure = Measure::renyi(12.0).unwrap();
+    let open = |measure| Ledger::open(&path, "people", 1_000_000, budget(), measure);
+    let mut ledger = open(measure).unwrap();
+    for key in keys() {
+        ledger.charge(&[(key, 5)], 0.0).unwrap();
+    }
+    ledger.settle().unwrap();
+    let (spent, voucher) = (ledger.spent(), ledger.voucher());
+    drop(ledger);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("divergence_spent") && !text.contains("rho_spent"));
+    for other in [Measure::Zcdp, Measure::Renyi { order: 12.5 }] {
+        match open(other).map(|_| ()) {
+            Err(e @ LedgerFileError::OtherMeasure { .. }) => {
+                let message = e.to_string();
+                assert!(
+                    message.contains("l.json") && message.contains("order = 12"),
+                    "{message}"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let mut again = open(measure).unwrap();
+    assert_eq!(again.spent(), spent);
+    let json = serde_json::to_string(&voucher).unwrap();
+    again.accept(&serde_json::from_str(&json).unwrap()).unwrap();
+    assert_eq!(again.spent_of_run(), spent);
+    assert_eq!(again.events().len(), 4);
+}

@@ -1,0 +1,129 @@
+//! DP-Fast MH (Zhang & Zhang 2023) in its sound form: which estimator and which acceptance a
+//! move gets, from its public clip bound alone (mathematics, section 6).
+//!
+//! The paper's Algorithm 2 chooses by the drawn batch size, which is neither public nor
+//! symmetric in θ and θ'; the rate λ + Λ is both. Where the paper adds no noise, Barker
+//! acceptance takes the place of Metropolis, which is not private there.
+
+use crate::privacy::{Acceptance, Estimator, FastMhSettings, Lambda};
+
+/// The dispatcher of `dp-fast-mh` and `dp-fast-mh-full`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FastMh {
+    /// λ, K and the ε, δ of a step; K = 0 is the full-batch form, which never draws a
+    /// minibatch.
+    pub settings: FastMhSettings,
+    /// Rows N.
+    pub rows: usize,
+}
+
+impl FastMh {
+    /// Estimator and acceptance of a move with clip bound c (nats): a Poisson minibatch where
+    /// λ + Nc < K, else all rows; Barker acceptance where the paper adds no noise
+    /// (`Δ₁ = 2 log(1 + Nc/λ) ≤ εN/(6K)`, `Δ₂ = 2c ≤ ε`), else noise σ₁Δ₁ or σ₂Δ₂ and its
+    /// penalty.
+    pub fn rule(&self, clip_bound: f64) -> (Estimator, Acceptance) {
+        let (s, n) = (&self.settings, self.rows as f64);
+        let big = n * clip_bound;
+        let (estimator, free, tau) = if s.lambda + big < s.batch_cap {
+            let lambda = Lambda::Fixed(s.lambda);
+            (
+                Estimator::Poisson { lambda },
+                self.is_free(big),
+                s.sigma_minibatch(1.0 / n),
+            )
+        } else {
+            let free = 2.0 * clip_bound <= s.epsilon;
+            (Estimator::FullBatch, free, s.sigma_full())
+        };
+        let acceptance = if free {
+            Acceptance::Barker
+        } else {
+            Acceptance::Penalty { tau }
+        };
+        (estimator, acceptance)
+    }
+
+    /// Whether a minibatch of this Λ gets no noise.
+    fn is_free(&self, big: f64) -> bool {
+        let s = &self.settings;
+        2.0 * (big / s.lambda).ln_1p() <= s.occurrence_epsilon(1.0 / self.rows as f64)
+    }
+
+    /// Clip bound of the largest move that gets a noisy minibatch, if there is one: without
+    /// it every release has a ρ.
+    pub fn largest_noisy_minibatch(&self) -> Option<f64> {
+        let big = (self.settings.batch_cap - self.settings.lambda) * (1.0 - 1e-9);
+        let clip = big / self.rows as f64;
+        let noisy = |clip| {
+            matches!(
+                self.rule(clip),
+                (Estimator::Poisson { .. }, Acceptance::Penalty { .. })
+            )
+        };
+        (big > 0.0 && noisy(clip)).then_some(clip)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K = 20 of 100 rows, λ = 2, ε = 0.5: εN/(6K) = 0.4167, so minibatches are free up to
+    /// Λ = 2(e^0.2083 − 1) = 0.4633 and drawn up to Λ = 18; all rows are free up to c = 0.25.
+    #[test]
+    fn branches_lie_where_the_paper_puts_them() {
+        let settings = FastMhSettings {
+            lambda: 2.0,
+            batch_cap: 20.0,
+            epsilon: 0.5,
+            delta: 1e-5,
+        };
+        let fast = FastMh {
+            settings,
+            rows: 100,
+        };
+        let lambda = Lambda::Fixed(2.0);
+        let poisson = Estimator::Poisson { lambda };
+        let sigma1 =
+            6.0 * 20.0 / (0.5 * 100.0) * (2.0 * (2.5 * 20.0 / (1e-5 * 100.0f64)).ln()).sqrt();
+        let sigma2 = (2.0 * (1.25f64 / 1e-5).ln()).sqrt() / 0.5;
+        let is = |clip: f64, estimator, tau: Option<f64>| {
+            let (e, a) = fast.rule(clip);
+            let close = match (a, tau) {
+                (Acceptance::Barker, None) => true,
+                (Acceptance::Penalty { tau: t }, Some(tau)) => (t / tau - 1.0).abs() < 1e-12,
+                _ => false,
+            };
+            assert!(e == estimator && close, "{clip}: {e:?} {a:?}");
+        };
+        is(0.0046, poisson, None);
+        is(0.0047, poisson, Some(sigma1));
+        is(0.1799, poisson, Some(sigma1));
+        is(0.1801, Estimator::FullBatch, None);
+        is(0.2499, Estimator::FullBatch, None);
+        is(0.2501, Estimator::FullBatch, Some(sigma2));
+        let edge = fast.largest_noisy_minibatch().unwrap();
+        assert!((edge - 0.18).abs() < 1e-6);
+        // The papers' mixture: no move ever gets noise on a minibatch.
+        let mixture = FastMh {
+            settings: FastMhSettings {
+                lambda: 10.0,
+                batch_cap: 60.0,
+                epsilon: 0.05,
+                delta: 1e-5,
+            },
+            rows: 50_000,
+        };
+        assert_eq!(mixture.largest_noisy_minibatch(), None);
+        let full = FastMh {
+            settings: FastMhSettings {
+                batch_cap: 0.0,
+                ..settings
+            },
+            rows: 100,
+        };
+        assert_eq!(full.rule(1e-9).0, Estimator::FullBatch);
+        assert_eq!(full.largest_noisy_minibatch(), None);
+    }
+}
