@@ -22,7 +22,7 @@ fn begin(place: &Place, out: &str) {
     let data = plan.load_data().unwrap();
     let rows = data.rows();
     let model = plan.model(&data).unwrap();
-    let sampler = plan.sampler(&*model, rows).unwrap();
+    let sampler = plan.sampler(&*model, rows, data.row_norm()).unwrap();
     let starts = plan.starts(&*model, [7; 32]).unwrap();
     let mut directory = RunDirectory::create(&place.path(out)).unwrap();
     let curator = match plan.budget().unwrap() {

@@ -311,20 +311,13 @@ fn resume_and_step(path: &Path) -> Option<()> {
     let plan = Plan::read(&folder.path("run.toml")).unwrap();
     let (data, mut length) = (plan.load_data().unwrap(), plan.length().unwrap());
     length.iterations += 100;
-    let (rows, norm) = (data.rows(), data.row_norm());
-    let budget = plan.budget().unwrap().unwrap();
+    let (rows, budget, zcdp) = (data.rows(), plan.budget().unwrap().unwrap(), Measure::Zcdp);
+    let norm = data.row_norm();
     let model = plan.model(&data).unwrap();
     let sampler = plan.sampler(&*model, rows, norm).unwrap();
     let chains = Chains::new(&[vec![0.0; 3], vec![0.0; 3]], [7; 32]);
     let (mut directory, state) = RunDirectory::resume(path).ok()?;
-    let ledger = Ledger::open(
-        &path.join("ledger.json"),
-        "people",
-        rows,
-        budget,
-        Measure::Zcdp,
-    )
-    .ok()?;
+    let ledger = Ledger::open(&path.join("ledger.json"), "people", rows, budget, zcdp).ok()?;
     let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, None).unwrap();
     let mut run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
     run.resume(&state).ok()?;

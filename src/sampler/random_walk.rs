@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView1, ArrayViewMut1};
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::proposal::{ClipNorm, ClipRule, Preconditioner, propose};
 use super::{Adaptation, AnchoredMoves, AnchoredSettings, Chains, FastMh, PublicRng};
@@ -77,25 +76,6 @@ impl RandomWalk {
         }
     }
 
-    /// Estimator and acceptance of a move with this clip bound, nats.
-    pub fn rule(&self, clip_bound: f64) -> (Estimator, Acceptance) {
-        match &self.fast_mh {
-            Some(fast) => fast.rule(clip_bound),
-            None => (self.estimator, self.acceptance),
-        }
-    }
-
-    /// Whether every release has a ρ, so that a ledger of ρ can count them.
-    pub fn has_rho(&self) -> bool {
-        let noisy = self.fast_mh.and_then(|fast| fast.largest_noisy_minibatch());
-        let fixed = matches!(
-            (self.estimator, self.acceptance),
-            (Estimator::FixedBatch { .. }, _)
-                | (Estimator::Poisson { .. }, Acceptance::Penalty { .. })
-        );
-        noisy.is_none() && !fixed
-    }
-
     /// Length of a move with ‖z‖ = √d in the given norm; d parameters.
     pub fn typical_move(&self, norm: ClipNorm, d: usize) -> f64 {
         let size = match (&self.preconditioner, norm) {
@@ -115,61 +95,6 @@ impl RandomWalk {
         }
         let clip = self.clip?;
         Some(clip.rate * self.typical_move(clip.norm, d))
-    }
-
-    /// Clip bounds that stand for a step's: one of ‖z‖ = √d where all moves have the same
-    /// rule, else the 16 middle quantiles of ‖z‖. Empty without a clip.
-    pub fn typical_clips(&self, d: usize) -> Vec<f64> {
-        let typical: Vec<f64> = self.typical_clip(d).into_iter().collect();
-        let Ok(law) = ChiSquared::new(d as f64) else {
-            return typical;
-        };
-        if self.fast_mh.is_none() {
-            return typical;
-        }
-        let shares =
-            (0..16).map(|i| (law.inverse_cdf((f64::from(i) + 0.5) / 16.0) / d as f64).sqrt());
-        shares
-            .flat_map(|share| typical.iter().map(move |c| c * share))
-            .collect()
-    }
-
-    /// Asks for all decisions: at once, or once for every rule among the moves, where the
-    /// other chains' are rejected at no cost. A later request that finds the budget spent
-    /// leaves the earlier ones charged and unpublished.
-    fn decide(
-        &self,
-        moves: &Moves<'_>,
-        releases: &mut dyn Releases,
-        accepted: &mut [bool],
-    ) -> Result<(), Halt> {
-        let (Some(fast), Some(clips)) = (&self.fast_mh, moves.clip_bounds) else {
-            return releases.decide(moves, self.estimator, self.acceptance, accepted);
-        };
-        let rules: Vec<_> = clips.iter().map(|&c| fast.rule(c)).collect();
-        for (first, &rule) in rules.iter().enumerate() {
-            if rules[..first].contains(&rule) {
-                continue;
-            }
-            let mine = |c: usize| {
-                if rules[c] == rule {
-                    moves.public[c]
-                } else {
-                    f64::NEG_INFINITY
-                }
-            };
-            let public: Vec<f64> = (0..rules.len()).map(mine).collect();
-            let mut part = vec![false; rules.len()];
-            let moves = Moves {
-                public: &public,
-                ..*moves
-            };
-            releases.decide(&moves, rule.0, rule.1, &mut part)?;
-            for (all, one) in accepted.iter_mut().zip(part) {
-                *all |= one;
-            }
-        }
-        Ok(())
     }
 
     /// Advances all chains by one step.

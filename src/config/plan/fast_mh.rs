@@ -4,8 +4,10 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::model::Model;
-use crate::privacy::{Budget, Curator, EventKey, FastMhSettings, Measure, best_order};
-use crate::sampler::{Algorithm, RandomWalk};
+use crate::privacy::{
+    Budget, Curator, EventKey, FastMhSettings, Measure, best_order, largest_batch_clip,
+};
+use crate::sampler::{Algorithm, ClipNorm, ClipRule, RandomWalk};
 
 /// λ of the authors' code, for both of their experiments; less where K is small.
 const LAMBDA: f64 = 10.0;
@@ -127,6 +129,32 @@ impl Plan {
                 "must exceed 10, not {batch}: the test is private at orders below batch/5 alone"
             ),
         ))
+    }
+
+    /// Clips that leave no choice: √b/N for every move of the subsampled test, which costs the
+    /// same at any smaller one; none where the rows bound themselves.
+    pub(super) fn fixed_clip(
+        &self,
+        s: &SamplerSection,
+        rows: usize,
+    ) -> Result<Option<ClipRule>, ConfigError> {
+        if s.clip.is_some() {
+            return Err(self.refuse(
+                "sampler.clip",
+                if s.as_published {
+                    "as published every row has its own bound; drop 'clip'"
+                } else {
+                    "dp-barker-subsampled clips at sqrt(batch)/rows; drop 'clip'"
+                },
+            ));
+        }
+        if s.as_published {
+            return Ok(None);
+        }
+        Ok(Some(ClipRule {
+            rate: largest_batch_clip(self.batch(s)?, rows),
+            norm: ClipNorm::Constant,
+        }))
     }
 
     /// Checks that the noisy minibatches that DP-Fast MH may reach can be charged.

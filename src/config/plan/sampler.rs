@@ -4,7 +4,7 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::model::{Model, cholesky};
-use crate::privacy::{Acceptance, Correction, Estimator, Lambda, largest_batch_clip};
+use crate::privacy::{Acceptance, Correction, Estimator, Lambda};
 use crate::sampler::{
     Adaptation, Algorithm, ClipNorm, ClipRule, FastMh, Preconditioner, RandomWalk,
 };
@@ -228,28 +228,6 @@ impl Plan {
             return Err(self.refuse("sampler.clip", format!("must be positive, not {rate}")));
         }
         Ok(Some(ClipRule { rate, norm }))
-    }
-
-    /// Clips that leave no choice: √b/N for every move of the subsampled test, which costs the
-    /// same at any smaller one; none where the rows bound themselves.
-    fn fixed_clip(&self, s: &SamplerSection, rows: usize) -> Result<Option<ClipRule>, ConfigError> {
-        if s.clip.is_some() {
-            return Err(self.refuse(
-                "sampler.clip",
-                if s.as_published {
-                    "as published every row has its own bound; drop 'clip'"
-                } else {
-                    "dp-barker-subsampled clips at sqrt(batch)/rows; drop 'clip'"
-                },
-            ));
-        }
-        if s.as_published {
-            return Ok(None);
-        }
-        Ok(Some(ClipRule {
-            rate: largest_batch_clip(self.batch(s)?, rows),
-            norm: ClipNorm::Constant,
-        }))
     }
 
     fn preconditioner(&self, s: &SamplerSection, d: usize) -> Result<Preconditioner, ConfigError> {
