@@ -36,6 +36,8 @@ mod tilt;
 mod window;
 
 pub use calibrate::{CalibrationError, Solution, calibrate};
+#[cfg(feature = "cli")]
+pub(crate) use orders::renyi_divergence;
 pub(crate) use rules::account_without_losses;
 pub use rules::{Account, Answer, Question, account, account_within};
 pub use sequence::{Sequence, SequenceError};

@@ -29,6 +29,16 @@ pub(super) fn renyi_answer(sequence: &Sequence, question: Question) -> Option<An
         .min_by(|a, b| a.upper.total_cmp(&b.upper))
 }
 
+/// Summed Rényi divergence of one order α > 1, nats; infinite where an event has no curve.
+#[cfg(feature = "cli")]
+pub(crate) fn renyi_divergence(sequence: &Sequence, order: f64) -> f64 {
+    let unknown = |(e, _): &(Event, u64)| matches!(e, Event::FastMhNoisy { .. });
+    if sequence.events().iter().any(unknown) {
+        return f64::INFINITY;
+    }
+    curve(sequence, 0).0(order)
+}
+
 fn renyi_at_cut(sequence: &Sequence, question: Question, cut: u32) -> Option<Answer> {
     let (curve, tail) = curve(sequence, cut);
     let found = |upper: f64, order: f64| Answer {
