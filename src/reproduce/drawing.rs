@@ -37,8 +37,10 @@ impl Drawing {
     ) -> Self {
         Drawing {
             chart: Chart {
-                title: format!("{}: {}", figure.name, short(figure.shows)),
-                note: format!("Our reading: {}. {settings}", figure.shows),
+                title: figure.title(),
+                note: format!("Our reading: {}. {settings}", figure.shows)
+                    .trim_end()
+                    .into(),
                 columns,
                 height,
                 plots,
@@ -66,12 +68,6 @@ impl Drawing {
             .write(folder, name)
             .map_err(ReproduceError::Failed)
     }
-}
-
-/// The part of a text that fits a title: up to its first comma, colon or bracket.
-fn short(text: &str) -> &str {
-    let end = text.find([',', '(']).unwrap_or(text.len());
-    text[..end].trim_end()
 }
 
 impl fmt::Display for Table {

@@ -67,6 +67,20 @@ impl Figure {
         })
     }
 
+    /// Its paper and number.
+    pub fn title(&self) -> String {
+        let (paper, number) = self.name.split_once('-').unwrap_or((self.name, ""));
+        let paper = match paper {
+            "zhang" => "Zhang & Zhang 2023",
+            "heikkila" => "Heikkilä et al. 2019",
+            other => other,
+        };
+        match number.strip_prefix('s') {
+            Some(number) => format!("{paper}, supplement, figure {number}"),
+            None => format!("{paper}, figure {number}"),
+        }
+    }
+
     /// Runs its experiments.
     ///
     /// # Errors

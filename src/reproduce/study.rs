@@ -9,11 +9,13 @@ use super::drawing::shown;
 use crate::config::Plan;
 use crate::data::Dataset;
 use crate::engine::EngineChoice;
-use crate::privacy::{Budget, Curator, Estimator, Ledger, epsilon_of_rho};
+use crate::privacy::{Budget, Curator, Estimator, Halt, Ledger, epsilon_of_rho};
 use crate::sampler::{Chains, RandomWalk};
 
-/// Room for whatever a method spends: figures report the cost, they do not limit it.
+/// Room for whatever a method spends: figures report the cost, they do not limit it. The
+/// inexact coins of minibatches are paid from δ/(1 + e^ε), which needs a finite one.
 const ROOM: f64 = 1000.0;
+const MINIBATCH_ROOM: f64 = 35.0;
 /// Moments at which costs and scores are noted.
 const STOPS: u64 = 40;
 
@@ -149,8 +151,14 @@ pub(super) fn run(
     let public_seed = [seed as u8; 32];
     let starts = plan.starts(&*model, public_seed)?;
     let mut chains = Chains::new(&starts[..1], public_seed);
-    let mut curator = if plan.config.sampler.algorithm.is_private() {
-        let ledger = Ledger::in_memory(Budget::new(ROOM, problem.delta)?);
+    let algorithm = plan.config.sampler.algorithm;
+    let mut curator = if algorithm.is_private() {
+        let room = if algorithm.is_minibatch() {
+            MINIBATCH_ROOM
+        } else {
+            ROOM
+        };
+        let ledger = Ledger::in_memory(Budget::new(room, problem.delta)?);
         Curator::private(data, model, EngineChoice::Cpu, ledger, Some(seed))?
     } else {
         Curator::not_private(data, model, EngineChoice::Cpu, seed)?.into_curator()
@@ -163,21 +171,32 @@ pub(super) fn run(
     };
     let mut read = 0.0;
     for iteration in 1..=iterations {
-        read += expected_rows(&sampler, rows, chains.thetas.ncols());
-        sampler.step(&mut chains, &mut curator)?;
+        let rows_of_step = expected_rows(&sampler, rows, chains.thetas.ncols());
+        match sampler.step(&mut chains, &mut curator) {
+            Ok(_) => {}
+            // The run is as long as its room allows; its last stop says so.
+            Err(Halt::BudgetSpent(_)) => break,
+            Err(other) => return Err(other.into()),
+        }
+        read += rows_of_step;
         trace.draws.push(chains.thetas.row(0).to_vec());
         if is_stop(iteration, iterations) {
             trace.stops.push(Stop {
                 iteration,
                 rows: read,
-                epsilon: curator.ledger().map_or(f64::INFINITY, |ledger| {
-                    epsilon_of_rho(ledger.rho_spent(), ledger.budget().conversion_delta())
-                }),
+                epsilon: spent(&curator),
             });
         }
     }
-    trace.acceptance = chains.accepted[0] as f64 / iterations.max(1) as f64;
+    trace.acceptance = chains.accepted[0] as f64 / trace.draws.len().max(1) as f64;
     Ok(trace)
+}
+
+/// ε of all steps so far; infinite without privacy.
+fn spent(curator: &Curator) -> f64 {
+    curator.ledger().map_or(f64::INFINITY, |ledger| {
+        epsilon_of_rho(ledger.rho_spent(), ledger.budget().conversion_delta())
+    })
 }
 
 /// Whether an iteration is one of [`STOPS`] evenly spaced ones, or of a few early ones.
