@@ -36,10 +36,10 @@ const DELTA: f64 = 1e-6;
 const STEPS: u64 = 20_000;
 const BURN_IN: u64 = 1_000;
 const RUNS: u64 = 20;
-/// With 1/κ: N0, from which quick runs take κ's share of fewer rows.
-const KAPPA: f64 = 1e-4;
-
-const TEMPERED: f64 = ROWS as f64 * KAPPA;
+/// Cells a side for total variation and marginals.
+const COARSE: u64 = 40;
+/// N0 = κN, also of the fewer rows of quick runs.
+const TEMPERED: f64 = 100.0;
 
 /// The paper's proposal has variance 0.01: step 0.1.
 const METHODS: &[Method<'_>] = &[
@@ -48,18 +48,21 @@ const METHODS: &[Method<'_>] = &[
         role: Role::Reference,
         claim: "",
         sampler: "algorithm = 'tuna-mh'\nlambda = 1000\nstep = 0.1",
+        stretch: 1,
     },
     Method {
         label: "poisson-barker, lambda = 1000, step 0.1",
         role: Role::Ours,
         claim: "",
         sampler: "algorithm = 'poisson-barker'\nlambda = 1000\nstep = 0.1",
+        stretch: 1,
     },
     Method {
-        label: "poisson-barker, lambda = 1000, step 0.8",
+        label: "poisson-barker, lambda = 1000, step 0.3",
         role: Role::Ours,
         claim: "",
-        sampler: "algorithm = 'poisson-barker'\nlambda = 1000\nstep = 0.8",
+        sampler: "algorithm = 'poisson-barker'\nlambda = 1000\nstep = 0.3",
+        stretch: 1,
     },
 ];
 /// Reads all rows each step, so that it is run less often.
@@ -68,6 +71,7 @@ const FULL_DATA: Method<'_> = Method {
     role: Role::Sound,
     claim: "",
     sampler: "algorithm = 'dp-barker'\nvariance = 2.0\nstep = 0.1",
+    stretch: 1,
 };
 
 struct Study {
@@ -76,6 +80,8 @@ struct Study {
     steps: u64,
     burn_in: u64,
     exact: CellDensity,
+    /// On cells wide enough for distances of so many draws.
+    coarse: CellDensity,
 }
 
 impl Study {
@@ -86,15 +92,20 @@ impl Study {
         let data = data(rows)?;
         let text = format!("{settings}[sampler]\nalgorithm = 'mh'");
         let plan = Plan::parse(Path::new("heikkila mixture"), text)?;
-        let side = effort.of(120, 40) as usize;
-        let cells = Cells::new([-2.0, -4.0], [3.0, 4.0], [side, side])?;
-        let exact = exact_posterior(&data, &*plan.model(&data)?, cells)?;
+        let model = plan.model(&data)?;
+        let exact = |side: u64| {
+            let side = side as usize;
+            let cells = Cells::new([-2.0, -4.0], [3.0, 4.0], [side, side])?;
+            exact_posterior(&data, &*model, cells)
+        };
+        let (exact, coarse) = (exact(effort.of(120, 40))?, exact(COARSE)?);
         Ok(Study {
             rows,
             settings,
             steps: effort.of(STEPS, 400),
             burn_in: effort.of(BURN_IN, 50),
             exact,
+            coarse,
         })
     }
 
@@ -126,7 +137,7 @@ pub(super) fn posterior(figure: &Figure, effort: &Effort) -> Result<Drawing, Rep
     methods.push(FULL_DATA);
     let traces = study.with(|problem| run_all(problem, &methods, study.steps))?;
     let cells = Cells::new([-1.5, -3.0], [2.5, 3.0], [48, 48])?;
-    let coarse = Cells::new([-2.0, -4.0], [3.0, 4.0], [40, 40])?;
+    let coarse = study.coarse.cells();
     let mut plots = Vec::new();
     let mut marginals = [Vec::new(), Vec::new()];
     let mut rows = Vec::new();
@@ -140,10 +151,10 @@ pub(super) fn posterior(figure: &Figure, effort: &Effort) -> Result<Drawing, Rep
         ));
         let shares = coarse.shares(draws)?;
         for (j, marks) in marginals.iter_mut().enumerate() {
-            marks.push(Mark::line(method.label, marginal(&coarse, &shares, j)));
+            marks.push(Mark::line(method.label, marginal(coarse, &shares, j)));
         }
         let moments = [0, 1].map(|j| moments(trace, study.burn_in, j));
-        let distance = total_variation(draws, &study.exact)?;
+        let distance = total_variation(draws, &study.coarse)?;
         rows.push(row(method, moments, format!("{distance:.3}"), trace));
     }
     for (j, mut marks) in marginals.into_iter().enumerate() {

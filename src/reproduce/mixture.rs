@@ -60,3 +60,52 @@ pub(super) fn marginal(cells: &Cells, shares: &[f64], j: usize) -> Vec<(f64, f64
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::synthetic;
+    use crate::model::{Mixture, Prior};
+
+    /// Row by row, without counting rows in bins, on the same cells.
+    #[test]
+    fn counting_rows_changes_no_moment() {
+        let data = synthetic::mixture(300, Some(3.0), 1).unwrap();
+        let model = Mixture::new(2.0, 3.0, Prior::flat_box(2, 3.0), 0.1).unwrap();
+        let cells = || Cells::new([-3.0; 2], [3.0; 2], [30, 30]).unwrap();
+        let found = exact_posterior(&data, &model, cells()).unwrap();
+        let rows = data.public_rows();
+        let direct = CellDensity::from_log_density(cells(), |theta| {
+            let ratio = |x: &f32| model.log_ratio(&[f64::from(*x)], 1.0, &[0.0; 2], &theta);
+            rows.iter().map(ratio).sum()
+        })
+        .unwrap();
+        for j in 0..2 {
+            let (a, b) = (found.moments(j), direct.moments(j));
+            assert!(
+                (a.0 - b.0).abs() < 1e-3 && (a.1 - b.1).abs() < 1e-3,
+                "{a:?} {b:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn marginals_sum_the_other_coordinate() {
+        let cells = Cells::new([0.0, 0.0], [1.0, 3.0], [2, 3]).unwrap();
+        let shares = [0.1, 0.2, 0.3, 0.0, 0.4, 0.0];
+        let close = |found: Vec<(f64, f64)>, expected: &[(f64, f64)]| {
+            for (f, e) in found.iter().zip(expected) {
+                assert!(
+                    (f.0 - e.0).abs() < 1e-12 && (f.1 - e.1).abs() < 1e-12,
+                    "{found:?}"
+                );
+            }
+            assert_eq!(found.len(), expected.len());
+        };
+        close(marginal(&cells, &shares, 0), &[(0.25, 1.2), (0.75, 0.8)]);
+        close(
+            marginal(&cells, &shares, 1),
+            &[(0.5, 0.1), (1.5, 0.6), (2.5, 0.3)],
+        );
+    }
+}

@@ -17,6 +17,7 @@ mod study;
 mod zhang_mixture;
 mod zhang_mnist;
 mod zhang_settings;
+mod zhang_trade_off;
 
 use std::path::PathBuf;
 
@@ -135,7 +136,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "zhang-4",
         shows: "what lambda and the step trade: total epsilon, rows a step, acceptance and symmetric KL",
-        draw: zhang_mixture::trade_off,
+        draw: zhang_trade_off::draw,
     },
     Figure {
         name: "heikkila-1a",

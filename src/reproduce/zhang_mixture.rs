@@ -9,8 +9,7 @@ use super::drawing::shown;
 use super::mixture::{exact_posterior, marginal};
 use super::study::{Method, Problem, Role, Stop, Trace, run_all};
 use super::zhang_settings::{
-    CLAIM, CLAIMED_EPSILON, DELTA, LAMBDAS, MIXTURE, MIXTURE_METHODS, MIXTURE_ROWS, MIXTURE_STEPS,
-    STEPS,
+    CLAIM, CLAIMED_EPSILON, DELTA, MIXTURE, MIXTURE_METHODS, MIXTURE_ROWS, MIXTURE_STEPS,
 };
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::config::Plan;
@@ -27,23 +26,23 @@ const FINE: u64 = 160;
 /// Cells a side of the pictures' histograms.
 const COARSE: usize = 48;
 
-const KL: &str = "symmetric KL, nats";
-const EPSILON: &str = "total epsilon at delta = 1e-5";
-const NOTES: &[&str] = &[
+pub(super) const KL: &str = "symmetric KL, nats";
+pub(super) const EPSILON: &str = "total epsilon at delta = 1e-5";
+pub(super) const NOTES: &[&str] = &[
     "DP-Fast MH as published is not private: with Metropolis acceptance a rejection can be impossible on one data set and possible on its neighbour (dpmc audit --algorithm dp-fast-mh --as-published). It is not run here.",
     "spends: what a ledger charges for all steps; with a parameter box a certificate claims the budget, so set the budget to it.",
 ];
 
 /// The experiment on which figures 1, 2 and 4 look.
-struct Mixture {
-    rows: usize,
-    steps: u64,
+pub(super) struct Mixture {
+    pub rows: usize,
+    pub steps: u64,
     exact: CellDensity,
     reference: Vec<[f64; 2]>,
 }
 
 impl Mixture {
-    fn new(effort: &Effort) -> Result<Self, ReproduceError> {
+    pub fn new(effort: &Effort) -> Result<Self, ReproduceError> {
         let rows = effort.of(MIXTURE_ROWS, 5_000) as usize;
         let data = data(rows)?;
         let plan = Plan::parse(
@@ -63,7 +62,7 @@ impl Mixture {
         })
     }
 
-    fn run(&self, methods: &[Method<'_>]) -> Result<Vec<Trace>, ReproduceError> {
+    pub fn run(&self, methods: &[Method<'_>]) -> Result<Vec<Trace>, ReproduceError> {
         let rows = self.rows;
         let problem = Problem {
             settings: MIXTURE,
@@ -74,7 +73,7 @@ impl Mixture {
     }
 
     /// Symmetric KL of the first draws.
-    fn divergence(&self, draws: &[[f64; 2]]) -> Result<f64, ReproduceError> {
+    pub fn divergence(&self, draws: &[[f64; 2]]) -> Result<f64, ReproduceError> {
         Ok(symmetric_kl(&self.reference, draws, BINS)?)
     }
 
@@ -98,7 +97,7 @@ impl Mixture {
             .collect()
     }
 
-    fn settings(&self) -> String {
+    pub fn settings(&self) -> String {
         format!(
             "N = {}, T = 500, {} iterations from the origin, one run each, {BINS} x {BINS} cells, {} reference draws.",
             self.rows,
@@ -109,7 +108,7 @@ impl Mixture {
 }
 
 /// The rows: ½N(0, 2) + ½N(1, 2) truncated to ±3.
-fn data(rows: usize) -> Result<Dataset, ReproduceError> {
+pub(super) fn data(rows: usize) -> Result<Dataset, ReproduceError> {
     Ok(synthetic::mixture(rows, Some(3.0), 3)?)
 }
 
@@ -138,7 +137,9 @@ fn divergence_curves(
         })
         .collect();
     if with_floor {
-        let counts: Vec<u64> = traces[0].stops.iter().map(|s| s.iteration).collect();
+        let longest = traces.iter().max_by_key(|t| t.draws.len());
+        let stops = longest.map_or(&[][..], |t| &t.stops[..]);
+        let counts: Vec<u64> = stops.iter().map(|s| s.iteration).collect();
         marks.push(Mark::dashed("independent draws", study.floor(&counts)?));
     }
     let plot = Plot {
@@ -154,7 +155,7 @@ fn divergence_curves(
 
 /// Figure 1a.
 pub(super) fn divergence_by_iteration(f: &Figure, e: &Effort) -> Result<Drawing, ReproduceError> {
-    let x = Axis::linear("iterations");
+    let x = Axis::log("iterations");
     divergence_curves(f, e, x, |stop| stop.iteration as f64, true)
 }
 
@@ -253,7 +254,7 @@ pub(super) fn cost(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
     }
     let plot = Plot {
         name: "Total cost".into(),
-        x: Axis::linear("iterations"),
+        x: Axis::log("iterations"),
         y: Axis::log(EPSILON),
         marks,
     };
@@ -354,85 +355,4 @@ fn moments(study: &Mixture, traces: &[Trace]) -> Table {
         ],
         rows,
     }
-}
-
-/// Figure 4.
-pub(super) fn trade_off(figure: &Figure, effort: &Effort) -> Result<Drawing, ReproduceError> {
-    let study = Mixture::new(effort)?;
-    let swept = |value: &str, values: &[f64]| -> Vec<String> {
-        let fixed = if value == "lambda" {
-            "step = 0.06"
-        } else {
-            "lambda = 300"
-        };
-        let text = |v: &f64| format!("algorithm = 'poisson-barker'\n{fixed}\n{value} = {v}");
-        values.iter().map(text).collect()
-    };
-    let mut plots = Vec::new();
-    let mut rows = Vec::new();
-    for (name, values) in [("lambda", LAMBDAS), ("step", STEPS)] {
-        let samplers = swept(name, &values);
-        let methods: Vec<Method<'_>> = samplers
-            .iter()
-            .map(|sampler| Method {
-                label: "poisson-barker",
-                role: Role::Ours,
-                claim: "",
-                sampler,
-            })
-            .collect();
-        let traces = study.run(&methods)?;
-        let mut columns: [Vec<(f64, f64)>; 4] = Default::default();
-        for (&v, trace) in values.iter().zip(&traces) {
-            let kl = study.divergence(&trace.pairs())?;
-            let numbers = [
-                trace.end().epsilon,
-                trace.rows_a_step(),
-                trace.acceptance,
-                kl,
-            ];
-            columns
-                .iter_mut()
-                .zip(numbers)
-                .for_each(|(c, n)| c.push((v, n)));
-            rows.push(vec![
-                format!("poisson-barker, {name} = {v}"),
-                shown(numbers[0]),
-                format!("{:.0}", numbers[1]),
-                format!("{:.3}", numbers[2]),
-                format!("{kl:.3}"),
-            ]);
-        }
-        let axes = [
-            Axis::log(EPSILON),
-            Axis::log("expected rows a step"),
-            Axis::linear("share of moves accepted"),
-            Axis::log(KL),
-        ];
-        for (y, points) in axes.into_iter().zip(columns) {
-            let label = y.label.clone();
-            plots.push(Plot {
-                name: String::new(),
-                x: Axis::log(name),
-                y,
-                marks: vec![Mark::line(format!("poisson-barker: {label}"), points)],
-            });
-        }
-    }
-    let table = Table {
-        head: vec![
-            "method",
-            "spends in total",
-            "rows a step",
-            "accepted",
-            "final KL",
-        ],
-        rows,
-    };
-    let settings = format!(
-        "Upper panels: lambda at step 0.06; lower: step at lambda = 300. {} K belongs to DP-Fast MH, which is not run here.",
-        study.settings()
-    );
-    let drawing = Drawing::new(figure, &settings, (4, 150.0), plots, table);
-    Ok(drawing.noting(NOTES))
 }

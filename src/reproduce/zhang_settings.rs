@@ -37,12 +37,14 @@ pub(super) const MIXTURE_METHODS: &[Method<'_>] = &[
         role: Role::Reference,
         claim: "",
         sampler: "algorithm = 'mh'\nstep = 0.08",
+        stretch: 1,
     },
     Method {
         label: "tuna-mh, lambda = 10",
         role: Role::Reference,
         claim: "",
         sampler: "algorithm = 'tuna-mh'\nlambda = 10\nstep = 0.06",
+        stretch: 1,
     },
     Method {
         // τ = √(2 log(1.25/δ))/ε: the Gaussian mechanism of (0.05, 1e-5) for every step.
@@ -50,35 +52,42 @@ pub(super) const MIXTURE_METHODS: &[Method<'_>] = &[
         role: Role::Sound,
         claim: CLAIM,
         sampler: "algorithm = 'dp-penalty'\ntau = 96.9\nstep = 0.08",
+        stretch: 1,
     },
     Method {
         label: "dp-barker, all rows, C = 2",
         role: Role::Sound,
         claim: "",
         sampler: "algorithm = 'dp-barker'\nvariance = 2.0\nstep = 0.08",
+        stretch: 1,
     },
     Method {
         label: "barker, all rows",
         role: Role::Ours,
         claim: "",
         sampler: "algorithm = 'barker'\nstep = 0.08",
+        stretch: 1,
     },
     Method {
         label: "poisson-barker, lambda = 300",
         role: Role::Ours,
         claim: "",
         sampler: "algorithm = 'poisson-barker'\nlambda = 300\nstep = 0.06",
+        stretch: 1,
     },
     Method {
-        label: "poisson-barker, lambda = 1000, step 0.4",
+        label: "poisson-barker, lambda = 300, 10 x as many steps",
         role: Role::Ours,
         claim: "",
-        sampler: "algorithm = 'poisson-barker'\nlambda = 1000\nstep = 0.4",
+        sampler: "algorithm = 'poisson-barker'\nlambda = 300\nstep = 0.06",
+        stretch: 10,
     },
 ];
 
 /// λ of the trade-off, at step 0.06.
 pub(super) const LAMBDAS: [f64; 6] = [10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0];
+/// Runs of the trade-off that are averaged.
+pub(super) const TRADE_OFF_RUNS: u64 = 8;
 /// Steps of the trade-off, at λ = 300.
 pub(super) const STEPS: [f64; 6] = [0.02, 0.06, 0.15, 0.4, 0.8, 1.6];
 

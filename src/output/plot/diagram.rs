@@ -68,13 +68,13 @@ fn unit(scale: Scale, value: f64) -> Option<f64> {
     v.is_finite().then_some(v)
 }
 
-/// Powers of ten, every few where they are many, with 2 and 5 between where they are few.
+/// Powers of ten, every few where they are many, with others between where they are few.
 fn log_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
     let (first, last) = (low.ceil() as i32, high.floor() as i32);
-    let steps: &[f64] = if last - first < 2 {
-        &[1.0, 2.0, 5.0]
-    } else {
-        &[1.0]
+    let steps: &[f64] = match high - low {
+        ..0.7 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+        ..2.2 => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
     };
     let every = ((last - first) / 6 + 1).max(1) as usize;
     (first - 1..=last)
@@ -85,8 +85,7 @@ fn log_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
         .filter(|(v, ..)| (low - 1e-9..=high + 1e-9).contains(&v.log10()))
         .map(|(v, k, s)| {
             let label = match k {
-                0..=4 => format!("{v:.0}"),
-                -3..=-1 => format!("{v:.*}", k.unsigned_abs() as usize),
+                -3..=4 => format!("{}", (v * 1e6).round() / 1e6),
                 _ => format!("{s}e{k}").replace('-', "−"),
             };
             (v, label)
