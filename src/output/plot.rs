@@ -3,6 +3,8 @@
 
 mod axis;
 mod chart;
+#[cfg(test)]
+mod chart_tests;
 mod contours;
 mod diagram;
 mod ink;

@@ -44,21 +44,21 @@ const TEMPERED: f64 = 100.0;
 /// The paper's proposal has variance 0.01: step 0.1.
 const METHODS: &[Method<'_>] = &[
     Method {
-        label: "tuna-mh, lambda = 1000, step 0.1",
+        label: "tuna-mh, step 0.1",
         role: Role::Reference,
         claim: "",
         sampler: "algorithm = 'tuna-mh'\nlambda = 1000\nstep = 0.1",
         stretch: 1,
     },
     Method {
-        label: "poisson-barker, lambda = 1000, step 0.1",
+        label: "poisson-barker, step 0.1",
         role: Role::Ours,
         claim: "",
         sampler: "algorithm = 'poisson-barker'\nlambda = 1000\nstep = 0.1",
         stretch: 1,
     },
     Method {
-        label: "poisson-barker, lambda = 1000, step 0.3",
+        label: "poisson-barker, step 0.3",
         role: Role::Ours,
         claim: "",
         sampler: "algorithm = 'poisson-barker'\nlambda = 1000\nstep = 0.3",
@@ -67,7 +67,7 @@ const METHODS: &[Method<'_>] = &[
 ];
 /// Reads all rows each step, so that it is run less often.
 const FULL_DATA: Method<'_> = Method {
-    label: "dp-barker, all rows, C = 2, step 0.1",
+    label: "dp-barker, all rows",
     role: Role::Sound,
     claim: "",
     sampler: "algorithm = 'dp-barker'\nvariance = 2.0\nstep = 0.1",
@@ -120,7 +120,7 @@ impl Study {
 
     fn says(&self, runs: &str) -> String {
         format!(
-            "N = {}, tempered to N0 = 100, {} iterations from the origin, the first {} left out, {runs}.",
+            "N = {}, tempered to N0 = 100, {} iterations from the origin, the first {} left out, {runs}; minibatches at lambda = 1000.",
             self.rows, self.steps, self.burn_in
         )
     }
@@ -262,10 +262,7 @@ pub(super) fn errors(figure: &Figure, effort: &Effort) -> Result<Drawing, Reprod
     let private = METHODS.iter().filter(|m| m.role != Role::Reference);
     let mut curves: [Vec<Mark>; 2] = Default::default();
     let mut rows = Vec::new();
-    for (method, runs) in private
-        .map(|m| (m, runs))
-        .chain([(&FULL_DATA, runs.min(2))])
-    {
+    for (method, runs) in private.map(|m| (m, runs)).chain([(&FULL_DATA, 1)]) {
         let traces: Vec<Trace> = study.with(|problem| {
             (1..=runs)
                 .into_par_iter()
@@ -274,7 +271,7 @@ pub(super) fn errors(figure: &Figure, effort: &Effort) -> Result<Drawing, Reprod
         })?;
         let all: Vec<Vec<(f64, f64, f64)>> = traces.iter().map(|t| errors_of(&study, t)).collect();
         let averaged = average(&all);
-        let label = format!("{} ({runs} runs)", method.label);
+        let label = format!("{}, runs: {runs}", method.label);
         curves[0].push(Mark::line(
             &label,
             averaged.iter().map(|p| (p.0, p.1)).collect(),

@@ -146,7 +146,7 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "heikkila-1b",
         shows: "total epsilon at delta = 1e-6 against iterations: the subsampled test and the exact ones here",
-        draw: heikkila_cost::tests,
+        draw: heikkila_cost::side_by_side,
     },
     Figure {
         name: "heikkila-1c",

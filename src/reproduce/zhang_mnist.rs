@@ -44,7 +44,7 @@ const METHODS: &[Method<'_>] = &[
         stretch: 1,
     },
     Method {
-        label: "dp-penalty, all rows, noise of (0.05, 1e-5) a step",
+        label: "dp-penalty at (0.05, 1e-5)",
         role: Role::Sound,
         claim: CLAIM,
         sampler: "algorithm = 'dp-penalty'\ntau = 96.9\nstep = 2.8e-4",

@@ -47,8 +47,9 @@ pub(super) const MIXTURE_METHODS: &[Method<'_>] = &[
         stretch: 1,
     },
     Method {
-        // τ = √(2 log(1.25/δ))/ε: the Gaussian mechanism of (0.05, 1e-5) for every step.
-        label: "dp-penalty, all rows, noise of (0.05, 1e-5) a step",
+        // τ = √(2 log(1.25/δ))/ε: the Gaussian mechanism of (0.05, 1e-5) for every step, on all
+        // rows.
+        label: "dp-penalty at (0.05, 1e-5)",
         role: Role::Sound,
         claim: CLAIM,
         sampler: "algorithm = 'dp-penalty'\ntau = 96.9\nstep = 0.08",
@@ -76,7 +77,7 @@ pub(super) const MIXTURE_METHODS: &[Method<'_>] = &[
         stretch: 1,
     },
     Method {
-        label: "poisson-barker, lambda = 300, 10 x as many steps",
+        label: "poisson-barker, 10 x steps",
         role: Role::Ours,
         claim: "",
         sampler: "algorithm = 'poisson-barker'\nlambda = 300\nstep = 0.06",

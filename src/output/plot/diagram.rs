@@ -106,7 +106,7 @@ impl<B: DrawingBackend> Diagram<'_, B> {
         )?;
         let (x, y) = self.rulers();
         self.axes(x, y)?;
-        let mut color = 0;
+        let mut color = self.first_color();
         for mark in &self.plot.marks {
             self.mark(mark, COLORS[color % COLORS.len()], x, y)?;
             color += usize::from(mark.legend().is_some());
@@ -122,7 +122,8 @@ impl<B: DrawingBackend> Diagram<'_, B> {
             .iter()
             .filter_map(|m| Some((m, m.legend()?)));
         for (i, (mark, label)) in named.enumerate() {
-            let (y, color) = (top + pitch * i as f64, COLORS[i % COLORS.len()]);
+            let y = top + pitch * i as f64;
+            let color = COLORS[(self.first_color() + i) % COLORS.len()];
             let stroke = match mark {
                 Mark::Series { stroke, .. } => *stroke,
                 _ => Stroke::Solid,
@@ -132,6 +133,16 @@ impl<B: DrawingBackend> Diagram<'_, B> {
             text(self.paper, LEGEND, &label, (left + 28.0, y), HPos::Left)?;
         }
         Ok(())
+    }
+
+    fn has_map(&self) -> bool {
+        let mut marks = self.plot.marks.iter();
+        marks.any(|m| matches!(m, Mark::Map { .. }))
+    }
+
+    /// Maps are blue: what is drawn on one is not.
+    fn first_color(&self) -> usize {
+        usize::from(self.has_map())
     }
 
     fn rulers(&self) -> (Ruler, Ruler) {
@@ -158,12 +169,7 @@ impl<B: DrawingBackend> Diagram<'_, B> {
                 Mark::Contours { .. } => {}
             }
         }
-        let map = self
-            .plot
-            .marks
-            .iter()
-            .any(|m| matches!(m, Mark::Map { .. }));
-        let slack = if map { 0.0 } else { 0.04 };
+        let slack = if self.has_map() { 0.0 } else { 0.04 };
         let ruler = |axis: &Axis, extent: Extent, slack: f64, from: f64, to: f64| {
             let (low, high) = extent.ends(slack);
             Ruler {
