@@ -1,5 +1,6 @@
 //! `dpmc reproduce`: the papers' figures, run again.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -22,8 +23,7 @@ impl From<ReproduceError> for CliError {
 
 pub(super) fn run(a: &ReproduceArguments) -> Result<(), CliError> {
     let Some(name) = a.figure.as_deref().filter(|name| *name != "list") else {
-        list();
-        return Ok(());
+        return list();
     };
     let figure = Figure::find(name)?;
     let effort = Effort {
@@ -37,28 +37,40 @@ pub(super) fn run(a: &ReproduceArguments) -> Result<(), CliError> {
     let start = Instant::now();
     let drawing = figure.draw(&effort)?;
     drawing.write(&out, figure.name)?;
-    println!("{}\n", drawing.chart.title);
-    println!("{}\n", drawing.chart.note);
+    let mut text = format!("{}\n\n{}\n\n", drawing.chart.title, drawing.chart.note);
     if a.quick {
-        println!("--quick: far too few rows and iterations; these numbers mean nothing.\n");
+        text += "--quick: far too few rows and iterations; these numbers mean nothing.\n\n";
     }
-    println!("{}", drawing.table);
+    text += &format!("{}\n", drawing.table);
     for note in &drawing.notes {
-        println!("{note}");
+        text += &format!("{note}\n");
     }
-    println!(
-        "\n{} in {:.1} s: {name}.svg, {name}.png, numbers.csv",
+    text += &format!(
+        "\n{} in {:.1} s: {name}.svg, {name}.png, numbers.csv\n",
         out.display(),
         start.elapsed().as_secs_f64(),
         name = figure.name
     );
-    Ok(())
+    print(&text)
 }
 
-fn list() {
+fn list() -> Result<(), CliError> {
     let width = FIGURES.iter().map(|f| f.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
     for figure in FIGURES {
-        println!("{:width$}  {}", figure.name, figure.shows);
+        text += &format!("{:width$}  {}\n", figure.name, figure.shows);
     }
-    println!("\nDraw one with `dpmc reproduce FIGURE`; it leaves a picture and its numbers.");
+    print(&format!(
+        "{text}\nDraw one with `dpmc reproduce FIGURE`; it leaves a picture and its numbers.\n"
+    ))
+}
+
+/// To standard output, whose reader may leave early.
+fn print(text: &str) -> Result<(), CliError> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(CliError::Failure(format!("cannot print: {e}")))
+        }
+        _ => Ok(()),
+    }
 }
