@@ -125,3 +125,22 @@ fn what_cannot_be_drawn_is_refused_with_a_way_out() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("file"));
 }
+
+/// The second paper's task as a private run: the table is read, the budget kept.
+#[test]
+fn the_mnist_example_runs_within_its_budget() {
+    let place = Place::new(RUN);
+    let run = format!("{}/examples/mnist79.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = place.works(&format!("check {run}"));
+    assert!(
+        text.contains("12214 rows") && !text.contains("end early"),
+        "{text}"
+    );
+    let text = place.works(&format!("sample {run} --iterations 50 --out out"));
+    assert!(text.contains("test accuracy"), "{text}");
+    let certificate = place.certificate("out");
+    assert_eq!(certificate["status"], "finished");
+    assert_eq!(certificate["rows"], 12_214);
+    let epsilon = place::number(&certificate, "epsilon");
+    assert!(0.0 < epsilon && epsilon < 5.0, "{epsilon}");
+}

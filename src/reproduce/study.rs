@@ -127,11 +127,11 @@ pub(super) fn run_all(
 ) -> Result<Vec<Trace>, ReproduceError> {
     methods
         .par_iter()
-        .map(|method| run(problem, method, iterations * method.stretch, 1))
+        .map(|method| run(problem, method, iterations, 1))
         .collect()
 }
 
-/// One run of one chain, every coin from `seed`.
+/// One run of one chain, every coin from `seed`, of `iterations` times the method's stretch.
 ///
 /// # Errors
 /// [`ReproduceError`] for bad settings, or a step that fails.
@@ -172,6 +172,7 @@ pub(super) fn run(
         acceptance: 0.0,
     };
     let mut read = 0.0;
+    let iterations = iterations * method.stretch;
     for iteration in 1..=iterations {
         let rows_of_step = expected_rows(&sampler, rows, chains.thetas.ncols());
         match sampler.step(&mut chains, &mut curator) {
