@@ -11,4 +11,6 @@ pub mod model;
 pub mod output;
 pub mod posterior_run;
 pub mod privacy;
+#[cfg(feature = "cli")]
+pub mod reproduce;
 pub mod sampler;

@@ -18,6 +18,11 @@ making, through the same curator as a private run; no table is read. Half of the
 an event, the other half bound its probabilities (Clopper-Pearson). A bound above the claim \
 refutes it (but for 1 - C); a bound below proves nothing.";
 
+const REPRODUCE_HELP: &str = "\
+A figure is our reading of what the paper's panel shows; the picture says what is plotted. \
+Epsilon is in total, for everything a run released, not for a step. The data are made up, or (MNIST) \
+public; secret coins have fixed seeds: no figure is a private release.";
+
 /// Bayesian posterior sampling over sensitive tables under differential privacy.
 #[derive(Debug, Parser)]
 #[command(name = "dpmc", version, about, after_long_help = PRIVACY_HELP)]
@@ -46,6 +51,9 @@ pub(super) enum Command {
     /// Attack a sampler on worst-case data: a lower bound on epsilon beside the claim
     #[command(after_long_help = AUDIT_HELP)]
     Audit(AuditArguments),
+    /// Run a figure of the papers again: algorithms side by side, with what they really spend
+    #[command(after_long_help = REPRODUCE_HELP)]
+    Reproduce(ReproduceArguments),
     /// Measure this machine: read bandwidth, passes as a share of it, sampler rates
     Bench(JsonArguments),
 }
@@ -242,6 +250,21 @@ impl From<AuditEngine> for EngineChoice {
             AuditEngine::Gpu => EngineChoice::Gpu,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReproduceArguments {
+    /// Name of the figure; without one, or with `list`, all are listed
+    pub figure: Option<String>,
+    /// Folder for the picture and the numbers (default: reproduce/FIGURE)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Seconds instead of minutes; the numbers mean nothing then
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder with mnist79_train.parquet and mnist79_test.parquet
+    #[arg(long, value_name = "DIR", default_value = "examples/data")]
+    pub data: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ mod check;
 mod devices;
 mod error;
 mod init;
+mod reproduce;
 mod sample;
 mod summary;
 
@@ -31,6 +32,7 @@ pub fn main() -> ExitCode {
         Command::Account(a) => account::account(&a),
         Command::Calibrate(a) => account::calibrate(&a),
         Command::Audit(a) => audit::run(&a),
+        Command::Reproduce(a) => reproduce::run(&a),
         Command::Bench(a) => bench::run(&a),
     };
     match result {

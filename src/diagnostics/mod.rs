@@ -1,6 +1,7 @@
 //! What posterior draws say about the posterior and about their own reliability:
-//! convergence and effective sample size, point summaries, marginal densities
-//! and predictive scores. Every function here is a pure function of its input.
+//! convergence and effective sample size, point summaries, marginal densities,
+//! predictive scores, and distances from a reference as the papers measure them.
+//! Every function here is a pure function of its input.
 //!
 //! Convergence follows Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021),
 //! "Rank-normalization, folding, and localization: An improved R-hat for
@@ -8,23 +9,36 @@
 //! details as ArviZ and the R package `posterior` compute it.
 //!
 //! Draws of one scalar parameter are passed as `&[Vec<f64>]`, one vector a
-//! chain. A quantity that the draws cannot give is NaN; nothing here panics.
+//! chain. A quantity that the draws cannot give is NaN, or an error that names the
+//! argument; nothing here panics.
 
+mod cells;
+#[cfg(test)]
+mod cells_tests;
 mod chains;
 mod density;
+mod error;
 mod ess;
+mod kernel;
+#[cfg(test)]
+mod kernel_tests;
 mod moments;
 mod noise_aware;
 mod prediction;
 mod rhat;
+mod spending;
 mod summary;
 #[cfg(test)]
 mod tests;
 
+pub use cells::{CellDensity, Cells, KL_FLOOR, symmetric_kl, total_variation};
 pub use density::density;
+pub use error::DiagnosticError;
 pub use ess::{ess_bulk, ess_mean, ess_tail};
+pub use kernel::{MEDIAN_SUBSAMPLE, mean_error, median_bandwidth, mmd, mmd_squared};
 pub use moments::{mean, quantile, sd};
 pub use noise_aware::{NoiseAware, noise_aware};
 pub use prediction::{accuracy, log_loss, logistic_predictive};
 pub use rhat::r_hat;
+pub use spending::epsilon_by_iteration;
 pub use summary::{ParameterSummary, summarize};

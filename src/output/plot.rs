@@ -1,8 +1,15 @@
-//! The picture of a posterior: a grid of marginal densities as one SVG file.
+//! Pictures: a posterior's marginal densities as one SVG file, and figures of several
+//! panels ([`Chart`]) as SVG, PNG and numbers.
 
 mod axis;
+mod chart;
+#[cfg(test)]
+mod chart_tests;
+mod contours;
+mod diagram;
 mod ink;
 mod panel;
+mod png;
 
 use std::path::Path;
 
@@ -10,13 +17,12 @@ use plotters::prelude::{IntoDrawingArea, SVGBackend};
 use plotters::style::WHITE;
 use plotters::style::text_anchor::HPos;
 
+pub use self::chart::{Axis, Chart, Mark, Plot, Scale, Stroke};
 use self::ink::{
-    CURVE, Canvas, INTERVAL, LEGEND, MEAN, TAILS, TITLE, fill, line, message, text, units,
+    CURVE, Canvas, INTERVAL, LEGEND, MEAN, TAILS, TITLE, WIDTH, fill, line, message, text, units,
 };
 use self::panel::Panel;
 
-/// Width of the picture in pixels, about that of a README column on GitHub.
-const WIDTH: f64 = 900.0;
 /// Space around all panels, and between two of them.
 const MARGIN: f64 = 24.0;
 /// Height of the head, with title and legend.

@@ -6,14 +6,19 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+/// Width of every picture in pixels, about that of a README column on GitHub.
+pub(super) const WIDTH: f64 = 900.0;
 /// Plotters' coordinates are whole units. With eight of them a pixel, curves
 /// have no visible steps; the SVG's view box scales them back.
 const UNITS: f64 = 8.0;
-const FONT: &str = "Helvetica, Arial, sans-serif";
+/// The font families of the SVG; the PNG's embedded font goes by the same name.
+pub(super) const FONT: &str = "Helvetica, Arial, sans-serif";
 /// Plotters' SVG backend writes font sizes divided by this.
 const FONT_DIVISOR: f64 = 1.24;
-/// What is drawn on; plotters writes the SVG.
+/// What the marginals are drawn on; plotters writes the SVG.
 pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// What figures are drawn on: an SVG, or the pixels of a PNG.
+pub(super) type Paper<B> = DrawingArea<B, Shift>;
 
 /// A place in pixels from the upper left corner.
 pub(super) type Point = (f64, f64);
@@ -85,7 +90,7 @@ pub(super) const CURVE: Pen = Pen::new(RGBColor(31, 95, 153), 1.5);
 pub(super) const MEAN: Pen = Pen::new(RGBColor(200, 78, 37), 1.75);
 
 impl Pen {
-    const fn new(color: RGBColor, width: f64) -> Self {
+    pub(super) const fn new(color: RGBColor, width: f64) -> Self {
         Self { color, width }
     }
 }
@@ -95,46 +100,63 @@ pub(super) const INTERVAL: RGBColor = RGBColor(143, 188, 225);
 pub(super) const TAILS: RGBColor = RGBColor(222, 235, 246);
 
 /// Writes text with its vertical middle at a place.
-pub(super) fn text(
-    canvas: &Canvas,
+pub(super) fn text<B: DrawingBackend>(
+    canvas: &Paper<B>,
     face: Face,
     content: &str,
     at: Point,
     anchor: HPos,
 ) -> Result<(), String> {
-    let size = face.size * UNITS * FONT_DIVISOR;
+    let size = face.size * scale(canvas) * FONT_DIVISOR;
     let style = TextStyle::from(FontDesc::new(FontFamily::Name(FONT), size, face.style))
         .color(&face.color)
         .pos(Pos::new(anchor, VPos::Center));
     canvas
-        .draw(&Text::new(content.to_owned(), to_units(at), style))
+        .draw(&Text::new(content.to_owned(), place(canvas, at), style))
         .map_err(message)
 }
 
 /// Joins the points by straight lines.
-pub(super) fn line(canvas: &Canvas, pen: Pen, points: &[Point]) -> Result<(), String> {
-    let points: Vec<(i32, i32)> = points.iter().copied().map(to_units).collect();
-    let style = pen.color.stroke_width(units(pen.width) as u32);
+pub(super) fn line<B: DrawingBackend>(
+    canvas: &Paper<B>,
+    pen: Pen,
+    points: &[Point],
+) -> Result<(), String> {
+    let points: Vec<(i32, i32)> = points.iter().map(|&p| place(canvas, p)).collect();
+    let width = (pen.width * scale(canvas)).round().max(1.0);
     canvas
-        .draw(&PathElement::new(points, style))
+        .draw(&PathElement::new(
+            points,
+            pen.color.stroke_width(width as u32),
+        ))
         .map_err(message)
 }
 
 /// Fills the polygon with these corners.
-pub(super) fn fill(canvas: &Canvas, color: RGBColor, corners: &[Point]) -> Result<(), String> {
-    let corners: Vec<(i32, i32)> = corners.iter().copied().map(to_units).collect();
+pub(super) fn fill<B: DrawingBackend>(
+    canvas: &Paper<B>,
+    color: RGBColor,
+    corners: &[Point],
+) -> Result<(), String> {
+    let corners: Vec<(i32, i32)> = corners.iter().map(|&p| place(canvas, p)).collect();
     canvas
         .draw(&Polygon::new(corners, color.filled()))
         .map_err(message)
 }
 
-/// Pixels in the units of the canvas.
+/// Pixels in the units of an SVG's canvas.
 pub(super) fn units(pixels: f64) -> i32 {
     (pixels * UNITS).round() as i32
 }
 
-fn to_units((x, y): Point) -> (i32, i32) {
-    (units(x), units(y))
+/// Units of a canvas in a pixel: every canvas is [`WIDTH`] pixels wide.
+fn scale<B: DrawingBackend>(canvas: &Paper<B>) -> f64 {
+    f64::from(canvas.dim_in_pixel().0) / WIDTH
+}
+
+fn place<B: DrawingBackend>(canvas: &Paper<B>, (x, y): Point) -> (i32, i32) {
+    let scale = scale(canvas);
+    ((x * scale).round() as i32, (y * scale).round() as i32)
 }
 
 /// An error of plotters as text; its type names the backend.

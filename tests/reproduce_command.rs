@@ -1,0 +1,146 @@
+//! The promise: `dpmc reproduce` draws every figure that it lists, as picture and numbers,
+//! says what is plotted, and never calls private what is not.
+
+#[path = "common/place.rs"]
+#[allow(dead_code)]
+mod place;
+
+use std::collections::BTreeMap;
+
+use place::{Place, RUN};
+
+/// Where the tables lie, seen from a test's folder.
+fn data() -> String {
+    format!("{}/examples/data", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn names(place: &Place) -> Vec<String> {
+    let list = place.works("reproduce list");
+    assert_eq!(list, place.works("reproduce"));
+    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    let names = list.lines().filter_map(first);
+    names
+        .filter(|n| n.starts_with("zhang-") || n.starts_with("heikkila-"))
+        .collect()
+}
+
+/// Points of every series: (panel, series) → (x, y).
+fn numbers(text: &str) -> BTreeMap<(String, String), Vec<(f64, f64)>> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let mut series: BTreeMap<_, Vec<(f64, f64)>> = BTreeMap::new();
+    for row in reader.records() {
+        let row = row.unwrap();
+        let value = |i: usize| row[i].parse::<f64>().unwrap();
+        let key = (row[0].to_string(), row[1].to_string());
+        series.entry(key).or_default().push((value(2), value(3)));
+    }
+    series
+}
+
+#[test]
+fn every_figure_is_drawn_quickly() {
+    let place = Place::new(RUN);
+    let names = names(&place);
+    assert_eq!(names.len(), 17);
+    for name in names {
+        let text = place.works(&format!("reproduce {name} --quick --data {}", data()));
+        for word in ["Our reading:", "mean nothing", &name] {
+            assert!(text.contains(word), "{name}: no '{word}' in {text}");
+        }
+        let file = |ending: &str| place.path(&format!("reproduce/{name}/{name}.{ending}"));
+        let svg = std::fs::read_to_string(file("svg")).unwrap();
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+        assert!(
+            !svg.contains("NaN") && svg.contains("Our reading"),
+            "{name}"
+        );
+        let png = std::fs::read(file("png")).unwrap();
+        assert!(png.starts_with(b"\x89PNG") && png.len() > 10_000, "{name}");
+        let csv = place.path(&format!("reproduce/{name}/numbers.csv"));
+        let series = numbers(&std::fs::read_to_string(csv).unwrap());
+        assert!(!series.is_empty());
+        for ((panel, label), points) in series {
+            let finite = points.iter().filter(|p| p.0.is_finite() && p.1.is_finite());
+            assert!(finite.count() >= 2, "{name}: {panel}, {label}: {points:?}");
+        }
+    }
+}
+
+#[test]
+fn the_same_figure_has_the_same_numbers() {
+    let place = Place::new(RUN);
+    let numbers = |out: &str| {
+        place.works(&format!("reproduce zhang-1b --quick --out {out}"));
+        std::fs::read_to_string(place.path(&format!("{out}/numbers.csv"))).unwrap()
+    };
+    assert_eq!(numbers("a"), numbers("b/c"));
+}
+
+/// What is not private says so, and what is has a finite total; totals grow with the
+/// iterations, and a claim for a step is never the total.
+#[test]
+fn totals_are_told_from_claims() {
+    let place = Place::new(RUN);
+    let text = place.works("reproduce zhang-1c --quick --out out");
+    for line in text.lines().filter(|l| l.starts_with("  ")) {
+        let open = ["dp-fast-mh", "mh,", "tuna-mh,"];
+        let open = open.iter().any(|n| line.trim_start().starts_with(n));
+        let heading = line.contains("spends in total");
+        assert_eq!(line.contains("not private"), open && !heading, "{line}");
+    }
+    let series = numbers(&std::fs::read_to_string(place.path("out/numbers.csv")).unwrap());
+    assert!(series.len() >= 6);
+    for ((_, label), points) in series {
+        assert!(
+            points
+                .windows(2)
+                .all(|p| p[0].0 < p[1].0 && p[0].1 < p[1].1),
+            "{label}"
+        );
+        assert!(!label.starts_with("mh") && !label.starts_with("tuna-mh"));
+    }
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused_with_a_way_out() {
+    let place = Place::new(RUN);
+    let message = place.refuses("reproduce zhang-1e");
+    assert!(
+        message.contains("did you mean 'zhang-1") && message.contains("list"),
+        "{message}"
+    );
+    assert!(
+        place
+            .refuses("reproduce picture")
+            .contains("reproduce list")
+    );
+    let message = place.refuses("reproduce zhang-3a --quick");
+    assert!(
+        message.contains("mnist79_train.parquet") && message.contains("--data"),
+        "{message}"
+    );
+    assert!(!place.path("reproduce").exists());
+    place.write("file", "");
+    let output = place.dpmc("reproduce heikkila-1c --quick --out file");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("file"));
+}
+
+/// The second paper's task as a private run: the table is read, the budget kept.
+#[test]
+fn the_mnist_example_runs_within_its_budget() {
+    let place = Place::new(RUN);
+    let run = format!("{}/examples/mnist79.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = place.works(&format!("check {run}"));
+    assert!(
+        text.contains("12214 rows") && !text.contains("end early"),
+        "{text}"
+    );
+    let text = place.works(&format!("sample {run} --iterations 50 --out out"));
+    assert!(text.contains("test accuracy"), "{text}");
+    let certificate = place.certificate("out");
+    assert_eq!(certificate["status"], "finished");
+    assert_eq!(certificate["rows"], 12_214);
+    let epsilon = place::number(&certificate, "epsilon");
+    assert!(0.0 < epsilon && epsilon < 5.0, "{epsilon}");
+}
