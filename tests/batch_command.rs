@@ -133,6 +133,15 @@ fn the_published_form_runs_without_privacy_alone_and_says_why() {
     let message = place.refuses("check plain.toml --as-published");
     assert!(message.contains("--as-published"), "{message}");
     place.works("check run.toml --not-private");
+    // A model whose row bounds the paper does not state.
+    let gauss = "\"gaussian-mean\"\nbox = 3\ncovariance = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]";
+    place.write("gauss.toml", &edit(&run, "\"logistic\"", gauss));
+    let message = place.refuses("sample gauss.toml --not-private --out out");
+    assert!(
+        message.contains("sampler.as_published") && message.contains("'gaussian-mean'"),
+        "{message}"
+    );
+    assert!(!place.path("out").exists());
     place.works("sample plain.toml --as-published --not-private --chains 2 --out out --seed 3");
     let certificate = place.certificate("out");
     assert_eq!(certificate["private"], false);

@@ -344,10 +344,10 @@ fn short_runs_claim_the_tightest_bound() {
         assert_eq!(count, f64::from(iterations));
         let epsilon = number(&certificate, "epsilon");
         assert!(certificate["adaptive"] == false && epsilon > 0.0);
-        assert!(
-            epsilon < dpmc::privacy::epsilon_of_rho(rho, 1e-6),
-            "{certificate}"
-        );
+        let zcdp = dpmc::privacy::epsilon_of_rho(rho, 1e-6);
+        assert!(epsilon <= zcdp, "{certificate}");
+        // A single bit has a closed form, which is strictly less.
+        assert!(iterations > 1 || epsilon < zcdp, "{certificate}");
         let accountant = certificate["accountant"].as_str().unwrap();
         assert!(accountant.contains(method), "{accountant}");
     }

@@ -174,8 +174,8 @@ mod tests {
             let row = [x, 0.4];
             let norm = logistic.published_row_rate(&row).unwrap();
             assert!((norm - 0.5 * x.hypot(0.4)).abs() < 1e-12);
-            for (t, p) in [([0.0, 0.0], [3.0, 3.0]), ([-3.0, 2.0], [1.0, -3.0])] {
-                let length = f64::hypot(p[0] - t[0], p[1] - t[1]);
+            for (t, p) in [([0.0f64, 0.0], [3.0f64, 3.0]), ([-3.0, 2.0], [1.0, -3.0])] {
+                let length = (p[0] - t[0]).hypot(p[1] - t[1]);
                 let ratio = mixture.log_ratio(&[x], 1.0, &t, &p).abs();
                 assert!(ratio <= rate * length, "{x}: {ratio}");
                 assert!(logistic.log_ratio(&row, 1.0, &t, &p).abs() <= norm * length);

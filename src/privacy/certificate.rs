@@ -10,8 +10,8 @@ use super::ledger::Ledger;
 use super::measure::Measure;
 use crate::engine::EngineInfo;
 
-/// Runs of at most so many releases are put to every accountant.
-const FEW: u64 = 64;
+/// Runs of at most so many releases, of at most so many kinds, are put to every accountant.
+const FEW: (u64, usize) = (64, 4);
 
 /// One group of equal events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -171,8 +171,9 @@ fn fixed_sequence(ledger: &Ledger) -> Option<(f64, &'static str)> {
     let delta = ledger.budget().conversion_delta();
     let question = Question::Epsilon { delta };
     let releases: u64 = sequence.events().iter().map(|(_, count)| count).sum();
-    // Privacy loss distributions beat the others for a few releases only, and take their time.
-    let account = if releases <= FEW {
+    // Privacy loss distributions beat the others for a few releases only, and take their
+    // time: half a second a kind.
+    let account = if releases <= FEW.0 && sequence.events().len() <= FEW.1 {
         account(&sequence, question)
     } else {
         account_without_losses(&sequence, question)

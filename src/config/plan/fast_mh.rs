@@ -71,7 +71,8 @@ impl Plan {
     /// Settings of DP-Fast MH over `rows` rows; K = 0 for its full-batch form.
     ///
     /// K defaults to N/6, where `ε/(6K·max c/C)`, the ε that the paper leaves one occurrence of a
-    /// row, is the step's own: the value in the authors' code, `K = C/(6 max c)`.
+    /// row, is the step's own: `K = C/(6 max c)`, which the authors' code names in a comment (its
+    /// defaults, 60 and 225, are tuned to its two experiments).
     pub(super) fn fast_mh(
         &self,
         s: &SamplerSection,
@@ -157,12 +158,28 @@ impl Plan {
         }))
     }
 
-    /// Checks that the noisy minibatches that DP-Fast MH may reach can be charged.
-    pub(super) fn check_noisy_minibatch(
+    /// Checks that the noisy minibatches that DP-Fast MH may reach can be charged, and that
+    /// the model has what its published form asks of it.
+    pub(super) fn check_fast_mh(
         &self,
         sampler: &RandomWalk,
+        model: &dyn Model,
         rows: usize,
     ) -> Result<(), ConfigError> {
+        let published = self.config.sampler.as_published;
+        if published
+            && model
+                .published_row_rate(&vec![0.0; model.features()])
+                .is_none()
+        {
+            return Err(self.refuse(
+                "sampler.as_published",
+                format!(
+                    "the paper states no row bound for model '{}' as declared; it does for logistic, and for the mixture with a 'box'",
+                    model.name()
+                ),
+            ));
+        }
         let Some(fast) = sampler.fast_mh else {
             return Ok(());
         };

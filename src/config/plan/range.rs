@@ -23,7 +23,7 @@ impl Plan {
         model: &dyn Model,
         rows: usize,
     ) -> Result<(), ConfigError> {
-        self.check_noisy_minibatch(sampler, rows)?;
+        self.check_fast_mh(sampler, model, rows)?;
         let d = model.dim();
         // Without a clip the curator starts from the length of the move, and widens.
         let given = sampler.typical_clip(d);
