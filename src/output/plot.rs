@@ -10,6 +10,7 @@ mod diagram;
 mod ink;
 mod panel;
 mod png;
+mod ruler;
 
 use std::path::Path;
 

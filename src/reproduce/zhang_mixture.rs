@@ -97,9 +97,9 @@ impl Mixture {
             .collect()
     }
 
-    pub fn settings(&self) -> String {
+    pub fn settings(&self, runs: &str) -> String {
         format!(
-            "N = {}, T = 500, {} iterations from the origin, one run each, {BINS} x {BINS} cells, {} reference draws.",
+            "N = {}, T = 500, {} iterations from the origin, {runs}, {BINS} x {BINS} cells, {} reference draws.",
             self.rows,
             self.steps,
             self.reference.len()
@@ -149,7 +149,13 @@ fn divergence_curves(
         marks,
     };
     let table = comparison(&traces, &scores);
-    let drawing = Drawing::new(figure, &study.settings(), (1, 330.0), vec![plot], table);
+    let drawing = Drawing::new(
+        figure,
+        &study.settings("one run each"),
+        (1, 330.0),
+        vec![plot],
+        table,
+    );
     Ok(drawing.noting(NOTES))
 }
 
@@ -263,7 +269,13 @@ pub(super) fn cost(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
         .map(|t| study.divergences(t))
         .collect::<Result<Vec<_>, _>>()?;
     let table = comparison(&traces, &scores);
-    let drawing = Drawing::new(figure, &study.settings(), (1, 330.0), vec![plot], table);
+    let drawing = Drawing::new(
+        figure,
+        &study.settings("one run each"),
+        (1, 330.0),
+        vec![plot],
+        table,
+    );
     Ok(drawing.noting(NOTES))
 }
 
@@ -289,7 +301,13 @@ pub(super) fn marginals(figure: &Figure, effort: &Effort) -> Result<Drawing, Rep
         });
     }
     let table = moments(&study, &traces);
-    let drawing = Drawing::new(figure, &study.settings(), (2, 260.0), plots, table);
+    let drawing = Drawing::new(
+        figure,
+        &study.settings("one run each"),
+        (2, 260.0),
+        plots,
+        table,
+    );
     Ok(drawing.noting(NOTES))
 }
 
@@ -319,7 +337,13 @@ pub(super) fn joint(figure: &Figure, effort: &Effort) -> Result<Drawing, Reprodu
         });
     }
     let table = moments(&study, &traces);
-    let drawing = Drawing::new(figure, &study.settings(), (3, 200.0), plots, table);
+    let drawing = Drawing::new(
+        figure,
+        &study.settings("one run each"),
+        (3, 200.0),
+        plots,
+        table,
+    );
     Ok(drawing.noting(NOTES))
 }
 

@@ -113,7 +113,7 @@ fn load(effort: &Effort, name: &str) -> Result<Dataset, ReproduceError> {
     Ok(Plan::parse(&effort.data.join("zhang-3"), text)?.load_data()?)
 }
 
-/// The first `most` rows again: a data set can only be handed over.
+/// The first `most` rows again: a curator takes its data set. The rows are public: MNIST.
 fn copy(data: &Dataset, most: usize) -> Result<Dataset, ReproduceError> {
     let (rows, labels) = (data.public_rows(), data.public_labels());
     let d = data.features().len();

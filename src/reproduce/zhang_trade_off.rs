@@ -56,8 +56,8 @@ pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
         rows,
     };
     let settings = format!(
-        "Upper panels: lambda at step 0.06; lower: step at lambda = 300; means of {runs} runs. {} K belongs to DP-Fast MH, which is not run here.",
-        study.settings()
+        "Upper panels: lambda at step 0.06; lower: step at lambda = 300. {} K belongs to DP-Fast MH, which is not run here.",
+        study.settings(&format!("means of {runs} runs"))
     );
     let drawing = Drawing::new(figure, &settings, (4, 150.0), plots, table);
     Ok(drawing.noting(NOTES))

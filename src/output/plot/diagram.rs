@@ -4,10 +4,10 @@ use plotters::prelude::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
-use super::axis::ticks;
-use super::chart::{Axis, Mark, Plot, Scale, Stroke, filled};
+use super::chart::{Axis, Mark, Plot, Stroke, filled};
 use super::contours::outline;
 use super::ink::{AXIS, LABEL, LEGEND, NAME, Paper, Pen, Point, fill, line, text};
+use super::ruler::{Extent, Ruler, unit};
 
 /// Colours that the colour-blind tell apart (Okabe & Ito 2008), yellow left out.
 const COLORS: [RGBColor; 7] = [
@@ -30,67 +30,6 @@ pub(super) struct Diagram<'a, B: DrawingBackend> {
     pub(super) right: f64,
     pub(super) top: f64,
     pub(super) bottom: f64,
-}
-
-/// From values to places.
-#[derive(Clone, Copy)]
-struct Ruler {
-    scale: Scale,
-    /// Ends in the scale's own unit (decades if logarithmic).
-    low: f64,
-    high: f64,
-    from: f64,
-    to: f64,
-}
-
-impl Ruler {
-    /// The place of a value, where it has one.
-    fn place(&self, value: f64) -> Option<f64> {
-        let v = unit(self.scale, value)?;
-        Some(self.from + (v - self.low) / (self.high - self.low) * (self.to - self.from))
-    }
-
-    fn ticks(&self) -> Vec<(f64, String)> {
-        match self.scale {
-            // Half of a pixel a character: the panels are wide enough for four labels.
-            Scale::Linear => ticks(self.low, self.high, 2.0 * (self.to - self.from).abs()),
-            Scale::Log => log_ticks(self.low, self.high),
-        }
-    }
-}
-
-fn unit(scale: Scale, value: f64) -> Option<f64> {
-    let v = match scale {
-        Scale::Linear => value,
-        Scale::Log if value > 0.0 => value.log10(),
-        Scale::Log => return None,
-    };
-    v.is_finite().then_some(v)
-}
-
-/// Powers of ten, every few where they are many, with others between where they are few.
-fn log_ticks(low: f64, high: f64) -> Vec<(f64, String)> {
-    let (first, last) = (low.ceil() as i32, high.floor() as i32);
-    let steps: &[f64] = match high - low {
-        ..0.7 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
-        ..2.2 => &[1.0, 2.0, 5.0],
-        _ => &[1.0],
-    };
-    let every = ((last - first) / 6 + 1).max(1) as usize;
-    (first - 1..=last)
-        .rev()
-        .step_by(every)
-        .flat_map(|k| steps.iter().map(move |s| (k, s)))
-        .map(|(k, s)| (s * 10f64.powi(k), k, *s))
-        .filter(|(v, ..)| (low - 1e-9..=high + 1e-9).contains(&v.log10()))
-        .map(|(v, k, s)| {
-            let label = match k {
-                -3..=4 => format!("{}", (v * 1e6).round() / 1e6),
-                _ => format!("{s}e{k}").replace('-', "−"),
-            };
-            (v, label)
-        })
-        .collect()
 }
 
 impl<B: DrawingBackend> Diagram<'_, B> {
@@ -298,28 +237,6 @@ impl<B: DrawingBackend> Diagram<'_, B> {
     }
 }
 
-/// Smallest and largest of what was included.
-#[derive(Default)]
-struct Extent(Option<(f64, f64)>);
-
-impl Extent {
-    fn include(&mut self, v: f64) {
-        self.0 = Some(self.0.map_or((v, v), |(l, h)| (l.min(v), h.max(v))));
-    }
-
-    /// Ends with some slack on both sides; never equal.
-    fn ends(&self, slack: f64) -> (f64, f64) {
-        let (low, high) = self.0.unwrap_or((0.0, 1.0));
-        let size = high - low;
-        if size > 1e-9 * low.abs().max(high.abs()) && size.is_normal() {
-            (low - slack * size, high + slack * size)
-        } else {
-            let around = 0.5 * low.abs().max(1.0);
-            (low - around, high + around)
-        }
-    }
-}
-
 /// White where nothing is, blue where most is; the root shows the tails.
 fn shade(share: f64) -> RGBColor {
     let dark = share.clamp(0.0, 1.0).sqrt();
@@ -361,4 +278,23 @@ fn dashes(run: &[Point]) -> Vec<Vec<Point>> {
         found.push(current);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dashes_cover_a_line_up_to_their_gaps() {
+        let found = dashes(&[(0.0, 0.0), (50.0, 0.0), (50.0, 60.0)]);
+        let length = |d: &Vec<Point>| -> f64 {
+            let pairs = d.windows(2);
+            pairs
+                .map(|p| (p[1].0 - p[0].0).hypot(p[1].1 - p[0].1))
+                .sum()
+        };
+        assert_eq!(found.len(), 10);
+        assert!(found.iter().all(|d| (length(d) - DASH.0).abs() < 1e-9));
+        assert!(dashes(&[]).is_empty() && dashes(&[(1.0, 1.0)]).is_empty());
+    }
 }
