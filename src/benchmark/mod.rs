@@ -1,6 +1,7 @@
 //! Measurements of this machine: every pass as a share of read (or copy) bandwidth
 //! measured in the same run, so that noise of the machine cancels.
 
+mod anchored;
 mod mixture;
 pub mod privacy;
 
@@ -316,6 +317,7 @@ pub fn all() -> Result<Vec<Report>, CuratorError> {
     let read = ReadBandwidth::default();
     let mut cpu = passes(EngineChoice::Cpu, 1_000_000, 50, || read.measure())?;
     cpu.measurements.extend(mixture::rates()?);
+    cpu.measurements.extend(anchored::rates()?);
     cpu.measurements.extend(privacy_core()?);
     #[allow(unused_mut)]
     let mut reports = vec![cpu];

@@ -1,0 +1,291 @@
+//! Privacy efficiency: ρ spent per effective draw (bulk ESS of the worst parameter), every
+//! sampler tuned to its best over a grid of steps, on three posteriors.
+//!
+//!     cargo run --release --example efficiency [mixture|mnist|adult]
+//!
+//! The random walks are given what no private run could have: the exact posterior covariance
+//! as preconditioner and a start inside the posterior, for free; their clip is five times the
+//! root mean square of a row's ratio, which clips (and biases) a little. The anchored sampler
+//! pays for its own start and anchor, and has no tuning. ρ of a step is that of its mean
+//! square length; all costs but DP-Fast MH's noisy minibatches, which have no ρ and are not
+//! reached at these settings.
+
+use std::path::Path;
+
+use dpmc::config::Plan;
+use dpmc::diagnostics::{ess_bulk, mean};
+use dpmc::engine::EngineChoice;
+use dpmc::posterior_run::{PosteriorRun, Status};
+use dpmc::privacy::{Curator, Ledger};
+use dpmc::sampler::Chains;
+
+type Failure = Box<dyn std::error::Error>;
+type Draws = Vec<Vec<f64>>;
+
+/// A posterior, as the first half of a run file.
+struct Problem {
+    name: &'static str,
+    settings: String,
+    /// Iterations of a random walk: about a hundred effective draws.
+    iterations: u64,
+    /// ε of the anchored run and its iterations; none where the model has no anchor.
+    anchored: Option<(f64, u64)>,
+}
+
+fn main() -> Result<(), Failure> {
+    let wanted = std::env::args().nth(1);
+    println!(
+        "problem  sampler                        best step  draws  rows a step  rho per effective draw"
+    );
+    for problem in problems()? {
+        if wanted.as_deref().is_none_or(|w| w == problem.name) {
+            study(&problem)?;
+        }
+    }
+    Ok(())
+}
+
+fn problems() -> Result<Vec<Problem>, Failure> {
+    let upto = |file: &str, section: &str| -> Result<String, Failure> {
+        let text = std::fs::read_to_string(file)?;
+        let end = text.find(section).ok_or("the example has changed")?;
+        Ok(text[..end].into())
+    };
+    Ok(vec![
+        Problem {
+            name: "mixture",
+            settings: "[data]\nfile = \"made up\"\n[[data.features]]\ncolumn = \"x\"\nclamp = [-3, 3]\n[model]\nkind = \"mixture\"\ntempering = 0.002\nbox = 3.0\n".into(),
+            iterations: 20_000,
+            anchored: None,
+        },
+        Problem {
+            name: "mnist",
+            settings: upto("examples/mnist79.toml", "[model]")?
+                + "[model]\nkind = \"logistic\"\nprior = { kind = \"normal\", sd = 1.0 }\n",
+            iterations: 40_000,
+            anchored: Some((30.0, 20_000)),
+        },
+        Problem {
+            name: "adult",
+            settings: upto("examples/adult_anchored.toml", "[sampler]")?,
+            iterations: 15_000,
+            anchored: Some((6.0, 15_000)),
+        },
+    ])
+}
+
+fn plan(problem: &Problem, rest: &str) -> Result<Plan, Failure> {
+    let text = format!("{}{rest}", problem.settings);
+    Ok(Plan::parse(Path::new("examples/efficiency.toml"), text)?)
+}
+
+fn data(plan: &Plan, problem: &Problem) -> Result<dpmc::data::Dataset, Failure> {
+    Ok(match problem.name {
+        "mixture" => dpmc::data::synthetic::mixture(50_000, Some(3.0), 1)?,
+        _ => plan.load_data()?,
+    })
+}
+
+fn study(problem: &Problem) -> Result<(), Failure> {
+    let reference = reference(problem)?;
+    let walks: [(&str, &str, &[f64]); 6] = [
+        (
+            "barker",
+            "algorithm = \"barker\"",
+            &[0.15, 0.3, 0.6, 1.0, 1.7],
+        ),
+        (
+            "poisson-barker, lambda = 4 Lambda",
+            "algorithm = \"poisson-barker\"\nlambda_ratio = 4.0",
+            &[0.15, 0.3, 0.6, 1.0, 1.7],
+        ),
+        (
+            "dp-barker, C = 2",
+            "algorithm = \"dp-barker\"",
+            &[0.15, 0.3, 0.6, 1.0, 1.7],
+        ),
+        ("dp-penalty", "PENALTY", &[0.15, 0.3, 0.6, 1.0, 1.7]),
+        (
+            "dp-fast-mh, sound, lambda = 40 L",
+            "FAST",
+            &[0.15, 0.3, 0.6, 1.0, 1.7],
+        ),
+        (
+            "dp-fast-mh-full, sound",
+            "algorithm = \"dp-fast-mh-full\"",
+            &[0.15, 0.3, 0.6, 1.0, 1.7],
+        ),
+    ];
+    for (label, sampler, steps) in walks {
+        let mut best: Option<(f64, f64, f64, f64)> = None;
+        for step in steps {
+            let row = walk(problem, sampler, *step, &reference)?;
+            if best.is_none_or(|b| row.3 < b.3) {
+                best = Some(row);
+            }
+        }
+        if let Some((step, ess, rows, cost)) = best {
+            println!(
+                "{:8} {label:33} {step:6.2} {ess:6.0} {rows:12.0} {cost:12.3e}",
+                problem.name
+            );
+        }
+    }
+    if let Some((epsilon, iterations)) = problem.anchored {
+        let (ess, rho, rows) = anchored(problem, epsilon, iterations)?;
+        println!(
+            "{:8} {:33} {:>6} {ess:6.0} {rows:12.0} {:12.3e}   (rho {rho:.3} in total, anchor included)",
+            problem.name,
+            "anchored-barker",
+            "-",
+            rho / ess,
+        );
+    }
+    Ok(())
+}
+
+/// A long chain on the exact posterior, non-private.
+fn reference(problem: &Problem) -> Result<Draws, Failure> {
+    let sampler = if problem.anchored.is_some() {
+        "[sampler]\nalgorithm = \"anchored-barker\"\nclip = { share = 1.0 }\nlambda_ratio = 1.0\nanchor = { clip = 100.0, radius = 1000.0 }\n[run]\niterations = 20000\n"
+    } else {
+        "[sampler]\nalgorithm = \"tuna-mh\"\nlambda = 300\nstep = 0.3\n[run]\niterations = 200000\n"
+    };
+    let plan = plan(
+        problem,
+        &format!("{sampler}[privacy]\nnot_private = true\n"),
+    )?;
+    let data = data(&plan, problem)?;
+    let model = plan.model(&data)?;
+    let sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
+    let chains = Chains::new(&plan.starts(&*model, [1; 32])?[..1], [1; 32]);
+    let curator = Curator::not_private(data, model, EngineChoice::Cpu, 1)?.into_curator();
+    let length = plan.length()?;
+    let run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
+    Ok(finish(run)?.0)
+}
+
+/// One random walk: (step, effective draws, rows a step, ρ per effective draw). `scale` is
+/// in units of 2.38/√d.
+fn walk(
+    problem: &Problem,
+    sampler: &str,
+    scale: f64,
+    reference: &Draws,
+) -> Result<(f64, f64, f64, f64), Failure> {
+    let d = reference.len();
+    let step = scale * 2.38 / (d as f64).sqrt();
+    // The penalty's noise σ = 2cτ is one nat on a typical move, with c five times the root
+    // mean square: τ = 1/(2c).
+    let probe = plan(
+        problem,
+        "[sampler]\nalgorithm = \"mh\"\n[privacy]\nnot_private = true\n",
+    )?;
+    let rows = data(&probe, problem)?.rows();
+    let typical = 5.0 * (probe.config.model.tempering / rows as f64).sqrt() * scale * 2.38;
+    let sampler = match sampler {
+        // λ so large against Λ that its minibatches need no noise at ε = 0.05 a step; where
+        // that is more than K = N/6 it reads all rows.
+        "FAST" => format!(
+            "algorithm = \"dp-fast-mh\"\nlambda = {:e}",
+            (41.0 * rows as f64 * typical).min(rows as f64 / 6.1)
+        ),
+        "PENALTY" => format!("algorithm = \"dp-penalty\"\ntau = {:e}", 0.5 / typical),
+        other => other.to_string(),
+    };
+    let text = format!(
+        "[sampler]\n{sampler}\nclip = {{ rms = 5.0 }}\nstep = {step}\ncovariance = {:?}\n[run]\niterations = {}\n[privacy]\nnot_private = true\n",
+        covariance(reference),
+        problem.iterations
+    );
+    let plan = plan(problem, &text)?;
+    let data = data(&plan, problem)?;
+    let model = plan.model(&data)?;
+    let mut sampler = plan.sampler(&*model, rows, data.row_norm())?;
+    let start: Vec<f64> = reference.iter().map(|c| c[c.len() - 1]).collect();
+    let mut chains = Chains::new(&[start], [3; 32]);
+    let mut curator = Curator::not_private(data, model, EngineChoice::Cpu, 5)?.into_curator();
+    let mut draws: Draws = vec![Vec::new(); d];
+    for _ in 0..problem.iterations {
+        sampler.step(&mut chains, &mut curator)?;
+        for (column, v) in draws.iter_mut().zip(chains.thetas.row(0)) {
+            column.push(*v);
+        }
+    }
+    let clip = sampler.typical_clip(d).ok_or("no clip")?;
+    let (estimator, acceptance) = sampler.rule(clip);
+    let cost = Curator::cost(rows, clip, estimator, acceptance)?
+        .and_then(|(key, _)| key.rho())
+        .unwrap_or(f64::INFINITY);
+    let read = match estimator {
+        dpmc::privacy::Estimator::Poisson { lambda } => {
+            lambda.value(rows as f64 * clip) + rows as f64 * clip
+        }
+        _ => rows as f64,
+    };
+    // A chain that never moves has no effective draws.
+    let ess = if chains.accepted[0] > 10 {
+        worst(&draws)
+    } else {
+        0.0
+    };
+    Ok((step, ess, read, cost * problem.iterations as f64 / ess))
+}
+
+/// A private anchored run: effective draws, ρ in total, rows a step.
+fn anchored(problem: &Problem, epsilon: f64, iterations: u64) -> Result<(f64, f64, f64), Failure> {
+    let text = format!(
+        "[sampler]\nalgorithm = \"anchored-barker\"\n[run]\niterations = {iterations}\n[privacy]\nepsilon = {epsilon}\ndelta = 1e-6\n"
+    );
+    let plan = plan(problem, &text)?;
+    let data = data(&plan, problem)?;
+    let rows = data.rows() as f64;
+    let model = plan.model(&data)?;
+    let sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
+    let big = rows * sampler.typical_clip(model.dim()).ok_or("no clip")?;
+    let chains = Chains::new(&plan.starts(&*model, [1; 32])?, [1; 32]);
+    let ledger = Ledger::in_memory(plan.budget()?.ok_or("no budget")?);
+    let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, Some(1))?;
+    let length = plan.length()?;
+    let run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
+    let (draws, run) = finish(run)?;
+    let spent = run.curator().ledger().map_or(0.0, Ledger::spent);
+    Ok((worst(&draws), spent, 5.0 * big))
+}
+
+fn finish(mut run: PosteriorRun) -> Result<(Draws, PosteriorRun), Failure> {
+    while *run.step() == Status::Running {}
+    if let Status::Failed(what) = run.status() {
+        return Err(what.clone().into());
+    }
+    let (draws, _) = run.take_draws();
+    let d = draws.first().map_or(0, |draw| draw.theta.len());
+    let columns = (0..d).map(|j| draws.iter().map(|draw| draw.theta[j]).collect());
+    Ok((columns.collect(), run))
+}
+
+fn worst(draws: &Draws) -> f64 {
+    draws
+        .iter()
+        .map(|c| ess_bulk(&[c.clone()]))
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn covariance(draws: &Draws) -> Vec<Vec<f64>> {
+    let means: Vec<f64> = draws.iter().map(|c| mean(c)).collect();
+    let n = draws[0].len() as f64;
+    let entry = |i: usize, j: usize| -> f64 {
+        let pairs = draws[i].iter().zip(&draws[j]);
+        pairs
+            .map(|(a, b)| (a - means[i]) * (b - means[j]))
+            .sum::<f64>()
+            / n
+    };
+    (0..draws.len())
+        .map(|i| {
+            (0..draws.len())
+                .map(|j| entry(i.max(j), i.min(j)))
+                .collect()
+        })
+        .collect()
+}

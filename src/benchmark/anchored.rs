@@ -1,0 +1,82 @@
+//! `anchored-barker` steps, and the pass that an anchor takes, on synthetic logistic rows.
+
+use super::{Measurement, logistic_problem, measurement, paired};
+use crate::engine::EngineChoice;
+use crate::model::{Metric, Model};
+use crate::privacy::{Acceptance, CuratorError, Estimator, Halt, Lambda, Releases};
+use crate::sampler::{
+    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Preconditioner,
+    RandomWalk,
+};
+
+/// The size of Adult with 12 features, and a million rows of 50.
+const SIZES: [(usize, usize); 2] = [(32_561, 12), (1_000_000, 50)];
+
+/// Steps a second at λ = 4Λ around an exact anchor, and anchors a second.
+pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
+    let mut measurements = Vec::new();
+    for (rows, features) in SIZES {
+        let fail = |e: Halt| CuratorError::Mismatch(e.to_string());
+        let (mut curator, model) = logistic_problem(rows, features, EngineChoice::Cpu)?;
+        let metric = Metric::identity(features, 3.0);
+        let start = vec![0.0; features];
+        let pass = || curator.anchor(&start, &metric, None).is_ok();
+        if let Some((floors, mut times)) = paired(5, || 1.0, pass) {
+            let shape = (rows, features, 1);
+            let name = "anchor: gradient and curvature";
+            measurements.push(measurement(name, shape, &floors, &mut times, false));
+        }
+        let mut sampler = sampler(&*model, rows);
+        let anchor = sampler.release_anchor(&mut curator).map_err(fail)?;
+        curator.set_anchor(anchor.clone()).map_err(fail)?;
+        sampler.set_anchor(anchor).map_err(fail)?;
+        let mut chains = Chains::new(&[start.clone()], [1; 32]);
+        sampler.start_at_anchor(&mut chains);
+        let steps = || (0..1000).all(|_| sampler.step(&mut chains, &mut curator).is_ok());
+        if let Some((floors, mut times)) = paired(9, || 1.0, steps) {
+            let read = sampler_rows(rows, &sampler, features);
+            let name = format!("anchored-barker, {read:.0} rows a step, 1000 steps");
+            let shape = (rows, features, 1);
+            let mut m = measurement(&name, shape, &floors, &mut times, false);
+            m.per_second *= 1000.0;
+            measurements.push(m);
+        }
+    }
+    Ok(measurements)
+}
+
+fn sampler_rows(rows: usize, sampler: &RandomWalk, features: usize) -> f64 {
+    5.0 * rows as f64 * sampler.typical_clip(features).unwrap_or(f64::NAN)
+}
+
+/// Default settings of a run file, without noise.
+fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
+    let d = model.dim();
+    let size = d as f64;
+    let settings = AnchoredSettings {
+        anchoring: Anchoring {
+            start: vec![0.0; d],
+            stages: 6,
+            rows,
+            row_norm: 3.0,
+            tempering: 1.0,
+            clip: 3.0,
+            radius: 4.0 * size.sqrt() + 4.0,
+            split: None,
+        },
+        proposal: AnchoredProposal::Autoregressive { correlation: 0.0 },
+        share: (4.0 / size.powf(1.5)).min(1.0),
+    };
+    RandomWalk::new(
+        model.prior().clone(),
+        Estimator::Poisson {
+            lambda: Lambda::Ratio(4.0),
+        },
+        Acceptance::Barker,
+        None,
+        1.0,
+        Preconditioner::Identity,
+        Adaptation::new(Adapt::None, 0.2, 0, d),
+    )
+    .with_anchoring(settings)
+}
