@@ -197,9 +197,9 @@ pub(super) fn run(
 
 /// ε of all steps so far; infinite without privacy.
 fn spent(curator: &Curator) -> f64 {
-    curator.ledger().map_or(f64::INFINITY, |ledger| {
-        ledger.epsilon_spent()
-    })
+    curator
+        .ledger()
+        .map_or(f64::INFINITY, |ledger| ledger.epsilon_spent())
 }
 
 /// Whether an iteration is one of [`STOPS`] evenly spaced ones, or of a few early ones.
