@@ -7,13 +7,17 @@ use std::sync::Arc;
 use dpmc::data::Dataset;
 use dpmc::engine::{EngineChoice, EngineError};
 use dpmc::model::{Logistic, Model, Prior};
-use dpmc::privacy::audit::{AuditError, Case, Report, Settings, Subject, audit, audit_case};
+use dpmc::privacy::audit::{
+    AnchorCase, AnchorPart, AuditError, Case, Report, Settings, Subject, audit, audit_anchor,
+    audit_case,
+};
 use dpmc::privacy::{Acceptance, Curator, CuratorError, Estimator, Lambda, Moves, Releases};
 use ndarray::array;
 
-const SOUND: [Subject; 4] = [
+const SOUND: [Subject; 5] = [
     Subject::Barker,
     Subject::PoissonBarker,
+    Subject::AnchoredBarker,
     Subject::DpPenalty,
     Subject::DpBarker,
 ];
@@ -48,11 +52,55 @@ fn sound_samplers_stay_under_their_claims_and_come_near() {
         // ledger's ε holds for every order of choices, and is larger than the accountant's.
         let (most, half) = match subject {
             Subject::DpBarker => (0.43, 0.4),
-            Subject::PoissonBarker => (0.53, 0.43),
+            Subject::PoissonBarker | Subject::AnchoredBarker => (0.53, 0.43),
             _ => (0.53, 0.5),
         };
         assert_between(&report, most);
         assert!(report.epsilon_lower >= half * report.claim, "{report:?}");
+        // What else it releases: the anchor's gradient and curvature.
+        assert_eq!(
+            report.parts.len(),
+            if subject == Subject::AnchoredBarker {
+                2
+            } else {
+                0
+            }
+        );
+        for part in &report.parts {
+            assert_between(part, 0.45);
+        }
+    }
+}
+
+#[test]
+fn an_anchor_never_exceeds_its_gaussian_trade_off() {
+    for (part, tau, steps) in [
+        (AnchorPart::Gradient, 1.5, 4),
+        (AnchorPart::Curvature, 0.7, 1),
+    ] {
+        let settings = Settings {
+            steps: Some(steps),
+            ..settings(300_000, 1e-5, EngineChoice::Cpu)
+        };
+        assert_between(
+            &audit_anchor(&AnchorCase { part, tau }, &settings).unwrap(),
+            0.4,
+        );
+    }
+}
+
+/// Noise of half its standard deviation, in either part.
+#[test]
+fn an_anchor_with_half_its_noise_would_be_caught() {
+    for part in AnchorPart::ALL {
+        let honest = settings(2, 1e-5, EngineChoice::Cpu);
+        let honest = audit_anchor(&AnchorCase { part, tau: 2.0 }, &honest).unwrap();
+        let settings = settings(400_000, 1e-5, EngineChoice::Cpu);
+        let faulty = audit_anchor(&AnchorCase { part, tau: 1.0 }, &settings).unwrap();
+        assert!(
+            faulty.epsilon_lower > honest.claim.min(honest.accountant),
+            "{faulty:?} against {honest:?}"
+        );
     }
 }
 
@@ -111,6 +159,7 @@ fn poisson_barker_never_exceeds_its_bounded_range() {
     // that c = 0.5 reaches at least.
     for (ratio, teeth) in [(1.0, 0.55), (0.3, 0.4), (4.0, 0.6)] {
         let case = Case {
+            anchored: false,
             rows: 2,
             clip_bound: 0.5,
             estimator: Estimator::Poisson {

@@ -208,7 +208,7 @@ pub(super) struct SummaryArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct AuditArguments {
-    /// barker, poisson-barker, dp-penalty, dp-barker, dp-fast-mh or dp-barker-subsampled
+    /// barker, poisson-barker, anchored-barker, dp-penalty, dp-barker, dp-fast-mh or dp-barker-subsampled
     #[arg(long, value_name = "NAME")]
     pub algorithm: String,
     /// Follow the paper to the letter (dp-fast-mh)

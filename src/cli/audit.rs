@@ -36,9 +36,13 @@ pub(super) fn run(a: &AuditArguments) -> Result<(), CliError> {
         println!("{text}");
     } else {
         print(&report);
+        for part in &report.parts {
+            println!();
+            print(part);
+        }
     }
     // A paper's false claim is what its audit is there to show; one of our own is a failure.
-    if report.verdict == Verdict::Violated && !report.as_published {
+    if !report.is_consistent() && !report.as_published {
         return Err(CliError::Failure(format!(
             "the claim of {} is false; please report this",
             report.algorithm

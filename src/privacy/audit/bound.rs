@@ -51,21 +51,25 @@ impl Histogram {
 
 /// An event, and where it is expected more often.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Event {
-    public: f64,
+pub(super) struct Event {
+    /// h.
+    pub public: f64,
     /// {S ≥ threshold}, or else {S ≤ threshold}.
-    at_least: bool,
-    threshold: u32,
+    pub at_least: bool,
+    /// Of S.
+    pub threshold: u32,
     /// Whether D' plays P.
     reversed: bool,
 }
 
 /// The lower bound at the settings' δ and confidence, and the event in words. `sample`
 /// gives runs on D (`false`) or D' (`true`) with public part h; independent at every call.
+/// `words` say what was counted.
 pub(super) fn lower_bound(
     sample: &mut dyn FnMut(bool, f64, u64) -> Result<Histogram, AuditError>,
     public: &[f64],
     steps: u32,
+    words: &dyn Fn(&Event) -> String,
     settings: &Settings,
 ) -> Result<(f64, String), AuditError> {
     let first_half = settings.trials / 2;
@@ -96,16 +100,30 @@ pub(super) fn lower_bound(
     }
     let bound = epsilon_lower(counts, n, settings.delta, settings.confidence);
     let words = format!(
-        "{} {} of {steps} moves with h = {:.3} accepted: {} of {n} runs on {}, {} on {}",
-        if best.at_least { "at least" } else { "at most" },
-        best.threshold,
-        best.public,
+        "{}: {} of {n} runs on {}, {} on {}",
+        words(&best),
         counts[0],
         if best.reversed { "D'" } else { "D" },
         counts[1],
         if best.reversed { "D" } else { "D'" },
     );
     Ok((bound, words))
+}
+
+/// An event of decisions, in words.
+pub(super) fn accepted_moves(steps: u32) -> impl Fn(&Event) -> String {
+    move |event| {
+        format!(
+            "{} {} of {steps} moves with h = {:.3} accepted",
+            if event.at_least {
+                "at least"
+            } else {
+                "at most"
+            },
+            event.threshold,
+            event.public
+        )
+    }
 }
 
 /// The event whose cautious frequencies promise the largest bound.
@@ -264,7 +282,8 @@ mod tests {
             confidence: 1.0 - 1e-6,
             ..Settings::default()
         };
-        let (bound, words) = lower_bound(&mut sample, &[0.0], 3, &settings).unwrap();
+        let (bound, words) =
+            lower_bound(&mut sample, &[0.0], 3, &accepted_moves(3), &settings).unwrap();
         assert!(bound < 27f64.ln() && bound > 2.7, "{bound}: {words}");
     }
 }

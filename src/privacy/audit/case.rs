@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::AuditError;
+use super::{AuditError, remainder};
 use crate::data::{DataError, Dataset};
+use crate::engine::EngineSetup;
 use crate::model::{GaussianMean, Model, Prior};
 use crate::privacy::accountant::{Question, Sequence, account};
 use crate::privacy::budget::Budget;
@@ -14,6 +15,9 @@ use crate::privacy::ledger::Ledger;
 use crate::privacy::measure::{Measure, tightest_order};
 use crate::privacy::releases::{Acceptance, Estimator, Lambda};
 
+/// Largest clip bound of a case on remainders, nats: what both its rows' remainders exceed.
+pub const MOST_REMAINDER: f64 = 2.5;
+
 /// What can be audited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -21,6 +25,9 @@ pub enum Subject {
     Barker,
     /// Poisson minibatch, Barker acceptance.
     PoissonBarker,
+    /// Poisson minibatch of remainders at an anchor, Barker acceptance; the anchor's own
+    /// release is audited beside it ([`super::AnchorCase`]).
+    AnchoredBarker,
     /// All rows, discrete Gaussian noise, Metropolis with penalty.
     DpPenalty,
     /// All rows, discrete Gaussian noise, Barker's test with a correction.
@@ -36,9 +43,10 @@ pub enum Subject {
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Subject; 7] = [
+    pub const ALL: [Subject; 8] = [
         Subject::Barker,
         Subject::PoissonBarker,
+        Subject::AnchoredBarker,
         Subject::DpPenalty,
         Subject::DpBarker,
         Subject::DpFastMh,
@@ -51,6 +59,7 @@ impl Subject {
         match self {
             Subject::Barker => "barker",
             Subject::PoissonBarker => "poisson-barker",
+            Subject::AnchoredBarker => "anchored-barker",
             Subject::DpPenalty => "dp-penalty",
             Subject::DpBarker => "dp-barker",
             Subject::DpBarkerSubsampled => "dp-barker-subsampled",
@@ -113,6 +122,9 @@ impl Subject {
 /// +c on D and −c on D'.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
+    /// Whether rows are asked for their remainders at a given anchor: c at most
+    /// [`MOST_REMAINDER`] then.
+    pub anchored: bool,
     /// Rows N of each data set, at least 2.
     pub rows: usize,
     /// Clip bound c of the move, nats.
@@ -134,6 +146,7 @@ impl Case {
         Some(match subject {
             // η = 1. Rare outcomes show the whole of η, common ones half of it.
             Subject::Barker => Case {
+                anchored: false,
                 rows: 2,
                 clip_bound: 0.5,
                 estimator: Estimator::FullBatch,
@@ -143,6 +156,7 @@ impl Case {
             },
             // η = 0.99: of which rejections at large h show (1.25 + 0.8)/2.25.
             Subject::PoissonBarker => Case {
+                anchored: false,
                 rows: 2,
                 clip_bound: 0.44,
                 estimator: Estimator::Poisson {
@@ -152,9 +166,15 @@ impl Case {
                 public: vec![1.0, 2.0, 0.0, -1.0],
                 steps: 4,
             },
+            // The same of remainders; their bounded range has no other reason.
+            Subject::AnchoredBarker => Case {
+                anchored: true,
+                ..Self::of(Subject::PoissonBarker)?
+            },
             // σ = 2cτ = 32: acceptance is all but the threshold R + ξ > σ²/2 − h, best
             // set 2.5 to 3 standard deviations out.
             Subject::DpPenalty => Case {
+                anchored: false,
                 rows: 2,
                 clip_bound: 16.0,
                 estimator: Estimator::FullBatch,
@@ -165,6 +185,7 @@ impl Case {
             // σ² = C = 3, where the correction is nearly always 0: acceptance is all but the
             // threshold R + ξ > −h, best set 2 standard deviations out.
             Subject::DpBarker => Case {
+                anchored: false,
                 rows: 2,
                 clip_bound: 0.866,
                 estimator: Estimator::FullBatch,
@@ -175,6 +196,7 @@ impl Case {
             // W = log 2, σ = 4W, where one row is kept 0.2 or 0.4 times on average: few
             // multiplicities show what the largest are charged.
             Subject::DpFastMh => Case {
+                anchored: false,
                 rows: 10,
                 clip_bound: 0.2,
                 estimator: Estimator::Poisson {
@@ -186,6 +208,7 @@ impl Case {
             },
             // Every row is in the batch: 2/√b apart at a standard deviation near √2.
             Subject::DpBarkerSubsampled => Case {
+                anchored: false,
                 rows: 40,
                 clip_bound: largest_batch_clip(40, 40),
                 estimator: Estimator::FixedBatch { batch: 40 },
@@ -198,12 +221,20 @@ impl Case {
     }
 
     /// θ and θ' of the move.
-    pub(super) fn ends(&self) -> (f64, f64) {
-        (-0.5 * self.clip_bound, 0.5 * self.clip_bound)
+    pub(super) fn ends(&self) -> (Vec<f64>, Vec<f64>) {
+        if self.anchored {
+            let at = remainder::AT.to_vec();
+            return (at.clone(), vec![at[0], at[1] + 1.0]);
+        }
+        let half = 0.5 * self.clip_bound;
+        (vec![-half], vec![half])
     }
 
     /// D, or its neighbour D'.
     pub(super) fn data(&self, neighbour: bool) -> Result<Dataset, AuditError> {
+        if self.anchored {
+            return remainder::data(self.rows, neighbour);
+        }
         let build = || -> Result<Dataset, DataError> {
             let mut set = Dataset::builder(vec!["x".into()], false, 1.0)?;
             for _ in 1..self.rows {
@@ -215,11 +246,39 @@ impl Case {
         build().map_err(|e| AuditError::setting("rows", e.to_string()))
     }
 
-    /// x ~ N(θ, 1): a row's ratio is x·(θ'−θ) for a move across 0, ±c for x = ±1.
+    /// x ~ N(θ, 1): a row's ratio is x·(θ'−θ) for a move across 0, ±c for x = ±1. Logistic
+    /// where rows are anchored.
     pub(super) fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, AuditError> {
+        if self.anchored {
+            return remainder::model(data);
+        }
         GaussianMean::new(data.features(), &[1.0], 1.0, Prior::normal(1, 1.0), 1.0)
             .map(|model| Arc::new(model) as Arc<dyn Model>)
             .map_err(|e| CuratorError::Mismatch(e.to_string()).into())
+    }
+
+    /// The private curator of D or D', anchored where the case is.
+    pub(super) fn curator(
+        &self,
+        neighbour: bool,
+        setup: EngineSetup,
+        ledger: Ledger,
+        seed: Option<u64>,
+    ) -> Result<Curator, AuditError> {
+        if self.anchored && self.clip_bound > MOST_REMAINDER {
+            return Err(AuditError::setting(
+                "clip_bound",
+                format!("remainders of an audit reach {MOST_REMAINDER} nats; use at most that"),
+            ));
+        }
+        let data = self.data(neighbour)?;
+        let model = self.model(&data)?;
+        let seed = seed.map(|s| s ^ (u64::from(neighbour) << 63));
+        let mut curator = Curator::private(data, model, setup, ledger, seed)?;
+        if self.anchored {
+            curator.set_anchor(remainder::anchor())?;
+        }
+        Ok(curator)
     }
 
     /// The event of one step, and the δ of its coins.
@@ -244,38 +303,50 @@ impl Case {
     pub(super) fn claims(&self, steps: u32, delta: f64) -> Result<(f64, f64), AuditError> {
         // The conversion's δ leaves the coins their share.
         let (key, _) = self.cost()?;
-        let sequence = |events| {
-            Sequence::new(Neighbours::Substitution, events)
-                .map_err(|e| AuditError::setting("steps", e.to_string()))
-        };
-        // No ledger has δ = 0.
-        if Budget::new(1.0, delta).is_err() {
-            let events = sequence(vec![(key.event(), u64::from(steps))])?;
-            let account = account(&events, Question::Epsilon { delta });
-            return Ok((f64::INFINITY, account.upper));
-        }
-        // The share of δ for multiplicities shrinks like e^−ε: there a ledger just large enough.
-        let sizes: &[f64] = match key.rho() {
-            Some(_) => &[1000.0],
-            None => &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0],
-        };
-        let paid = sizes.iter().find_map(|&epsilon| {
-            let budget = Budget::new(epsilon, delta).ok()?;
-            let measure = self.measure(key, budget, u64::from(steps));
-            let mut ledger = Ledger::counting(budget, measure);
-            let charged = ledger.charge(&[(key, u64::from(steps))], 0.0);
-            charged.is_ok().then_some((budget, ledger))
-        });
-        let Some((budget, ledger)) = paid else {
-            return Err(AuditError::setting(
-                "steps",
-                format!("a run of {steps} steps costs more than any ledger holds; use fewer"),
-            ));
-        };
-        let question = Question::Epsilon {
-            delta: budget.conversion_delta(),
-        };
-        let account = account(&sequence(ledger.events())?, question);
-        Ok((ledger.epsilon_spent(), account.upper))
+        let steps = u64::from(steps);
+        claims(&[(key, steps)], delta, |budget| {
+            self.measure(key, budget, steps)
+        })
     }
+}
+
+/// ε of these events at `delta`: by a ledger of that measure which paid for them, and by the
+/// accountants on the ledger's events.
+pub(super) fn claims(
+    keys: &[(EventKey, u64)],
+    delta: f64,
+    measure: impl Fn(Budget) -> Measure,
+) -> Result<(f64, f64), AuditError> {
+    let sequence = |events| {
+        Sequence::new(Neighbours::Substitution, events)
+            .map_err(|e| AuditError::setting("steps", e.to_string()))
+    };
+    // No ledger has δ = 0.
+    if Budget::new(1.0, delta).is_err() {
+        let events = sequence(keys.iter().map(|(key, n)| (key.event(), *n)).collect())?;
+        let account = account(&events, Question::Epsilon { delta });
+        return Ok((f64::INFINITY, account.upper));
+    }
+    // The share of δ for multiplicities shrinks like e^−ε: there a ledger just large enough.
+    let sizes: &[f64] = match keys.iter().all(|(key, _)| key.rho().is_some()) {
+        true => &[1000.0],
+        false => &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0],
+    };
+    let paid = sizes.iter().find_map(|&epsilon| {
+        let budget = Budget::new(epsilon, delta).ok()?;
+        let mut ledger = Ledger::counting(budget, measure(budget));
+        let charged = ledger.charge(keys, 0.0);
+        charged.is_ok().then_some((budget, ledger))
+    });
+    let Some((budget, ledger)) = paid else {
+        return Err(AuditError::setting(
+            "steps",
+            "a run of so many steps costs more than any ledger holds; use fewer",
+        ));
+    };
+    let question = Question::Epsilon {
+        delta: budget.conversion_delta(),
+    };
+    let account = account(&sequence(ledger.events())?, question);
+    Ok((ledger.epsilon_spent(), account.upper))
 }

@@ -30,6 +30,8 @@
 mod as_published;
 mod bound;
 mod case;
+mod release;
+mod remainder;
 mod repeat;
 
 use serde::Serialize;
@@ -38,8 +40,9 @@ use super::curator::CuratorError;
 use super::releases::Halt;
 use crate::engine::EngineChoice;
 use as_published::FastMh;
-use bound::{Histogram, lower_bound};
-pub use case::{Case, Subject};
+use bound::{Histogram, accepted_moves, lower_bound};
+pub use case::{Case, MOST_REMAINDER, Subject};
+pub use release::{AnchorCase, AnchorPart, audit_anchor};
 use repeat::CuratorRuns;
 
 /// Most steps of a run.
@@ -177,6 +180,16 @@ pub struct Report {
     pub engine: String,
     /// The event that was counted, in words.
     pub event: String,
+    /// What else the algorithm releases, audited each on its own worst case.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Report>,
+}
+
+impl Report {
+    /// Whether this claim and those of all parts may be true.
+    pub fn is_consistent(&self) -> bool {
+        self.verdict == Verdict::Consistent && self.parts.iter().all(Report::is_consistent)
+    }
 }
 
 /// Audits a subject on its own worst case.
@@ -186,7 +199,15 @@ pub struct Report {
 pub fn audit(subject: Subject, settings: &Settings) -> Result<Report, AuditError> {
     settings.check()?;
     if let Some(case) = Case::of(subject) {
-        return audit_case(&case, subject, settings);
+        let mut report = audit_case(&case, subject, settings)?;
+        if subject == Subject::AnchoredBarker {
+            for part in AnchorPart::ALL {
+                report
+                    .parts
+                    .push(audit_anchor(&AnchorCase::of(part), settings)?);
+            }
+        }
+        return Ok(report);
     }
     if settings.engine != EngineChoice::Cpu {
         return Err(AuditError::setting(
@@ -203,7 +224,8 @@ pub fn audit(subject: Subject, settings: &Settings) -> Result<Report, AuditError
     // at (ε, δ/T).
     let claim = as_published::EPSILON * f64::from(steps);
     let mut sample = |neighbour, h, wanted| Ok(runs.repeat(neighbour, h, steps, wanted));
-    let (bound, event) = lower_bound(&mut sample, &[0.0], steps, settings)?;
+    let words = accepted_moves(steps);
+    let (bound, event) = lower_bound(&mut sample, &[0.0], steps, &words, settings)?;
     let claims = (claim, f64::INFINITY);
     Ok(report(
         subject, settings, steps, claims, bound, event, "cpu",
@@ -227,7 +249,8 @@ pub fn audit_case(
     let mut sample = |neighbour, h, wanted| -> Result<Histogram, AuditError> {
         runs.repeat(neighbour, h, steps, wanted)
     };
-    let (bound, event) = lower_bound(&mut sample, &case.public, steps, settings)?;
+    let words = accepted_moves(steps);
+    let (bound, event) = lower_bound(&mut sample, &case.public, steps, &words, settings)?;
     Ok(report(
         subject, settings, steps, claims, bound, event, &engine,
     ))
@@ -260,5 +283,6 @@ fn report(
         verdict,
         engine: engine.into(),
         event,
+        parts: Vec::new(),
     }
 }

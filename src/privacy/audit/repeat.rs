@@ -48,17 +48,13 @@ impl<'a> CuratorRuns<'a> {
             ));
         }
         let open = |neighbour| -> Result<Curator, AuditError> {
-            let data = case.data(neighbour)?;
-            let model = case.model(&data)?;
             // Minibatch rows are asked of the engine itself: a run keeps a CPU copy for them.
             let setup = EngineSetup {
                 choice: engine,
                 listed_rows: engine != EngineChoice::Gpu,
                 chains,
             };
-            let seed = seed.map(|s| s ^ (u64::from(neighbour) << 63));
-            let ledger = Ledger::counting(budget, measure);
-            Ok(Curator::private(data, model, setup, ledger, seed)?)
+            case.curator(neighbour, setup, Ledger::counting(budget, measure), seed)
         };
         Ok(CuratorRuns {
             case,
@@ -86,10 +82,9 @@ impl<'a> CuratorRuns<'a> {
         let mut left = runs;
         while left > 0 {
             let chains = left.min(self.chains as u64) as usize;
-            let (thetas, proposals) = (
-                Array2::from_elem((chains, 1), theta),
-                Array2::from_elem((chains, 1), proposal),
-            );
+            let stack =
+                |point: &[f64]| Array2::from_shape_fn((chains, point.len()), |(_, j)| point[j]);
+            let (thetas, proposals) = (stack(&theta), stack(&proposal));
             let (public, clips) = (vec![h; chains], vec![self.case.clip_bound; chains]);
             let moves = Moves {
                 thetas: thetas.view(),
@@ -133,7 +128,7 @@ fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::privacy::audit::Subject;
+    use crate::privacy::audit::{Subject, remainder};
     use crate::privacy::event::Event;
 
     /// The row's ratio is the whole clip on D and its negation on D', and the curator
@@ -149,8 +144,11 @@ mod tests {
                 let data = case.data(neighbour).unwrap();
                 let model = case.model(&data).unwrap();
                 let mut open = Curator::not_private(data, model, EngineChoice::Cpu, 1).unwrap();
+                if case.anchored {
+                    open.set_anchor(remainder::anchor()).unwrap();
+                }
                 let sums = open
-                    .exact_log_ratios(&[&[theta]], &[&[proposal]], &[case.clip_bound])
+                    .exact_log_ratios(&[&theta], &[&proposal], &[case.clip_bound])
                     .unwrap();
                 assert!((sums[0].0 - sign * case.clip_bound).abs() < 2e-6 * case.clip_bound);
                 assert_eq!(sums[0].1, 1, "the row saturates the clip");

@@ -9,6 +9,15 @@ use crate::privacy::mechanism::{self, AnchorVariances, MAX_VARIANCE, Secret};
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt};
 
 impl Curator {
+    /// The privacy events of an anchor's release: its gradient and its curvature.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] for noise that cannot be drawn or charged.
+    pub(crate) fn anchor_cost(noise: AnchorNoise) -> Result<[EventKey; 2], Halt> {
+        anchor_events(variances(noise)?)
+            .ok_or_else(|| Halt::Refused("the anchor's noise is not finite".into()))
+    }
+
     /// Charges both releases, then makes them. See `Releases::anchor`.
     pub(super) fn release_anchor(
         &mut self,

@@ -1,0 +1,249 @@
+//! The release of an anchor, attacked: gradient and curvature of worst-case neighbours,
+//! projected on the direction in which they differ.
+
+use super::bound::{Event, Histogram, lower_bound};
+use super::case::claims;
+use super::{AuditError, Report, Settings, Subject, report};
+use crate::data::{DataError, Dataset};
+use crate::engine::{EngineChoice, EngineSetup};
+use crate::model::{Logistic, Metric, Prior};
+use crate::privacy::budget::Budget;
+use crate::privacy::curator::{Curator, CuratorError};
+use crate::privacy::event_key::EventKey;
+use crate::privacy::ledger::Ledger;
+use crate::privacy::measure::Measure;
+use crate::privacy::releases::{AnchorNoise, Expansion, Halt, Releases};
+
+/// τ of the part that is not attacked: its ρ hardly counts.
+const QUIET: f64 = 100.0;
+/// Angle of the two rows to the axis across θ*: their scores are ±1 on it, but for 1 − cos.
+const ANGLE: f64 = 0.05;
+/// Thresholds a standard deviation of the noise: more make the choice of one a lottery.
+const FINE: f64 = 4.0;
+/// Standard deviations that thresholds reach.
+const REACH: f64 = 8.0;
+
+/// Which of the two releases is attacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnchorPart {
+    /// `Σ κ∇ℓ_i(θ*)`.
+    Gradient,
+    /// `Σ −κ∇²ℓ_i(θ*)`.
+    Curvature,
+}
+
+impl AnchorPart {
+    /// Both.
+    pub const ALL: [AnchorPart; 2] = [AnchorPart::Gradient, AnchorPart::Curvature];
+
+    fn name(self) -> &'static str {
+        match self {
+            AnchorPart::Gradient => "anchored-barker: the anchor's gradient",
+            AnchorPart::Curvature => "anchored-barker: the anchor's curvature",
+        }
+    }
+
+    /// θ*. Far out scores are ±1 and weights 0; at 0 weights are 1/4.
+    fn at(self) -> [f64; 2] {
+        match self {
+            // −60 = x·θ* for both rows.
+            AnchorPart::Gradient => [0.0, -60.0 / ANGLE.sin()],
+            AnchorPart::Curvature => [0.0, 0.0],
+        }
+    }
+
+    /// The row that differs. (In one dimension no two rows' gradients are 2b apart: s·x lies
+    /// in an interval of length b.)
+    fn row(self, neighbour: bool) -> [f32; 2] {
+        // A little inside the bound: a row that rounding puts outside is scaled by 1 − 2^-8.
+        let across = (0.9995 * ANGLE.cos()) as f32;
+        match (self, neighbour) {
+            (AnchorPart::Gradient, false) => [across, ANGLE.sin() as f32],
+            (AnchorPart::Gradient, true) => [-across, ANGLE.sin() as f32],
+            (AnchorPart::Curvature, false) => [1.0, 0.0],
+            (AnchorPart::Curvature, true) => [0.0, 1.0],
+        }
+    }
+
+    /// D or D': a flat row and the one that differs.
+    fn data(self, neighbour: bool) -> Result<Dataset, DataError> {
+        let mut set = Dataset::builder(vec!["x".into(), "z".into()], true, 1.0)?;
+        set.push(&[0.0, 0.0], Some(true))?;
+        set.push(&self.row(neighbour), Some(true))?;
+        set.finish()
+    }
+
+    /// What was released, along the difference of D and D', in standard deviations of its
+    /// noise.
+    fn project(self, released: &Expansion) -> f64 {
+        match self {
+            AnchorPart::Gradient => released.gradient[0] / released.gradient_sd,
+            AnchorPart::Curvature => {
+                let c = &released.curvature;
+                (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd)
+            }
+        }
+    }
+}
+
+/// Releases of one anchor on worst-case neighbours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AnchorCase {
+    /// What is attacked.
+    pub part: AnchorPart,
+    /// τ of its noise, ρ = 1/(2τ²); the other part's is 100.
+    pub tau: f64,
+}
+
+impl AnchorCase {
+    /// A case whose accountants' ε an attack can come near: τ = 1.
+    pub fn of(part: AnchorPart) -> Self {
+        AnchorCase { part, tau: 1.0 }
+    }
+
+    fn noise(&self) -> AnchorNoise {
+        match self.part {
+            AnchorPart::Gradient => AnchorNoise {
+                gradient: self.tau,
+                curvature: QUIET,
+            },
+            AnchorPart::Curvature => AnchorNoise {
+                gradient: QUIET,
+                curvature: self.tau,
+            },
+        }
+    }
+
+    fn keys(&self, releases: u32) -> Result<[(EventKey, u64); 2], AuditError> {
+        Ok(Curator::anchor_cost(self.noise())?.map(|key| (key, u64::from(releases))))
+    }
+
+    /// The private curator of D or D'.
+    fn curator(
+        &self,
+        neighbour: bool,
+        engine: EngineChoice,
+        seed: Option<u64>,
+    ) -> Result<Curator, AuditError> {
+        let data = self.part.data(neighbour);
+        let data = data.map_err(|e| AuditError::setting("rows", e.to_string()))?;
+        let model = Logistic::new(data.features(), 1.0, Prior::normal(2, 1.0), 1.0)
+            .map_err(|e| CuratorError::Mismatch(e.to_string()))?;
+        let setup = EngineSetup {
+            choice: engine,
+            listed_rows: true,
+            chains: 1,
+        };
+        let budget = Budget::new(1000.0, 0.5).map_err(|e| Halt::Refused(e.to_string()))?;
+        let ledger = Ledger::counting(budget, Measure::Zcdp);
+        let seed = seed.map(|s| s ^ (u64::from(neighbour) << 63));
+        let model = std::sync::Arc::new(model);
+        Ok(Curator::private(data, model, setup, ledger, seed)?)
+    }
+}
+
+/// Audits the release of an anchor: runs of T releases each, whose sum is put to a threshold.
+///
+/// # Errors
+/// As [`super::audit`].
+pub fn audit_anchor(case: &AnchorCase, settings: &Settings) -> Result<Report, AuditError> {
+    settings.check()?;
+    let releases = settings.steps.unwrap_or(1);
+    let claims = claims(&case.keys(releases)?, settings.delta, |_| Measure::Zcdp)?;
+    let mut curators = [false, true]
+        .map(|neighbour| case.curator(neighbour, settings.engine, settings.seed))
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?;
+    let engine = curators[0].engine_info().kind;
+    let bins = (2.0 * REACH * FINE) as u32;
+    let mut sample = |neighbour: bool, _, runs: u64| -> Result<Histogram, AuditError> {
+        let curator = &mut curators[usize::from(neighbour)];
+        let mut histogram = Histogram::new(bins);
+        for _ in 0..runs {
+            let mut sum = 0.0;
+            for _ in 0..releases {
+                sum += case.part.project(&release(curator, case)?);
+            }
+            let score = sum / f64::from(releases).sqrt();
+            let bin = ((score + REACH) * FINE).floor();
+            histogram.add(bin.clamp(0.0, f64::from(bins)) as u32);
+        }
+        Ok(histogram)
+    };
+    let words = |event: &Event| {
+        let (sign, bin) = match event.at_least {
+            true => ("at least", event.threshold),
+            false => ("less than", event.threshold + 1),
+        };
+        let score = f64::from(bin) / FINE - REACH;
+        format!("{sign} {score:.2} sds of the noise released")
+    };
+    let (bound, event) = lower_bound(&mut sample, &[0.0], bins, &words, settings)?;
+    let mut report = report(
+        Subject::AnchoredBarker,
+        settings,
+        releases,
+        claims,
+        bound,
+        event,
+        &engine,
+    );
+    report.algorithm = case.part.name();
+    Ok(report)
+}
+
+/// One release, on a fresh ledger where the last one is spent (nothing was charged then).
+fn release(curator: &mut Curator, case: &AnchorCase) -> Result<Expansion, Halt> {
+    let (at, metric) = (case.part.at(), Metric::identity(2, 1.0));
+    match curator.anchor(&at, &metric, Some(case.noise())) {
+        Err(Halt::BudgetSpent(_)) => {
+            if let Some(ledger) = curator.ledger_mut() {
+                *ledger = ledger.renewed();
+            }
+            curator.anchor(&at, &metric, Some(case.noise()))
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{AnchorQuery, AnchorSums};
+
+    /// The exact sums differ by nearly the whole sensitivity, and along the projection.
+    #[test]
+    fn anchors_of_a_case_are_as_far_apart_as_can_be() {
+        for part in AnchorPart::ALL {
+            let exact = |neighbour| {
+                let set = std::sync::Arc::new(part.data(neighbour).unwrap());
+                let model = Logistic::new(set.features(), 1.0, Prior::normal(2, 1.0), 1.0);
+                let setup = EngineSetup {
+                    choice: EngineChoice::Cpu,
+                    listed_rows: true,
+                    chains: 1,
+                };
+                let mut engine = crate::engine::open(setup, set, &model.unwrap()).unwrap();
+                let metric = Metric::identity(2, 1.0);
+                let query = AnchorQuery {
+                    at: &part.at(),
+                    metric: &metric,
+                };
+                engine.anchor_sums(&query).unwrap()
+            };
+            let (one, two) = (exact(false), exact(true));
+            let gap = |a: &[i128], b: &[i128], k: usize| (a[k] - b[k]) as f64;
+            let share = match part {
+                AnchorPart::Gradient => {
+                    gap(&one.gradient, &two.gradient, 0) / AnchorSums::GRADIENT_SENSITIVITY
+                }
+                AnchorPart::Curvature => {
+                    let c = |k| gap(&one.curvature, &two.curvature, k);
+                    let whole = (2.0 * AnchorSums::CURVATURE_SENSITIVITY_SQUARED).sqrt();
+                    (c(0) - c(2)) / whole
+                }
+            };
+            assert!(share > 0.998 && share <= 1.0, "{part:?}: {share}");
+        }
+    }
+}
