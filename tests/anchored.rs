@@ -59,6 +59,8 @@ fn anchor(noise: Option<AnchorNoise>, radius: f64) -> Anchor {
         curvature: expansion.curvature,
         gradient_sd: expansion.gradient_sd,
         curvature_sd: expansion.curvature_sd,
+        // Off the middle, so that the ellipsoid's centre is seen.
+        centre: vec![0.3, -0.4],
         radius,
     }
 }
@@ -267,7 +269,7 @@ fn a_warm_start_that_does_not_settle_fails_and_says_what_was_spent() {
         rows: 40_000,
         row_norm: 1.0,
         tempering: 1.0,
-        clip: 3.0,
+        clip: 2.0,
         radius: 8.0,
         split: Some(dpmc::sampler::AnchorSplit {
             start: 1.0,

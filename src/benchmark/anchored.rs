@@ -60,7 +60,7 @@ fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
             rows,
             row_norm: 3.0,
             tempering: 1.0,
-            clip: 3.0,
+            clip: 2.0,
             radius: 4.0 * size.sqrt() + 4.0,
             split: None,
         },

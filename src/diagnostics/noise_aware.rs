@@ -103,6 +103,7 @@ mod tests {
             curvature: vec![1.0],
             gradient_sd: 0.5,
             curvature_sd: 0.2,
+            centre: vec![0.0; 1],
             radius: 100.0,
         };
         let sample = sd(&draws);

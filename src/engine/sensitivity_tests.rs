@@ -36,6 +36,7 @@ fn families() -> Vec<Family> {
         curvature: vec![0.0; 4],
         gradient_sd: 0.0,
         curvature_sd: 0.0,
+        centre: vec![0.0; 2],
         radius: 1e6,
     };
     let models: [Box<dyn Model>; 4] = [

@@ -73,6 +73,7 @@ fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored {
         curvature: vec![0.0; d * d],
         gradient_sd: 0.0,
         curvature_sd: 0.0,
+        centre: vec![0.0; d],
         radius: 1e6,
     };
     Anchored::new(Arc::new(model), anchor).unwrap()

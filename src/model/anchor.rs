@@ -54,7 +54,9 @@ pub struct Anchor {
     pub gradient_sd: f64,
     /// The same for the diagonal of C; off-diagonal entries have `1/√2` of it.
     pub curvature_sd: f64,
-    /// The target is restricted to the public ellipsoid ‖u‖ ≤ radius.
+    /// Centre m of the ellipsoid, in the coordinates u.
+    pub centre: Vec<f64>,
+    /// The target is restricted to the public ellipsoid ‖u − m‖ ≤ radius.
     pub radius: f64,
 }
 
@@ -66,8 +68,9 @@ impl Anchor {
             && self.at.len() == d
             && self.gradient.len() == d
             && self.curvature.len() == d * d
+            && self.centre.len() == d
             && self.radius > 0.0
-            && [&self.at, &self.gradient, &self.curvature]
+            && [&self.at, &self.gradient, &self.curvature, &self.centre]
                 .iter()
                 .all(|a| a.iter().all(|v| v.is_finite()))
     }
@@ -87,7 +90,8 @@ impl Anchor {
     /// Whether θ lies in the ellipsoid.
     pub fn contains(&self, theta: &[f64]) -> bool {
         let u = self.coordinates(theta);
-        u.iter().map(|v| v * v).sum::<f64>() <= self.radius * self.radius
+        let gaps = u.iter().zip(&self.centre).map(|(u, m)| (u - m) * (u - m));
+        gaps.sum::<f64>() <= self.radius * self.radius
     }
 
     /// Q̃(θ), nats.

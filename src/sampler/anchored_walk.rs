@@ -23,14 +23,13 @@ impl AnchoredSettings {
     pub fn typical_clip(&self) -> f64 {
         let a = &self.anchoring;
         let d = a.start.len() as f64;
-        let usual = (4.0 * d / (a.tempering * a.rows as f64)).sqrt();
         let length = match self.proposal {
             AnchoredProposal::RandomWalk { step } => step * d.sqrt(),
             AnchoredProposal::Autoregressive { correlation } => {
                 (2.0 * (1.0 - correlation) * d).sqrt()
             }
         };
-        self.share * remainder_rate(a.tempering, a.clip * usual) * a.typical_square() * length
+        self.share * remainder_rate(a.tempering, a.typical_bound()) * a.typical_square() * length
     }
 }
 

@@ -6,6 +6,11 @@ use super::anchored::gaussian;
 use crate::model::{Anchor, Lower, Metric, Prior};
 use crate::privacy::{AnchorNoise, Halt, Releases};
 
+/// Mean weight, in quarters, that is expected of a posterior: classes of 1 : 9 have 0.36.
+const TYPICAL_WEIGHT: f64 = 0.4;
+/// The anchor may lie this many posterior sds a coordinate from its expansion's centre.
+const FARTHEST: f64 = 6.0;
+
 /// ρ of the parts of an anchored run, nats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AnchorSplit {
@@ -37,8 +42,9 @@ pub struct Anchoring {
     pub row_norm: f64,
     /// Tempering κ.
     pub tempering: f64,
-    /// Rows are clipped at this multiple of `√(4d/(κN))` in whitened coordinates, which is
-    /// at most the root mean square of their norms there: Σ κw‖L⁻¹x‖² = d and w ≤ 1/4.
+    /// Rows are clipped at this multiple of `√(d/(κN w̄))` in whitened coordinates, about the
+    /// root mean square of their norms there since Σ κw‖L⁻¹x‖² = d; w̄, the mean weight, is
+    /// read off the released curvatures.
     pub clip: f64,
     /// The target is restricted to ‖u‖ ≤ radius.
     pub radius: f64,
@@ -56,6 +62,7 @@ impl Anchoring {
         let d = self.start.len();
         let mut at = self.start.clone();
         let mut metric = Metric::identity(d, self.row_norm);
+        let mut first = None;
         for stage in 1..=self.stages {
             let noise = self.split.map(|s| {
                 let each = multiplier(0.5 * self.stage_rho(stage, s.start));
@@ -75,13 +82,27 @@ impl Anchoring {
                     "the warm start did not settle: its last Newton step was {length:.1} posterior sds long; what it cost is spent. Give a start closer by, more stages, or a larger budget"
                 )));
             }
-            metric = self.next_metric(&metric, &precision);
+            let factor = metric.factor.compose(&precision);
+            let whole = first.get_or_insert_with(|| factor.clone());
+            let row_bound = self.row_bound(&factor, relative_weight(whole, &factor));
+            metric = Metric { factor, row_bound };
         }
         let noise = self.split.map(|s| AnchorNoise {
             gradient: multiplier(s.gradient),
             curvature: multiplier(s.curvature),
         });
-        self.release(&at, &metric, noise, releases)
+        let mut anchor = self.release(&at, &metric, noise, releases)?;
+        let (centre, precision) = gaussian(&anchor, prior)
+            .map(|(precision, centre)| (centre, precision))
+            .ok_or_else(|| Halt::Failed("the anchor's curvature cannot be inverted".into()))?;
+        let far = norm(&precision.transposed_times(&centre)) / (d as f64).sqrt();
+        if !(far <= FARTHEST) {
+            return Err(Halt::Failed(format!(
+                "the anchor lies {far:.1} posterior sds a coordinate from the centre of its own expansion; what it cost is spent. The budget is too small for this posterior: raise epsilon, temper the likelihood, or give more stages"
+            )));
+        }
+        anchor.centre = centre;
+        Ok(anchor)
     }
 
     fn release(
@@ -99,6 +120,7 @@ impl Anchoring {
             curvature: expansion.curvature,
             gradient_sd: expansion.gradient_sd,
             curvature_sd: expansion.curvature_sd,
+            centre: vec![0.0; at.len()],
             radius: self.radius,
         })
     }
@@ -123,16 +145,18 @@ impl Anchoring {
         Ok((centre, precision))
     }
 
-    /// Whitened by the precision just found, with the row bound that goes with it.
-    fn next_metric(&self, metric: &Metric, precision: &Lower) -> Metric {
-        let factor = metric.factor.compose(precision);
+    /// Bound of rows whitened by `factor`, where weights are `weight` of those at the first
+    /// point, 1/4 at the origin.
+    fn row_bound(&self, factor: &Lower, weight: f64) -> f64 {
         let d = factor.dim() as f64;
-        let usual = (4.0 * d / (self.tempering * self.rows as f64)).sqrt();
-        let largest = self.row_norm * factor.inverse_norm();
-        Metric {
-            factor,
-            row_bound: (self.clip * usual).min(largest),
-        }
+        let usual = (4.0 * d / (weight * self.tempering * self.rows as f64)).sqrt();
+        (self.clip * usual).min(self.row_norm * factor.inverse_norm())
+    }
+
+    /// The bound to expect before anything is released.
+    pub fn typical_bound(&self) -> f64 {
+        let d = self.start.len() as f64;
+        self.clip * (4.0 * d / (TYPICAL_WEIGHT * self.tempering * self.rows as f64)).sqrt()
     }
 
     /// ρ of a Newton step: the last one, which decides where the anchor lies, gets three
@@ -149,11 +173,16 @@ impl Anchoring {
         })
     }
 
+    /// ρ of the warm start whose last Newton step has this error.
+    pub fn start_rho(&self, error: f64) -> f64 {
+        // error = 2κb τ with ρ = 1/(2τ²), of which the last step's gradient gets its part.
+        let gradient = 2.0 * (self.tempering * self.typical_bound() / error).powi(2);
+        gradient / (0.5 * self.stage_rho(self.stages, 1.0))
+    }
+
     /// Noise of a whitened gradient released for ρ, nats a posterior sd.
     pub fn gradient_noise(&self, rho: f64) -> f64 {
-        let d = self.start.len() as f64;
-        let bound = self.clip * (4.0 * d / (self.tempering * self.rows as f64)).sqrt();
-        2.0 * self.tempering * bound * multiplier(rho)
+        2.0 * self.tempering * self.typical_bound() * multiplier(rho)
     }
 
     /// Expected ‖u‖² of a draw: the posterior's own spread and both noises.
@@ -167,6 +196,20 @@ impl Anchoring {
         };
         d * (1.0 + start * start + anchor * anchor)
     }
+}
+
+/// Mean of `κw` at the factor's point over that at the first one: `‖L₁⁻¹L‖_F²/d`, kept
+/// within reason where noise or prior rule.
+fn relative_weight(first: &Lower, factor: &Lower) -> f64 {
+    let d = factor.dim();
+    let squares: f64 = (0..d)
+        .map(|k| {
+            let mut column: Vec<f64> = (0..d).map(|i| factor.entries()[i * d + k]).collect();
+            first.solve(&mut column);
+            column.iter().map(|v| v * v).sum::<f64>()
+        })
+        .sum();
+    (squares / d as f64).clamp(0.02, 1.0)
 }
 
 /// τ of a discrete Gaussian that costs ρ, rounded up a little so that the charge, rounded

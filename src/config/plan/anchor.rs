@@ -13,6 +13,10 @@ use crate::sampler::{
 const STAGES: u32 = 6;
 /// Shares of what the steps leave over: warm start, gradient, curvature.
 const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
+/// The warm start gets more where its error would exceed this, posterior sds a coordinate …
+const START_ERROR: f64 = 1.2;
+/// … up to this share.
+const LARGEST_START: f64 = 0.6;
 /// Steps are expected to cost less than this multiple of a typical step's price each.
 const MARGIN: f64 = 4.0;
 
@@ -66,7 +70,7 @@ impl Plan {
                 rows,
                 row_norm,
                 tempering: model.tempering(),
-                clip: section.clip.unwrap_or(3.0),
+                clip: section.clip.unwrap_or(2.0),
                 radius: section.radius.unwrap_or(4.0 * root + 4.0),
                 split: None,
             },
@@ -179,18 +183,23 @@ impl Plan {
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         let stages = settings.anchoring.stages > 0;
+        let anchoring = settings.anchoring.clone();
         let split = |left: f64| -> AnchorSplit {
-            let total = SHARES[1] + SHARES[2] + if stages { SHARES[0] } else { 0.0 };
-            let part =
-                |given: Option<f64>, share: f64| given.map_or(left * share / total, |s| s * rho);
+            let first = if stages {
+                (anchoring.start_rho(START_ERROR) / left).clamp(SHARES[0], LARGEST_START)
+            } else {
+                0.0
+            };
+            let rest = (1.0 - first) / (SHARES[1] + SHARES[2]);
+            let part = |given: Option<f64>, share: f64| given.map_or(left * share, |s| s * rho);
             AnchorSplit {
                 start: if stages {
-                    part(section.start, SHARES[0])
+                    part(section.start, first)
                 } else {
                     0.0
                 },
-                gradient: part(section.gradient, SHARES[1]),
-                curvature: part(section.curvature, SHARES[2]),
+                gradient: part(section.gradient, SHARES[1] * rest),
+                curvature: part(section.curvature, SHARES[2] * rest),
             }
         };
         // The steps' price depends on the noise that the rest buys: two rounds settle it.

@@ -45,6 +45,7 @@ pub(super) fn anchor() -> Anchor {
         curvature: vec![0.0; 4],
         gradient_sd: 0.0,
         curvature_sd: 0.0,
+        centre: vec![0.0; 2],
         radius: 10.0,
     }
 }
