@@ -323,3 +323,7 @@ fn is_stop(iteration: u64, iterations: u64) -> bool {
         || iteration.is_multiple_of(every)
         || (iteration < every && iteration >= every / 16 && iteration.is_power_of_two())
 }
+
+#[cfg(test)]
+#[path = "study_tests.rs"]
+mod tests;
