@@ -109,8 +109,8 @@ mod tests {
                 epsilon: 0.05,
                 delta: 1e-5,
             };
-            let (rate, rows) = (10.0 + 45.0, 5000.0);
-            let (mut mass, mut expected) = ((-rate as f64).exp(), 0.0);
+            let (rate, rows) = (10.0 + 45.0, 5000.0f64);
+            let (mut mass, mut expected) = (f64::exp(-rate), 0.0);
             for b in 0..400 {
                 let size = f64::from(b);
                 expected += mass * if size < cap { size } else { rows };
