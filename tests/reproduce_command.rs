@@ -83,10 +83,12 @@ fn totals_are_told_from_claims() {
     let place = Place::new(RUN);
     let text = place.works("reproduce zhang-1c --quick --out out");
     for line in text.lines().filter(|l| l.starts_with("  ")) {
-        let open = ["dp-fast-mh", "mh,", "tuna-mh,"];
+        let open = ["dp-fast-mh, as published", "mh,", "tuna-mh,"];
         let open = open.iter().any(|n| line.trim_start().starts_with(n));
-        let heading = line.contains("spends in total");
-        assert_eq!(line.contains("not private"), open && !heading, "{line}");
+        assert_eq!(line.contains("NOT private"), open, "{line}");
+    }
+    for form in ["as published", "sound"] {
+        assert!(text.contains(&format!("\n  dp-fast-mh, {form} ")), "{text}");
     }
     let series = numbers(&std::fs::read_to_string(place.path("out/numbers.csv")).unwrap());
     assert!(series.len() >= 6);

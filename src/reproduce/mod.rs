@@ -11,6 +11,7 @@ mod error;
 mod heikkila_correction;
 mod heikkila_cost;
 mod heikkila_posterior;
+mod meter;
 mod mixture;
 mod ridge;
 mod study;
@@ -135,7 +136,7 @@ pub const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "zhang-4",
-        shows: "what lambda and the step trade: total epsilon, rows a step, acceptance and symmetric KL",
+        shows: "what lambda, the step and the batch cap K trade: total epsilon, rows a step, acceptance and symmetric KL",
         draw: zhang_trade_off::draw,
     },
     Figure {

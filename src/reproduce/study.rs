@@ -6,10 +6,12 @@ use rayon::prelude::*;
 
 use super::ReproduceError;
 use super::drawing::shown;
+use super::meter::{Meter, published_rate};
 use crate::config::Plan;
 use crate::data::Dataset;
 use crate::engine::EngineChoice;
-use crate::privacy::{Budget, Curator, Estimator, Halt, Ledger};
+use crate::privacy::accountant::{Question, Sequence, account_without_losses};
+use crate::privacy::{Budget, Curator, Halt, Ledger, Neighbours};
 use crate::sampler::{Chains, RandomWalk};
 
 /// Room for whatever a method spends: figures report the cost, they do not limit it. The
@@ -24,6 +26,8 @@ const STOPS: u64 = 40;
 pub(super) enum Role {
     /// Without privacy, for comparison.
     Reference,
+    /// A paper's algorithm to the letter, whose claim of privacy is false.
+    Published,
     /// A paper's method in a form whose guarantee holds.
     Sound,
     /// New here.
@@ -34,9 +38,15 @@ impl Role {
     pub fn name(self) -> &'static str {
         match self {
             Role::Reference => "reference",
+            Role::Published => "as published",
             Role::Sound => "paper's, sound",
             Role::Ours => "ours",
         }
+    }
+
+    /// Whether a ledger pays for it.
+    pub fn is_private(self) -> bool {
+        matches!(self, Role::Sound | Role::Ours)
     }
 }
 
@@ -53,6 +63,59 @@ pub(super) struct Method<'a> {
     pub sampler: &'a str,
     /// Iterations for one of the others: above 1 where steps are cheap in rows and ε.
     pub stretch: u64,
+    /// The ε that the run divides in advance, where it does (an anchor): its price, and its end.
+    pub budget: Option<f64>,
+}
+
+impl<'a> Method<'a> {
+    const fn new(role: Role, label: &'a str, sampler: &'a str) -> Self {
+        Method {
+            label,
+            role,
+            claim: "",
+            sampler,
+            stretch: 1,
+            budget: None,
+        }
+    }
+
+    /// One without privacy.
+    pub const fn reference(label: &'a str, sampler: &'a str) -> Self {
+        Self::new(Role::Reference, label, sampler)
+    }
+
+    /// A paper's algorithm to the letter.
+    pub const fn published(label: &'a str, sampler: &'a str) -> Self {
+        Self::new(Role::Published, label, sampler)
+    }
+
+    /// A paper's method in a sound form.
+    pub const fn sound(label: &'a str, sampler: &'a str) -> Self {
+        Self::new(Role::Sound, label, sampler)
+    }
+
+    /// One that is new here.
+    pub const fn ours(label: &'a str, sampler: &'a str) -> Self {
+        Self::new(Role::Ours, label, sampler)
+    }
+
+    /// With what its paper claims for a step.
+    pub const fn claiming(mut self, claim: &'a str) -> Self {
+        self.claim = claim;
+        self
+    }
+
+    /// With so many times the iterations.
+    pub const fn stretched(mut self, stretch: u64) -> Self {
+        self.stretch = stretch;
+        self
+    }
+
+    /// With an ε to divide in advance.
+    pub const fn within(mut self, epsilon: f64) -> Self {
+        self.budget = Some(epsilon);
+        self
+    }
 }
 
 /// What methods are run on.
@@ -72,7 +135,7 @@ pub(super) struct Stop {
     pub iteration: u64,
     /// Expected rows read by then.
     pub rows: f64,
-    /// ε spent by then; infinite without privacy.
+    /// ε spent by then, or all of the budget that was divided; infinite without privacy.
     pub epsilon: f64,
 }
 
@@ -105,7 +168,7 @@ impl Trace {
     /// What it spent, for a table.
     pub fn spent(&self) -> String {
         match self.end().epsilon {
-            e if e.is_infinite() => "not private".into(),
+            e if e.is_infinite() => "NOT private".into(),
             e => shown(e),
         }
     }
@@ -141,65 +204,116 @@ pub(super) fn run(
     iterations: u64,
     seed: u64,
 ) -> Result<Trace, ReproduceError> {
-    let text = format!(
-        "{}\n[sampler]\n{}\n[privacy]\nnot_private = true\n",
-        problem.settings, method.sampler
-    );
-    let plan = Plan::parse(Path::new(method.label), text)?;
-    let data = (problem.data)()?;
-    let rows = data.rows();
-    let model = plan.model(&data)?;
-    let mut sampler = plan.sampler(&*model, rows, data.row_norm())?;
-    let public_seed = [seed as u8; 32];
-    let starts = plan.starts(&*model, public_seed)?;
-    let mut chains = Chains::new(&starts[..1], public_seed);
-    let algorithm = plan.config.sampler.algorithm;
-    let mut curator = if algorithm.is_private() {
-        let room = if algorithm.is_minibatch() {
-            MINIBATCH_ROOM
-        } else {
-            ROOM
-        };
-        let ledger = Ledger::in_memory(Budget::new(room, problem.delta)?);
-        Curator::private(data, model, EngineChoice::Cpu, ledger, Some(seed))?
-    } else {
-        Curator::not_private(data, model, EngineChoice::Cpu, seed)?.into_curator()
-    };
-
+    let iterations = iterations * method.stretch;
+    let (mut sampler, mut meter, mut chains) = set_up(problem, method, iterations, seed)?;
     let mut trace = Trace {
         draws: Vec::new(),
         stops: Vec::new(),
         acceptance: 0.0,
     };
-    let mut read = 0.0;
-    let iterations = iterations * method.stretch;
     for iteration in 1..=iterations {
-        let rows_of_step = expected_rows(&sampler, rows, chains.thetas.ncols());
-        match sampler.step(&mut chains, &mut curator) {
-            Ok(_) => {}
+        match advance(&mut sampler, &mut meter, &mut chains) {
+            Ok(()) => {}
             // The run is as long as its room allows; its last stop says so.
             Err(Halt::BudgetSpent(_)) => break,
             Err(other) => return Err(other.into()),
         }
-        read += rows_of_step;
         trace.draws.push(chains.thetas.row(0).to_vec());
         if is_stop(iteration, iterations) {
-            trace.stops.push(Stop {
-                iteration,
-                rows: read,
-                epsilon: spent(&curator),
-            });
+            trace.stops.push(stop(method, iteration, &meter)?);
         }
     }
-    trace.acceptance = chains.accepted[0] as f64 / trace.draws.len().max(1) as f64;
+    let made = trace.draws.len() as u64;
+    if trace.stops.last().is_none_or(|s| s.iteration < made) && made > 0 {
+        trace.stops.push(stop(method, made, &meter)?);
+    }
+    trace.acceptance = chains.accepted[0] as f64 / made.max(1) as f64;
     Ok(trace)
 }
 
-/// ε of all steps so far; infinite without privacy.
-fn spent(curator: &Curator) -> f64 {
-    curator
-        .ledger()
-        .map_or(f64::INFINITY, |ledger| ledger.epsilon_spent())
+/// Sampler, curator and one chain at its start.
+fn set_up(
+    problem: &Problem<'_>,
+    method: &Method<'_>,
+    iterations: u64,
+    seed: u64,
+) -> Result<(RandomWalk, Meter, Chains), ReproduceError> {
+    let privacy = match method.budget {
+        Some(epsilon) => format!("epsilon = {epsilon:?}\ndelta = {:e}", problem.delta),
+        None => "not_private = true".into(),
+    };
+    let text = format!(
+        "{}\n[sampler]\n{}\n[run]\niterations = {iterations}\n[privacy]\n{privacy}\n",
+        problem.settings, method.sampler
+    );
+    let plan = Plan::parse(Path::new(method.label), text)?;
+    let data = (problem.data)()?;
+    let model = plan.model(&data)?;
+    let sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
+    let public_seed = [seed as u8; 32];
+    let starts = plan.starts(&*model, public_seed)?;
+    let chains = Chains::new(&starts[..1], public_seed);
+    let rate = match method.role {
+        Role::Published => published_rate(&data, &*model),
+        _ => 0.0,
+    };
+    let curator = if method.role.is_private() {
+        let algorithm = plan.config.sampler.algorithm;
+        // Only full-batch steps need no inexact coins.
+        let room = method
+            .budget
+            .unwrap_or(match algorithm.reads_listed_rows() {
+                true => MINIBATCH_ROOM,
+                false => ROOM,
+            });
+        let budget = Budget::new(room, problem.delta)?;
+        let measure = plan.measure(&sampler, &*model, data.rows(), budget)?;
+        let ledger = Ledger::counting(budget, measure);
+        Curator::private(data, model, EngineChoice::Cpu, ledger, Some(seed))?
+    } else {
+        Curator::not_private(data, model, EngineChoice::Cpu, seed)?.into_curator()
+    };
+    Ok((sampler, Meter::new(curator, rate), chains))
+}
+
+/// The anchor first, where one is wanted; then one step.
+fn advance(sampler: &mut RandomWalk, meter: &mut Meter, chains: &mut Chains) -> Result<(), Halt> {
+    if sampler.wants_anchor() {
+        let anchor = sampler.release_anchor(meter)?;
+        meter.curator.set_anchor(anchor.clone())?;
+        sampler.set_anchor(anchor)?;
+        sampler.start_at_anchor(chains);
+    }
+    sampler.step(chains, meter).map(|_| ())
+}
+
+fn stop(method: &Method<'_>, iteration: u64, meter: &Meter) -> Result<Stop, ReproduceError> {
+    Ok(Stop {
+        iteration,
+        rows: meter.read,
+        // What was divided in advance is owed however early the run ends.
+        epsilon: match method.budget {
+            Some(epsilon) => epsilon,
+            None => spent(&meter.curator)?,
+        },
+    })
+}
+
+/// ε of everything released so far; infinite without privacy. Where the ledger counts one
+/// Rényi order, that of the order which is best for what was spent: a run whose budget is
+/// set to it has its order chosen for it too.
+fn spent(curator: &Curator) -> Result<f64, ReproduceError> {
+    let Some(ledger) = curator.ledger() else {
+        return Ok(f64::INFINITY);
+    };
+    if !ledger.measure().is_renyi() || ledger.events().is_empty() {
+        return Ok(ledger.epsilon_spent());
+    }
+    let sequence = Sequence::new(Neighbours::Substitution, ledger.events())?;
+    let question = Question::Epsilon {
+        delta: ledger.budget().conversion_delta(),
+    };
+    Ok(account_without_losses(&sequence, question).upper)
 }
 
 /// Whether an iteration is one of [`STOPS`] evenly spaced ones, or of a few early ones.
@@ -210,17 +324,6 @@ fn is_stop(iteration: u64, iterations: u64) -> bool {
         || (iteration < every && iteration >= every / 16 && iteration.is_power_of_two())
 }
 
-/// Mean number of rows that the next move reads, a move that leaves the support counted too:
-/// N, or λ + Λ in the mean over the proposal.
-fn expected_rows(sampler: &RandomWalk, rows: usize, d: usize) -> f64 {
-    match (sampler.estimator, sampler.typical_clip(d)) {
-        (Estimator::Poisson { lambda }, Some(clip)) => {
-            // The typical move has ‖z‖ = √d; E‖z‖ = √2 Γ((d+1)/2)/Γ(d/2).
-            let half = 0.5 * d as f64;
-            let mean = 2f64.sqrt() * (libm::lgamma(half + 0.5) - libm::lgamma(half)).exp();
-            let big = rows as f64 * clip * mean / (d as f64).sqrt();
-            lambda.value(big) + big
-        }
-        _ => rows as f64,
-    }
-}
+#[cfg(test)]
+#[path = "study_tests.rs"]
+mod tests;

@@ -7,9 +7,9 @@ use rand_chacha::ChaCha12Rng;
 
 use super::drawing::shown;
 use super::mixture::{exact_posterior, marginal};
-use super::study::{Method, Problem, Role, Stop, Trace, run_all};
+use super::study::{Method, Problem, Stop, Trace, run_all};
 use super::zhang_settings::{
-    CLAIM, CLAIMED_EPSILON, DELTA, MIXTURE, MIXTURE_METHODS, MIXTURE_ROWS, MIXTURE_STEPS,
+    CLAIMED_EPSILON, DELTA, MIXTURE, MIXTURE_METHODS, MIXTURE_ROWS, MIXTURE_STEPS, PUBLISHED_NOTE,
 };
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::config::Plan;
@@ -29,7 +29,7 @@ const COARSE: usize = 48;
 pub(super) const KL: &str = "symmetric KL, nats";
 pub(super) const EPSILON: &str = "total epsilon at delta = 1e-5";
 pub(super) const NOTES: &[&str] = &[
-    "DP-Fast MH as published is not private: with Metropolis acceptance a rejection can be impossible on one data set and possible on its neighbour (dpmc audit --algorithm dp-fast-mh --as-published). It is not run here.",
+    PUBLISHED_NOTE,
     "spends: what a ledger charges for all steps; with a parameter box a certificate claims the budget, so set the budget to it.",
 ];
 
@@ -176,7 +176,7 @@ pub(super) fn divergence_by_rows(f: &Figure, e: &Effort) -> Result<Drawing, Repr
 fn comparison(traces: &[Trace], scores: &[Vec<(Stop, f64)>]) -> Table {
     let last = |s: &[(Stop, f64)]| s.last().map_or(f64::NAN, |(_, kl)| *kl);
     let goal = last(&scores[0]);
-    let mut rows = vec![published()];
+    let mut rows = Vec::new();
     for ((method, trace), score) in MIXTURE_METHODS.iter().zip(traces).zip(scores) {
         let reached = score.iter().find(|(_, kl)| *kl <= goal);
         rows.push(vec![
@@ -187,8 +187,8 @@ fn comparison(traces: &[Trace], scores: &[Vec<(Stop, f64)>]) -> Table {
             format!("{:.0}", trace.rows_a_step()),
             format!("{:.2}", trace.acceptance),
             format!("{:.3}", last(score)),
-            match (method.role, reached) {
-                (Role::Reference, _) => String::new(),
+            match (method.role.is_private(), reached) {
+                (false, _) => String::new(),
                 (_, Some((stop, _))) => {
                     format!("{} ({} steps)", shown(stop.epsilon), stop.iteration)
                 }
@@ -209,15 +209,6 @@ fn comparison(traces: &[Trace], scores: &[Vec<(Stop, f64)>]) -> Table {
         ],
         rows,
     }
-}
-
-/// The published algorithm's row, until its sampler is here to be run.
-fn published() -> Vec<String> {
-    let mut row: Vec<String> = ["dp-fast-mh", "as published", CLAIM, "not private"]
-        .map(String::from)
-        .into();
-    row.resize(8, String::new());
-    row
 }
 
 /// Figure 1c.

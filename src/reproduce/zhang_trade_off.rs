@@ -1,34 +1,69 @@
-//! Figure 4 of Zhang & Zhang 2023: what λ and the step trade on the mixture.
+//! Figure 4 of Zhang & Zhang 2023: what λ, the step and K trade on the mixture.
 
 use rayon::prelude::*;
 
 use super::drawing::shown;
-use super::study::{Method, Problem, Role, run};
+use super::study::{Method, Problem, run};
 use super::zhang_mixture::{EPSILON, KL, Mixture, NOTES, data};
-use super::zhang_settings::{DELTA, LAMBDAS, MIXTURE, STEPS, TRADE_OFF_RUNS};
+use super::zhang_settings::{CAP_RUNS, CAPS, DELTA, LAMBDAS, MIXTURE, STEPS, TRADE_OFF_RUNS};
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::output::plot::{Axis, Mark, Plot};
 
 /// ε, rows a step, acceptance, symmetric KL: means over the runs.
 type Means = [f64; 4];
 
+/// One row of panels: a sampler by one of its settings.
+struct Sweep {
+    algorithm: &'static str,
+    /// Its fixed settings.
+    fixed: &'static str,
+    /// The key that varies, its name in the picture and its values.
+    key: &'static str,
+    name: &'static str,
+    values: [f64; 6],
+    runs: u64,
+}
+
+const SWEEPS: [Sweep; 3] = [
+    Sweep {
+        algorithm: "poisson-barker",
+        fixed: "step = 0.06",
+        key: "lambda",
+        name: "lambda",
+        values: LAMBDAS,
+        runs: TRADE_OFF_RUNS,
+    },
+    Sweep {
+        algorithm: "poisson-barker",
+        fixed: "lambda = 300",
+        key: "step",
+        name: "step",
+        values: STEPS,
+        runs: TRADE_OFF_RUNS,
+    },
+    Sweep {
+        algorithm: "dp-fast-mh",
+        fixed: "lambda = 10\nstep = 0.06",
+        key: "batch_cap",
+        name: "K",
+        values: CAPS,
+        runs: CAP_RUNS,
+    },
+];
+
 /// Figure 4.
 pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, ReproduceError> {
     let study = Mixture::new(effort)?;
-    let runs = effort.of(TRADE_OFF_RUNS, 2);
     let (mut plots, mut rows) = (Vec::new(), Vec::new());
-    for (name, fixed, values) in [
-        ("lambda", "step = 0.06", LAMBDAS),
-        ("step", "lambda = 300", STEPS),
-    ] {
+    for sweep in &SWEEPS {
+        let (algorithm, name) = (sweep.algorithm, sweep.name);
         let mut curves: [Vec<(f64, f64)>; 4] = Default::default();
-        for value in values {
-            let sampler = format!("algorithm = 'poisson-barker'\n{fixed}\n{name} = {value}");
-            let means = means(&study, &sampler, runs)?;
+        for value in sweep.values {
+            let means = means(&study, sweep, value, effort)?;
             for (curve, mean) in curves.iter_mut().zip(means) {
                 curve.push((value, mean));
             }
-            rows.push(row(&format!("poisson-barker, {name} = {value}"), means));
+            rows.push(row(&format!("{algorithm}, {name} = {value}"), means));
         }
         let axes = [
             ("Cost", Axis::log(EPSILON)),
@@ -41,7 +76,7 @@ pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
                 name: format!("{title} by {name}"),
                 x: Axis::log(name),
                 y,
-                marks: vec![Mark::line("poisson-barker", points)],
+                marks: vec![Mark::line(algorithm, points)],
             });
         }
     }
@@ -55,27 +90,34 @@ pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
         ],
         rows,
     };
+    let runs = format!("means of {TRADE_OFF_RUNS} runs ({CAP_RUNS} by K)");
     let settings = format!(
-        "Upper panels: lambda at step 0.06; lower: step at lambda = 300. {} K belongs to DP-Fast MH, which is not run here.",
-        study.settings(&format!("means of {runs} runs"))
+        "From above: poisson-barker by lambda at step 0.06, by the step at lambda = 300; sound dp-fast-mh by K at lambda = 10, step 0.06. {}",
+        study.settings(&runs)
     );
     let drawing = Drawing::new(figure, &settings, (4, 150.0), plots, table);
     Ok(drawing.noting(NOTES))
 }
 
-fn means(study: &Mixture, sampler: &str, runs: u64) -> Result<Means, ReproduceError> {
-    let method = Method {
-        label: "poisson-barker",
-        role: Role::Ours,
-        claim: "",
-        sampler,
-        stretch: 1,
-    };
+/// Means over the runs at one value.
+fn means(
+    study: &Mixture,
+    sweep: &Sweep,
+    value: f64,
+    effort: &Effort,
+) -> Result<Means, ReproduceError> {
+    let sampler = format!(
+        "algorithm = '{}'\n{}\n{} = {value}",
+        sweep.algorithm, sweep.fixed, sweep.key
+    );
+    // Either role pays from a ledger.
+    let method = Method::ours(sweep.algorithm, &sampler);
     let problem = Problem {
         settings: MIXTURE,
         delta: DELTA,
         data: &|| data(study.rows),
     };
+    let runs = effort.of(sweep.runs, 2);
     let all: Vec<Means> = (1..=runs)
         .into_par_iter()
         .map(|seed| {

@@ -102,7 +102,7 @@ impl Plan {
         }
         match s.proposal {
             Some(AnchoredProposal::Autoregressive { correlation })
-                if !(correlation.abs() < 1.0) =>
+                if correlation.is_nan() || correlation.abs() >= 1.0 =>
             {
                 Err(self.refuse(
                     "sampler.proposal",
@@ -215,7 +215,7 @@ impl Plan {
             left = rho - (MARGIN * steps * price).clamp(0.05 * rho, 0.5 * rho);
         }
         let chosen = split(left);
-        if !(chosen.rho() < rho) {
+        if chosen.rho().is_nan() || chosen.rho() >= rho {
             return Err(self.refuse(
                 "sampler.anchor",
                 "the shares of start, gradient and curvature leave nothing for the steps; their sum must be under 1",

@@ -19,6 +19,22 @@ const COLORS: [RGBColor; 7] = [
     RGBColor(150, 110, 0),
     RGBColor(40, 40, 40),
 ];
+/// What tells one mark from another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tone {
+    color: RGBColor,
+    /// Lines have dots at their points: the colours are used for the second time.
+    dotted: bool,
+}
+
+/// The tone of a panel's mark `i`.
+fn tone(i: usize) -> Tone {
+    Tone {
+        color: COLORS[i % COLORS.len()],
+        dotted: (i / COLORS.len()) % 2 == 1,
+    }
+}
+
 /// Length of a dash and of the gap after it, pixels.
 const DASH: (f64, f64) = (7.0, 4.0);
 
@@ -47,7 +63,7 @@ impl<B: DrawingBackend> Diagram<'_, B> {
         self.axes(x, y)?;
         let mut color = self.first_color();
         for mark in &self.plot.marks {
-            self.mark(mark, COLORS[color % COLORS.len()], x, y)?;
+            self.mark(mark, tone(color), x, y)?;
             color += usize::from(mark.legend().is_some());
         }
         Ok(())
@@ -62,12 +78,12 @@ impl<B: DrawingBackend> Diagram<'_, B> {
             .filter_map(|m| Some((m, m.legend()?)));
         for (i, (mark, label)) in named.enumerate() {
             let y = top + pitch * i as f64;
-            let color = COLORS[(self.first_color() + i) % COLORS.len()];
+            let tone = tone(self.first_color() + i);
             let stroke = match mark {
                 Mark::Series { stroke, .. } => *stroke,
                 _ => Stroke::Solid,
             };
-            self.stroke(&[(left, y), (left + 22.0, y)], stroke, color)?;
+            self.stroke(&[(left, y), (left + 22.0, y)], stroke, tone)?;
             let label = LEGEND.fit(label, self.right - left - 26.0);
             text(self.paper, LEGEND, &label, (left + 28.0, y), HPos::Left)?;
         }
@@ -164,7 +180,7 @@ impl<B: DrawingBackend> Diagram<'_, B> {
         text(self.paper, LABEL, y, above, HPos::Left)
     }
 
-    fn mark(&self, mark: &Mark, color: RGBColor, x: Ruler, y: Ruler) -> Result<(), String> {
+    fn mark(&self, mark: &Mark, tone: Tone, x: Ruler, y: Ruler) -> Result<(), String> {
         match mark {
             Mark::Series { points, stroke, .. } => {
                 let mut run: Vec<Point> = Vec::new();
@@ -172,11 +188,11 @@ impl<B: DrawingBackend> Diagram<'_, B> {
                     if let (Some(px), Some(py)) = (x.place(px), y.place(py)) {
                         run.push((px, py));
                     } else {
-                        self.stroke(&run, *stroke, color)?;
+                        self.stroke(&run, *stroke, tone)?;
                         run.clear();
                     }
                 }
-                self.stroke(&run, *stroke, color)
+                self.stroke(&run, *stroke, tone)
             }
             Mark::Map { cells, shares, .. } => {
                 let most = shares.iter().copied().fold(0.0, f64::max);
@@ -205,7 +221,7 @@ impl<B: DrawingBackend> Diagram<'_, B> {
                         && self.holds(from)
                         && self.holds(to)
                     {
-                        line(self.paper, Pen::new(color, 1.5), &[from, to])?;
+                        line(self.paper, Pen::new(tone.color, 1.5), &[from, to])?;
                     }
                 }
                 Ok(())
@@ -217,23 +233,32 @@ impl<B: DrawingBackend> Diagram<'_, B> {
         (self.left..=self.right).contains(&x) && (self.top..=self.bottom).contains(&y)
     }
 
-    fn stroke(&self, run: &[Point], stroke: Stroke, color: RGBColor) -> Result<(), String> {
+    fn stroke(&self, run: &[Point], stroke: Stroke, tone: Tone) -> Result<(), String> {
+        let pen = Pen::new(tone.color, 1.75);
         match stroke {
-            Stroke::Solid if run.len() > 1 => line(self.paper, Pen::new(color, 1.75), run),
+            Stroke::Solid if run.len() > 1 => {
+                line(self.paper, pen, run)?;
+                if tone.dotted {
+                    self.dots(run, tone)?;
+                }
+                Ok(())
+            }
             Stroke::Dashed => {
                 for dash in dashes(run) {
-                    line(self.paper, Pen::new(color, 1.75), &dash)?;
+                    line(self.paper, pen, &dash)?;
                 }
                 Ok(())
             }
-            _ => {
-                for &(x, y) in run {
-                    let (l, r, t, b) = (x - 2.5, x + 2.5, y - 2.5, y + 2.5);
-                    fill(self.paper, color, &[(l, b), (l, t), (r, t), (r, b)])?;
-                }
-                Ok(())
-            }
+            _ => self.dots(run, tone),
         }
+    }
+
+    fn dots(&self, run: &[Point], tone: Tone) -> Result<(), String> {
+        for &(x, y) in run {
+            let (l, r, t, b) = (x - 2.5, x + 2.5, y - 2.5, y + 2.5);
+            fill(self.paper, tone.color, &[(l, b), (l, t), (r, t), (r, b)])?;
+        }
+        Ok(())
     }
 }
 
@@ -283,6 +308,14 @@ fn dashes(run: &[Point]) -> Vec<Vec<Point>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fourteen_marks_differ() {
+        let tones: Vec<Tone> = (0..14).map(tone).collect();
+        for (i, tone) in tones.iter().enumerate() {
+            assert!(!tones[..i].contains(tone), "{i}");
+        }
+    }
 
     #[test]
     fn dashes_cover_a_line_up_to_their_gaps() {
