@@ -153,7 +153,7 @@ pub(super) fn run(
     let public_seed = [seed as u8; 32];
     let starts = plan.starts(&*model, public_seed)?;
     let mut chains = Chains::new(&starts[..1], public_seed);
-    let algorithm = plan.config.sampler.algorithm;
+    let algorithm = plan.combination()?;
     let mut curator = if algorithm.is_private() {
         let room = if algorithm.is_minibatch() {
             MINIBATCH_ROOM
