@@ -106,7 +106,7 @@ mod tests {
             radius: 100.0,
         };
         let sample = sd(&draws);
-        let ess = ess_mean(&[draws.clone()]);
+        let ess = ess_mean(std::slice::from_ref(&draws));
         let out = noise_aware(&[vec![draws]], &anchor).unwrap();
         let u = l * shift;
         let variance = (l * sample * sample).powi(2) * (0.25 + 0.04 * u * u);

@@ -70,7 +70,7 @@ impl Anchoring {
             // How far the step went in units of its own posterior sd.
             let length = norm(&precision.transposed_times(&step)) / (d as f64).sqrt();
             let settled = 10.0 * (1.0 + self.start_error());
-            if stage == self.stages && !(length <= settled) {
+            if stage == self.stages && (length.is_nan() || length > settled) {
                 return Err(Halt::Failed(format!(
                     "the warm start did not settle: its last Newton step was {length:.1} posterior sds long; what it cost is spent. Give a start closer by, more stages, or a larger budget"
                 )));

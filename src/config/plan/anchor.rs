@@ -87,7 +87,7 @@ impl Plan {
         }
         match s.proposal {
             Some(AnchoredProposal::Autoregressive { correlation })
-                if !(correlation.abs() < 1.0) =>
+                if correlation.is_nan() || correlation.abs() >= 1.0 =>
             {
                 Err(self.refuse(
                     "sampler.proposal",
@@ -128,6 +128,12 @@ impl Plan {
                     format!("must be positive, not {v}"),
                 ));
             }
+        }
+        if a.stages == Some(0) && a.start.is_some() {
+            return Err(self.refuse(
+                "sampler.anchor.start",
+                "is the share of a warm start, and stages = 0 makes none; drop one of the two",
+            ));
         }
         if a.stages.is_some_and(|s| s > 100) {
             return Err(self.refuse("sampler.anchor.stages", "at most 100"));
@@ -200,7 +206,7 @@ impl Plan {
             left = rho - (margin * steps * price).clamp(0.05 * rho, 0.5 * rho);
         }
         let chosen = split(left);
-        if !(chosen.rho() < rho) {
+        if chosen.rho().is_nan() || chosen.rho() >= rho {
             return Err(self.refuse(
                 "sampler.anchor",
                 "the shares of start, gradient and curvature leave nothing for the steps; their sum must be under 1",
