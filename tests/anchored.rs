@@ -142,6 +142,11 @@ fn anchored_chains_match_quadrature_of_the_tilted_posterior() {
         (poisson, Acceptance::Barker, walk),
         (Estimator::FullBatch, Acceptance::Barker, auto(0.0)),
         (Estimator::FullBatch, Acceptance::Metropolis, auto(0.3)),
+        (
+            Estimator::FullBatch,
+            Acceptance::Penalty { tau: 0.05 },
+            auto(0.3),
+        ),
     ]
     .into_iter()
     .enumerate()

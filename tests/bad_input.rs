@@ -61,6 +61,7 @@ row_norm         => row_nrom                 => @row_nrom; nearest valid one is 
 "barker"\nstep = 0.001 => "anchored-barker"\nanchor = { start = 0.5, gradient = 0.4, curvature = 0.1 } => @anchor = ; sampler.anchor; nothing for the steps
 "barker"\nstep = 0.001 => "anchored-barker"\nanchor = { gradient = 1.5 } => @anchor = ; gradient; share
 "barker"\nstep = 0.001 => "anchored-barker"\nanchor = { radius = 0.0 } => @anchor = ; radius
+"barker"\nstep = 0.001 => "anchored-barker"\nanchor = { stages = 0, start = 0.1 } => @anchor = ; sampler.anchor.start; stages = 0
 "barker"\nstep = 0.001 => "anchored-barker"\nanchor = { stages = 1000 } => @anchor = ; stages; at most 100
 "barker"\nstep = 0.001 => "anchored-barker"\nlambda = 0 => @lambda = 0; sampler.lambda
 "barker"         => "barker"\nclip = { share = 0.5, rate = 1.0 } => @clip = ; sampler.clip; exactly one

@@ -43,7 +43,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         plan.chains(),
         length.warmup,
         length.iterations,
-        plan.config.sampler.algorithm.name()
+        plan.combination()?.name()
     );
     if matches!(sampler.estimator, Estimator::PublishedFastMh(_)) {
         println!("clip       each row's own bound, as published");
@@ -214,39 +214,15 @@ pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
         config.data.file = absolute(file);
     }
     if let Some(name) = &o.algorithm {
-        config.sampler.algorithm = Algorithm::parse(name).ok_or_else(|| {
+        let algorithm = Algorithm::parse(name).ok_or_else(|| {
             let names: Vec<&str> = Algorithm::ALL.iter().map(|a| a.name()).collect();
             CliError::Input(format!(
                 "--algorithm: '{name}' is unknown; one of {}",
                 names.join(", ")
             ))
         })?;
-        let s = &mut config.sampler;
-        // Settings of the run file's own algorithm do not carry over to another.
-        if !s.algorithm.is_minibatch() {
-            (s.lambda_ratio, s.chi) = (None, None);
-        }
-        if !s.algorithm.is_minibatch() && s.algorithm != Algorithm::DpFastMh {
-            s.lambda = None;
-        }
-        if s.algorithm != Algorithm::DpFastMh {
-            (s.batch_cap, s.as_published) = (None, false);
-        }
-        if !s.algorithm.is_fast_mh() {
-            (s.step_epsilon, s.step_delta) = (None, None);
-        }
-        if s.algorithm != Algorithm::DpBarkerSubsampled {
-            s.batch = None;
-        }
-        if s.algorithm != Algorithm::DpPenalty {
-            s.tau = None;
-        }
-        if s.algorithm != Algorithm::DpBarker {
-            s.variance = None;
-        }
-        if s.algorithm != Algorithm::AnchoredBarker {
-            (s.anchor, s.proposal) = (None, None);
-        }
+        // Settings of the run file's own sampler do not carry over to another.
+        config.sampler.choose(algorithm);
     }
     config.sampler.as_published |= o.as_published;
     if o.not_private {

@@ -182,7 +182,7 @@ fn assemble(
     let (data, model) = (parts.data, parts.model);
     let engine = EngineSetup {
         choice: plan.config.run.engine,
-        listed_rows: plan.config.sampler.algorithm.reads_listed_rows(),
+        listed_rows: plan.combination()?.reads_listed_rows(),
         chains: plan.chains(),
     };
     let curator = match plan.budget()? {

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::EngineChoice;
-use crate::sampler::{Adapt, Algorithm, AnchoredProposal, ClipNorm};
+
+mod sampler;
+
+pub use sampler::{AnchorSection, SamplerSection};
 
 /// A run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -215,111 +218,6 @@ pub struct PriorEntry {
     /// Laplace: scales.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<Numbers>,
-}
-
-/// `clip = { rate = … }`, `{ rms = … }` or `{ share = … }`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ClipEntry {
-    /// Nats a unit of the norm.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<f64>,
-    /// In units of the root mean square that a row's ratio has when the proposal's scale
-    /// matches the posterior: rate = rms·√(κ/N), norm `proposal`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rms: Option<f64>,
-    /// As a share of the model's true bound; for anchored samplers, of the remainder's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-    /// `euclidean` (default), `proposal` or `constant`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub norm: Option<ClipNorm>,
-}
-
-/// `[sampler]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SamplerSection {
-    /// Name.
-    pub algorithm: Algorithm,
-    /// Poisson minibatch: λ itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lambda: Option<f64>,
-    /// Poisson minibatch: λ/Λ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lambda_ratio: Option<f64>,
-    /// Poisson minibatch: λ/Λ².
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chi: Option<f64>,
-    /// Penalty: noise multiplier τ; without it, what budget and iterations allow.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tau: Option<f64>,
-    /// Barker's test with Gaussian noise: its variance C, below π²/3; 2 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub variance: Option<f64>,
-    /// DP-Fast MH: batch cap K; a sixth of the rows without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch_cap: Option<f64>,
-    /// DP-Fast MH: ε of a step, from which its noise follows; 0.05 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step_epsilon: Option<f64>,
-    /// DP-Fast MH: δ of a step, from which its noise follows; 1e-5 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step_delta: Option<f64>,
-    /// DP-Fast MH: to the letter of the paper, which is not private.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub as_published: bool,
-    /// Subsampled Barker's test: rows b of a batch; 1000 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch: Option<usize>,
-    /// Clip; without it the model's true bound.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip: Option<ClipEntry>,
-    /// Step s; 2.38/√d without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<f64>,
-    /// Diagonal of the preconditioner A.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<Numbers>,
-    /// Covariance whose Cholesky factor is A.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub covariance: Option<Vec<Vec<f64>>>,
-    /// What warm-up adapts.
-    #[serde(default)]
-    pub adapt: Adapt,
-    /// Acceptance rate that warm-up aims at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_acceptance: Option<f64>,
-    /// Anchored samplers: how moves are proposed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub proposal: Option<AnchoredProposal>,
-    /// Anchored samplers: how the anchor is found and paid for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub anchor: Option<AnchorSection>,
-}
-
-/// `[sampler.anchor]`; shares are of the budget's ρ.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AnchorSection {
-    /// Newton steps of the private warm start; 6 without it, 0 anchors at the start itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stages: Option<u32>,
-    /// Share for the warm start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start: Option<f64>,
-    /// Share for the anchor's gradient.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gradient: Option<f64>,
-    /// Share for the anchor's curvature.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub curvature: Option<f64>,
-    /// Clip of rows in whitened coordinates, in units of √(4d/(κN)); 3 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip: Option<f64>,
-    /// The target is restricted to ‖u‖ ≤ radius; 4√d + 4 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub radius: Option<f64>,
 }
 
 /// `start = …`: `"zero"`, `"prior"` or `{ value = […] }`.

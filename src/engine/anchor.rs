@@ -119,28 +119,28 @@ fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize)
     }
 }
 
-/// z in units of b/2^14, scaled down where ‖q‖ > 2^14; NaN becomes 0. On return
-/// `Σ q² ≤ 2^28`, checked in integers.
+/// z in units of b/2^14, rounded; where that leaves the ball, scaled to its edge and truncated
+/// towards zero, so that a row whose norm is b to rounding loses a unit a coordinate at most;
+/// NaN becomes 0. On return `Σ q² ≤ 2^28`, checked in integers.
 fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
     let limit = 1i64 << FEATURE_BITS;
     let scale = limit as f64 / bound;
-    let round = |shrink: f64, q: &mut [i64]| -> bool {
+    let fill = |to_integer: fn(f64) -> f64, scale: f64, q: &mut [i64]| -> bool {
         let mut squares = 0u128;
         for (q, z) in q.iter_mut().zip(z) {
             // NaN becomes 0 and infinities saturate in the conversion.
-            let steps = (z * scale * shrink).round_ties_even() as i64;
-            *q = steps.clamp(-limit, limit);
+            *q = (to_integer(z * scale) as i64).clamp(-limit, limit);
             squares += u128::from(q.unsigned_abs()).pow(2);
         }
         squares <= 1 << (2 * FEATURE_BITS)
     };
-    if round(1.0, q) {
+    if fill(f64::round_ties_even, scale, q) {
         return;
     }
     let norm = z.iter().map(|v| v * v).sum::<f64>().sqrt() * scale;
-    // The slack covers the rounding of d coordinates for d up to a thousand or so.
-    let shrink = limit as f64 / norm * (1.0 - f64::powi(2.0, -8));
-    if !(shrink.is_finite() && round(shrink.min(1.0), q)) {
+    // The slack covers the rounding of the norm.
+    let shrink = (limit as f64 / norm).min(1.0) * (1.0 - f64::powi(2.0, -30));
+    if !(shrink.is_finite() && fill(f64::trunc, scale * shrink, q)) {
         q.fill(0);
     }
 }
@@ -233,6 +233,37 @@ mod tests {
                 assert!((*sum as f64 * unit - exact).abs() < 0.06, "{exact}");
             }
         }
+    }
+
+    /// A row on the edge of the ball is not shortened by more than truncation does, whatever
+    /// the rounding of its coordinates; one beyond keeps its direction.
+    #[test]
+    fn rows_at_the_bound_are_kept() {
+        let mut rounded_out = 0;
+        for d in [2usize, 3, 12, 50, 400] {
+            for k in 0..40 {
+                let raw: Vec<f64> = (0..d).map(|j| ((j * 7 + k * 3 + 1) as f64).sin()).collect();
+                let norm = raw.iter().map(|v| v * v).sum::<f64>().sqrt();
+                for far in [1.0 + 1e-7, 1.0, 5.0] {
+                    let z: Vec<f64> = raw.iter().map(|v| v * far / norm).collect();
+                    let mut q = vec![0; d];
+                    quantize_row(&z, 1.0, &mut q);
+                    let unit = (1 << FEATURE_BITS) as f64;
+                    for (q, z) in q.iter().zip(&z) {
+                        assert!(
+                            (*q as f64 - z * unit / far.max(1.0)).abs() < 1.01,
+                            "{d} {k}"
+                        );
+                    }
+                    let nearest = z.iter().map(|v| (v * unit).round_ties_even().powi(2));
+                    rounded_out += u32::from(nearest.sum::<f64>() > unit * unit);
+                }
+            }
+        }
+        assert!(
+            rounded_out > 250,
+            "rounding never left the ball: {rounded_out}"
+        );
     }
 
     /// The extreme rows reach the stated sensitivities and do not pass them.

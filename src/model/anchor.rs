@@ -148,11 +148,24 @@ impl Anchored {
     }
 }
 
-/// Refuses models without a remainder form.
+/// Most parameters of an anchored model: every thread sums d²/2 products, and Newton steps
+/// factor d × d matrices.
+const MOST_PARAMETERS: usize = 4096;
+
+/// Refuses models without a remainder form, or too large to sum their curvature.
 ///
 /// # Errors
 /// [`ModelError`] saying which models have one.
 pub fn check_anchorable(model: &dyn Model) -> Result<(), ModelError> {
+    let d = model.dim();
+    if d > MOST_PARAMETERS {
+        return Err(ModelError::new(
+            "sampler.algorithm",
+            format!(
+                "an anchor holds d² numbers: at most {MOST_PARAMETERS} parameters, not {d}; use barker or poisson-barker"
+            ),
+        ));
+    }
     if model.row_function() == RowFunction::Logistic {
         return Ok(());
     }

@@ -258,7 +258,7 @@ fn set_up(
         _ => 0.0,
     };
     let curator = if method.role.is_private() {
-        let algorithm = plan.config.sampler.algorithm;
+        let algorithm = plan.combination()?;
         // Only full-batch steps need no inexact coins.
         let room = method
             .budget

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{AcceptanceName, Combination, EstimatorName};
+
 /// A named sampler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -67,43 +69,25 @@ impl Algorithm {
         Self::ALL.into_iter().find(|a| a.name() == name)
     }
 
-    /// Whether it can be run under a privacy budget.
-    pub fn is_private(self) -> bool {
-        !matches!(self, Algorithm::Mh | Algorithm::TunaMh)
-    }
-
-    /// Whether it reads a Poisson minibatch (and takes `lambda`, `lambda_ratio` or `chi`).
-    pub fn is_minibatch(self) -> bool {
-        matches!(
-            self,
-            Algorithm::TunaMh | Algorithm::PoissonBarker | Algorithm::AnchoredBarker
-        )
-    }
-
-    /// Whether it is DP-Fast MH (and takes `step_epsilon` and `step_delta`).
-    pub fn is_fast_mh(self) -> bool {
-        matches!(self, Algorithm::DpFastMh | Algorithm::DpFastMhFull)
-    }
-
-    /// Whether it asks for rows by their numbers, which the CPU copy answers.
-    pub fn reads_listed_rows(self) -> bool {
-        self.is_minibatch() || matches!(self, Algorithm::DpFastMh | Algorithm::DpBarkerSubsampled)
-    }
-
-    /// Acceptance rate that warm-up aims at by default: 0.234 for Metropolis (Roberts,
-    /// Gelman & Gilks 1997), 0.158 for Barker (Agrawal et al. 2023), both raised for the
-    /// low dimensions met here.
-    pub fn default_target(self) -> f64 {
-        match self {
-            Algorithm::Mh | Algorithm::TunaMh => 0.3,
-            Algorithm::Barker
-            | Algorithm::PoissonBarker
-            | Algorithm::AnchoredBarker
-            | Algorithm::DpBarker
-            | Algorithm::DpFastMh
-            | Algorithm::DpFastMhFull
-            | Algorithm::DpBarkerSubsampled => 0.2,
-            Algorithm::DpPenalty => 0.15,
+    /// Its point in the table of estimators and acceptance rules.
+    pub fn combination(self) -> Combination {
+        use AcceptanceName::{Barker, Metropolis, NoisyBarker, Penalty};
+        use EstimatorName::{All, FixedBatch, Poisson};
+        let (estimator, acceptance) = match self {
+            Algorithm::Mh => (All, Metropolis),
+            Algorithm::TunaMh => (Poisson, Metropolis),
+            Algorithm::Barker => (All, Barker),
+            Algorithm::PoissonBarker | Algorithm::AnchoredBarker => (Poisson, Barker),
+            Algorithm::DpPenalty | Algorithm::DpFastMhFull => (All, Penalty),
+            Algorithm::DpFastMh => (Poisson, Penalty),
+            Algorithm::DpBarker => (All, NoisyBarker),
+            Algorithm::DpBarkerSubsampled => (FixedBatch, NoisyBarker),
+        };
+        Combination {
+            estimator,
+            acceptance,
+            anchored: self == Algorithm::AnchoredBarker,
+            fast_mh: matches!(self, Algorithm::DpFastMh | Algorithm::DpFastMhFull),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use super::RandomWalk;
+use super::{ClipNorm, RandomWalk};
 use crate::privacy::{Acceptance, Estimator, FastMhSettings, Halt, Lambda, Moves, Releases};
 
 /// The dispatcher of `dp-fast-mh` and `dp-fast-mh-full`.
@@ -86,6 +86,17 @@ impl RandomWalk {
                 | (Estimator::Poisson { .. }, Acceptance::Penalty { .. })
         );
         noisy.is_none() && !fixed
+    }
+
+    /// Length of a move that all but one in 10^12 stay under, over ‖z‖ = √d: noise on a
+    /// minibatch can be charged up to half of the rows, and longer moves would end the run.
+    pub fn longest_move(&self, d: usize) -> f64 {
+        if self.clip.is_some_and(|c| c.norm == ClipNorm::Constant) {
+            return 1.0;
+        }
+        // Laurent & Massart 2000, Lemma 1: Pr[χ² ≥ d + 2√(dx) + 2x] ≤ e^−x.
+        let (d, x) = (d as f64, 12.0 * std::f64::consts::LN_10);
+        ((d + 2.0 * (d * x).sqrt() + 2.0 * x) / d).sqrt()
     }
 
     /// Clip bounds that stand for a step's: one of ‖z‖ = √d where all moves have the same

@@ -5,9 +5,7 @@ use crate::config::ConfigError;
 use crate::config::schema::{AnchorSection, SamplerSection, StartEntry};
 use crate::model::{Model, check_anchorable};
 use crate::privacy::{Acceptance, Curator, Estimator};
-use crate::sampler::{
-    Adapt, Algorithm, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring,
-};
+use crate::sampler::{Adapt, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring};
 
 /// Newton steps of the warm start.
 const STAGES: u32 = 6;
@@ -21,31 +19,22 @@ const LARGEST_START: f64 = 0.6;
 const MARGIN: f64 = 4.0;
 
 impl Plan {
-    /// Settings of an anchored run; `None` for other algorithms.
+    /// Settings of an anchored run.
     pub(super) fn anchoring(
         &self,
         s: &SamplerSection,
         model: &dyn Model,
         (rows, row_norm): (usize, f64),
-        estimator: Estimator,
-    ) -> Result<Option<AnchoredSettings>, ConfigError> {
-        if s.algorithm != Algorithm::AnchoredBarker {
-            let given = [
-                ("sampler.anchor", s.anchor.is_some()),
-                ("sampler.proposal", s.proposal.is_some()),
-            ];
-            return match given.iter().find(|(_, given)| *given) {
-                Some((key, _)) => Err(self.refuse(key, "belongs to anchored-barker alone")),
-                None => Ok(None),
-            };
-        }
+        rule: (Estimator, Acceptance),
+    ) -> Result<AnchoredSettings, ConfigError> {
         if self.config.privacy.order.is_some() {
             return Err(self.refuse(
                 "privacy.order",
                 "an anchored run divides its rho; leave the order out",
             ));
         }
-        check_anchorable(model).map_err(|e| self.refuse(&e.key, e.what))?;
+        check_anchorable(model)
+            .map_err(|e| self.refuse(self.choice("sampler.anchored"), e.what))?;
         self.check_foreign(s)?;
         let section = s.anchor.clone().unwrap_or_default();
         self.check_section(&section)?;
@@ -80,9 +69,9 @@ impl Plan {
             share,
         };
         if let Some(budget) = self.budget()? {
-            self.divide(&mut settings, &section, budget.rho(), estimator)?;
+            self.divide(&mut settings, &section, budget.rho(), rule)?;
         }
-        Ok(Some(settings))
+        Ok(settings)
     }
 
     /// Keys that mean nothing around an anchor, and impossible proposals.
@@ -96,7 +85,7 @@ impl Plan {
             if given {
                 return Err(self.refuse(
                     key,
-                    "does not go with anchored-barker: the anchor's own Gaussian scales its moves; see sampler.proposal",
+                    "does not go with an anchor: the anchor's own Gaussian scales its moves; see sampler.proposal",
                 ));
             }
         }
@@ -144,6 +133,12 @@ impl Plan {
                 ));
             }
         }
+        if a.stages == Some(0) && a.start.is_some() {
+            return Err(self.refuse(
+                "sampler.anchor.start",
+                "is the share of a warm start, and stages = 0 makes none; drop one of the two",
+            ));
+        }
         if a.stages.is_some_and(|s| s > 100) {
             return Err(self.refuse("sampler.anchor.stages", "at most 100"));
         }
@@ -178,7 +173,7 @@ impl Plan {
         settings: &mut AnchoredSettings,
         section: &AnchorSection,
         rho: f64,
-        estimator: Estimator,
+        (estimator, acceptance): (Estimator, Acceptance),
     ) -> Result<(), ConfigError> {
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
@@ -204,15 +199,20 @@ impl Plan {
         };
         // The steps' price depends on the noise that the rest buys: two rounds settle it.
         let mut left = 0.9 * rho;
+        // A penalty costs the same for every move.
+        let margin = match acceptance {
+            Acceptance::Penalty { .. } => 1.0 + 1e-4,
+            _ => MARGIN,
+        };
         for _ in 0..3 {
             settings.anchoring.split = Some(split(left));
             let clip = settings.typical_clip();
-            let cost = Curator::cost(settings.anchoring.rows, clip, estimator, Acceptance::Barker);
+            let cost = Curator::cost(settings.anchoring.rows, clip, estimator, acceptance);
             let price = match cost {
                 Ok(key) => key.and_then(|(key, _)| key.rho()).unwrap_or(0.0),
                 Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
             };
-            left = rho - (MARGIN * steps * price).clamp(0.05 * rho, 0.5 * rho);
+            left = rho - (margin * steps * price).clamp(0.05 * rho, 0.5 * rho);
         }
         let chosen = split(left);
         if chosen.rho().is_nan() || chosen.rho() >= rho {

@@ -7,7 +7,7 @@ use crate::model::Model;
 use crate::privacy::{
     Budget, Curator, EventKey, FastMhSettings, Measure, best_order, largest_batch_clip,
 };
-use crate::sampler::{Algorithm, ClipNorm, ClipRule, RandomWalk};
+use crate::sampler::{ClipNorm, ClipRule, Combination, EstimatorName, RandomWalk};
 
 /// λ of the authors' code, for both of their experiments; less where K is small.
 const LAMBDA: f64 = 10.0;
@@ -17,57 +17,6 @@ const STEP: (f64, f64) = (0.05, 1e-5);
 const BATCH: usize = 1000;
 
 impl Plan {
-    /// Refuses keys of DP-Fast MH and of fixed batches at other algorithms.
-    pub(super) fn check_batch_keys(&self, s: &SamplerSection) -> Result<(), ConfigError> {
-        let a = s.algorithm;
-        for (key, given, fits, owner) in [
-            (
-                "batch_cap",
-                s.batch_cap.is_some(),
-                a == Algorithm::DpFastMh,
-                "dp-fast-mh",
-            ),
-            (
-                "as_published",
-                s.as_published,
-                a == Algorithm::DpFastMh,
-                "dp-fast-mh",
-            ),
-            (
-                "step_epsilon",
-                s.step_epsilon.is_some(),
-                a.is_fast_mh(),
-                "dp-fast-mh",
-            ),
-            (
-                "step_delta",
-                s.step_delta.is_some(),
-                a.is_fast_mh(),
-                "dp-fast-mh",
-            ),
-            (
-                "batch",
-                s.batch.is_some(),
-                a == Algorithm::DpBarkerSubsampled,
-                "dp-barker-subsampled",
-            ),
-        ] {
-            if given && !fits {
-                return Err(self.refuse(
-                    &format!("sampler.{key}"),
-                    format!("belongs to {owner}; '{}' has no use for it", a.name()),
-                ));
-            }
-        }
-        if s.as_published && !self.config.privacy.not_private {
-            return Err(self.refuse(
-                "sampler.as_published",
-                "published DP-Fast MH is not private; leave this out, or run it with --not-private",
-            ));
-        }
-        Ok(())
-    }
-
     /// Settings of DP-Fast MH over `rows` rows; K = 0 for its full-batch form.
     ///
     /// K defaults to N/6, where `ε/(6K·max c/C)`, the ε that the paper leaves one occurrence of a
@@ -76,9 +25,10 @@ impl Plan {
     pub(super) fn fast_mh(
         &self,
         s: &SamplerSection,
+        chosen: Combination,
         rows: usize,
     ) -> Result<FastMhSettings, ConfigError> {
-        let full = s.algorithm == Algorithm::DpFastMhFull;
+        let full = chosen.estimator == EstimatorName::All;
         let batch_cap = match s.batch_cap {
             _ if full => 0.0,
             Some(cap) => cap,

@@ -5,8 +5,8 @@
 use super::Plan;
 use crate::config::ConfigError;
 use crate::model::Model;
-use crate::privacy::{Curator, Estimator, Lambda};
-use crate::sampler::{Algorithm, ClipNorm, RandomWalk};
+use crate::privacy::{Acceptance, Curator, Estimator, Lambda};
+use crate::sampler::{ClipNorm, RandomWalk};
 
 /// Grids exist for log2 c within ±80. A single move and warm-up may stray from the typical
 /// one by a factor of 2^6.
@@ -39,7 +39,11 @@ impl Plan {
                 ),
             ));
         }
-        let clip = clip.max(f64::powf(2.0, -LOG2_CLIP));
+        let stretch = match (sampler.estimator, sampler.acceptance) {
+            (Estimator::Poisson { .. }, Acceptance::Penalty { .. }) => sampler.longest_move(d),
+            _ => 1.0,
+        };
+        let clip = stretch * clip.max(f64::powf(2.0, -LOG2_CLIP));
         let (estimator, acceptance) = sampler.rule(clip);
         match Curator::cost(rows, clip, estimator, acceptance) {
             Ok(_) => Ok(()),
@@ -52,9 +56,9 @@ impl Plan {
                     },
                     Estimator::FixedBatch { .. } => "sampler.batch",
                     Estimator::PublishedFastMh(_) => "sampler.as_published",
-                    Estimator::FullBatch => match self.config.sampler.algorithm {
-                        Algorithm::DpPenalty => "sampler.tau",
-                        _ => "sampler.algorithm",
+                    Estimator::FullBatch => match acceptance {
+                        Acceptance::Penalty { .. } => "sampler.tau",
+                        _ => self.choice("sampler.acceptance"),
                     },
                 };
                 Err(self.refuse(key, halt.to_string()))

@@ -6,7 +6,8 @@ use crate::config::schema::SamplerSection;
 use crate::model::{Model, cholesky};
 use crate::privacy::{Acceptance, Correction, Estimator, Lambda};
 use crate::sampler::{
-    Adaptation, Algorithm, ClipNorm, ClipRule, FastMh, Preconditioner, RandomWalk,
+    AcceptanceName, Adaptation, ClipNorm, ClipRule, Combination, EstimatorName, FastMh,
+    Preconditioner, RandomWalk,
 };
 
 impl Plan {
@@ -22,31 +23,35 @@ impl Plan {
     ) -> Result<RandomWalk, ConfigError> {
         let s = &self.config.sampler;
         let d = model.dim();
+        let chosen = self.combination()?;
         self.check_positive(s)?;
-        self.check_privacy(s)?;
-        self.check_batch_keys(s)?;
-        let estimator = self.estimator(s, rows)?;
-        let acceptance = self.acceptance(s)?;
-        let target = s.target_acceptance.unwrap_or(s.algorithm.default_target());
+        self.check_privacy(chosen)?;
+        self.check_keys(s, chosen)?;
+        let estimator = self.estimator(s, chosen, rows)?;
+        let acceptance = self.acceptance(s, chosen)?;
+        let target = s.target_acceptance.unwrap_or(chosen.default_target());
         if !(target > 0.0 && target < 1.0) {
             return Err(self.refuse("sampler.target_acceptance", "must lie between 0 and 1"));
         }
         let length = self.length()?;
-        let anchored = self.anchoring(s, model, (rows, row_norm), estimator)?;
+        let anchored = match chosen.anchored {
+            true => Some(self.anchoring(s, model, (rows, row_norm), (estimator, acceptance))?),
+            false => None,
+        };
         let mut sampler = RandomWalk::new(
             model.prior().clone(),
             estimator,
             acceptance,
             match anchored {
                 Some(_) => None,
-                None => self.clip(s, model, rows)?,
+                None => self.clip(s, chosen, model, rows)?,
             },
             s.step.unwrap_or(2.38 / (d as f64).sqrt()),
             self.preconditioner(s, d)?,
             Adaptation::new(s.adapt, target, length.warmup, d),
         );
-        if s.algorithm.is_fast_mh() && !s.as_published {
-            let settings = self.fast_mh(s, rows)?;
+        if chosen.fast_mh && !s.as_published {
+            let settings = self.fast_mh(s, chosen, rows)?;
             sampler.fast_mh = Some(FastMh { settings, rows });
         }
         Ok(match anchored {
@@ -76,26 +81,110 @@ impl Plan {
         Ok(())
     }
 
+    /// The combination that `[sampler]` names, by one name or by its choices: the only place
+    /// that reads them.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where it is over- or underspecified, or cannot be run by anyone.
+    pub fn combination(&self) -> Result<Combination, ConfigError> {
+        let s = &self.config.sampler;
+        let choices = [
+            ("estimator", s.estimator.is_some()),
+            ("acceptance", s.acceptance.is_some()),
+            ("anchored", s.anchored.is_some()),
+        ];
+        let given = choices.iter().find(|(_, given)| *given);
+        let combination = match (s.algorithm, given, s.estimator, s.acceptance) {
+            (Some(algorithm), None, _, _) => return Ok(algorithm.combination()),
+            (Some(algorithm), Some((key, _)), _, _) => {
+                return Err(self.refuse(
+                    &format!("sampler.{key}"),
+                    format!(
+                        "algorithm = \"{}\" chooses estimator, acceptance and anchor already; keep one or the others",
+                        algorithm.name()
+                    ),
+                ));
+            }
+            (None, None, _, _) => {
+                return Err(self.refuse(
+                    "sampler",
+                    "names no sampler: give algorithm = \"poisson-barker\" or another name, or estimator and acceptance",
+                ));
+            }
+            (None, _, Some(estimator), Some(acceptance)) => Combination {
+                estimator,
+                acceptance,
+                anchored: s.anchored.unwrap_or(false),
+                fast_mh: false,
+            },
+            (None, _, None, _) => {
+                return Err(self.refuse(
+                    "sampler.estimator",
+                    "is missing: \"all\", \"poisson\" or \"fixed-batch\"",
+                ));
+            }
+            (None, _, Some(_), None) => {
+                return Err(self.refuse(
+                    "sampler.acceptance",
+                    "is missing: \"barker\", \"penalty\", \"noisy-barker\" or (without privacy) \"metropolis\"",
+                ));
+            }
+        };
+        match combination.refusal() {
+            Some((key, why)) => Err(self.refuse(&format!("sampler.{key}"), why)),
+            None => Ok(combination),
+        }
+    }
+
+    /// Where the choice that `key` stands for was made: there, or by an algorithm's name.
+    pub(super) fn choice(&self, key: &'static str) -> &'static str {
+        match self.config.sampler.algorithm {
+            Some(_) => "sampler.algorithm",
+            None => key,
+        }
+    }
+
     /// A private run needs a private algorithm.
-    fn check_privacy(&self, s: &SamplerSection) -> Result<(), ConfigError> {
-        if s.algorithm.is_private() || self.config.privacy.not_private {
+    fn check_privacy(&self, chosen: Combination) -> Result<(), ConfigError> {
+        if chosen.is_private() || self.config.privacy.not_private {
             return Ok(());
         }
         Err(self.refuse(
-            "sampler.algorithm",
+            self.choice("sampler.acceptance"),
             format!(
-                "'{}' is a non-private reference; choose barker, poisson-barker or dp-penalty, or run it with --not-private",
-                s.algorithm.name()
+                "'{}' is not private, for metropolis acceptance without noise is not; choose barker, poisson-barker or dp-penalty, or run it with --not-private",
+                chosen.name()
             ),
         ))
     }
 
-    fn estimator(&self, s: &SamplerSection, rows: usize) -> Result<Estimator, ConfigError> {
-        if s.algorithm == Algorithm::DpBarkerSubsampled {
-            return Ok(Estimator::FixedBatch {
-                batch: self.batch(s)?,
-            });
+    /// Refuses keys that mean nothing to this combination.
+    fn check_keys(&self, s: &SamplerSection, chosen: Combination) -> Result<(), ConfigError> {
+        let particular = s.particular();
+        let foreign = particular
+            .iter()
+            .find(|(key, given, _)| *given && !chosen.takes(key));
+        if let Some((key, _, owner)) = foreign {
+            return Err(self.refuse(
+                &format!("sampler.{key}"),
+                format!("belongs to {owner}; '{}' has no use for it", chosen.name()),
+            ));
         }
+        if s.as_published && !self.config.privacy.not_private {
+            return Err(self.refuse(
+                "sampler.as_published",
+                "published DP-Fast MH is not private; leave this out, or run it with --not-private",
+            ));
+        }
+        Ok(())
+    }
+
+    fn estimator(
+        &self,
+        s: &SamplerSection,
+        chosen: Combination,
+        rows: usize,
+    ) -> Result<Estimator, ConfigError> {
         let given: Vec<(&str, Lambda)> = [
             ("lambda", s.lambda.map(Lambda::Fixed)),
             ("lambda_ratio", s.lambda_ratio.map(Lambda::Ratio)),
@@ -104,87 +193,85 @@ impl Plan {
         .into_iter()
         .filter_map(|(key, value)| Some((key, value?)))
         .collect();
-        match (s.algorithm.is_minibatch(), given.as_slice()) {
-            (false, [] | [("lambda", _)]) if s.as_published => {
-                Ok(Estimator::PublishedFastMh(self.fast_mh(s, rows)?))
-            }
-            // Each move's own follows from its clip bound.
-            (false, [("lambda", _)]) if s.algorithm == Algorithm::DpFastMh => {
-                Ok(Estimator::FullBatch)
-            }
-            (false, []) => Ok(Estimator::FullBatch),
-            (false, [(key, _), ..]) if s.algorithm == Algorithm::DpFastMh => Err(self.refuse(
-                &format!("sampler.{key}"),
-                "dp-fast-mh takes 'lambda' itself",
-            )),
-            (false, [(key, _), ..]) => Err(self.refuse(
-                &format!("sampler.{key}"),
-                format!(
-                    "'{}' reads all rows and has no minibatch",
-                    s.algorithm.name()
-                ),
-            )),
-            (true, [(_, lambda)]) => Ok(Estimator::Poisson { lambda: *lambda }),
-            // A remainder's Λ is so small that more rows are cheaper than more privacy.
-            (true, []) => Ok(Estimator::Poisson {
-                lambda: Lambda::Ratio(match s.algorithm {
-                    Algorithm::AnchoredBarker => 4.0,
-                    _ => 1.0,
-                }),
-            }),
-            (true, [_, (key, _), ..]) => Err(self.refuse(
+        if let [_, (key, _), ..] = given.as_slice() {
+            return Err(self.refuse(
                 &format!("sampler.{key}"),
                 "lambda, lambda_ratio and chi exclude each other",
-            )),
+            ));
         }
+        // A remainder's Λ is so small that more rows are cheaper than more privacy.
+        let usual = Lambda::Ratio(if chosen.anchored { 4.0 } else { 1.0 });
+        Ok(match chosen.estimator {
+            EstimatorName::Poisson if s.as_published => {
+                Estimator::PublishedFastMh(self.fast_mh(s, chosen, rows)?)
+            }
+            EstimatorName::FixedBatch => Estimator::FixedBatch {
+                batch: self.batch(s)?,
+            },
+            EstimatorName::Poisson if chosen.is_minibatch() => Estimator::Poisson {
+                lambda: given.first().map_or(usual, |(_, lambda)| *lambda),
+            },
+            // DP-Fast MH: each move's own follows from its clip bound.
+            EstimatorName::All | EstimatorName::Poisson => Estimator::FullBatch,
+        })
     }
 
-    fn acceptance(&self, s: &SamplerSection) -> Result<Acceptance, ConfigError> {
-        if s.tau.is_some() && s.algorithm != Algorithm::DpPenalty {
-            return Err(self.refuse("sampler.tau", "belongs to dp-penalty alone"));
-        }
-        if s.variance.is_some() && s.algorithm != Algorithm::DpBarker {
-            return Err(self.refuse("sampler.variance", "belongs to dp-barker alone"));
-        }
-        Ok(match s.algorithm {
-            Algorithm::Mh | Algorithm::TunaMh => Acceptance::Metropolis,
-            Algorithm::Barker | Algorithm::PoissonBarker | Algorithm::AnchoredBarker => {
-                Acceptance::Barker
+    fn acceptance(
+        &self,
+        s: &SamplerSection,
+        chosen: Combination,
+    ) -> Result<Acceptance, ConfigError> {
+        Ok(match chosen.acceptance {
+            AcceptanceName::Penalty if s.as_published => Acceptance::Metropolis,
+            AcceptanceName::Penalty if chosen.fast_mh => Acceptance::Barker,
+            AcceptanceName::Metropolis => Acceptance::Metropolis,
+            AcceptanceName::Barker => Acceptance::Barker,
+            AcceptanceName::Penalty => Acceptance::Penalty {
+                tau: self.tau(s, chosen)?,
+            },
+            // The one variance that the theorem of the subsampled test covers.
+            AcceptanceName::NoisyBarker if !chosen.takes("variance") => {
+                Acceptance::NoisyBarker { variance: 2.0 }
             }
-            Algorithm::DpPenalty => Acceptance::Penalty { tau: self.tau(s)? },
-            Algorithm::DpBarker => {
+            AcceptanceName::NoisyBarker => {
                 let variance = s.variance.unwrap_or(2.0);
                 Correction::fit(variance).map_err(|e| self.refuse("sampler.variance", e))?;
                 Acceptance::NoisyBarker { variance }
             }
-            // The one variance that the theorem covers.
-            Algorithm::DpBarkerSubsampled => Acceptance::NoisyBarker { variance: 2.0 },
-            Algorithm::DpFastMh if s.as_published => Acceptance::Metropolis,
-            Algorithm::DpFastMh | Algorithm::DpFastMhFull => Acceptance::Barker,
         })
     }
 
-    /// τ as given, or the smallest that lets all planned steps fit the budget.
-    fn tau(&self, s: &SamplerSection) -> Result<f64, ConfigError> {
+    /// τ as given, or the smallest that lets all planned steps fit the budget, or half of
+    /// it where an anchor takes the other half.
+    fn tau(&self, s: &SamplerSection, chosen: Combination) -> Result<f64, ConfigError> {
         if let Some(tau) = s.tau {
             return Ok(tau);
         }
+        let key = self.choice("sampler.acceptance");
+        if chosen.is_minibatch() {
+            return Err(self.refuse(
+                key,
+                "a penalty on a minibatch needs 'tau': its steps have no rho that a budget could be divided by",
+            ));
+        }
         let Some(budget) = self.budget()? else {
-            return Err(self.refuse("sampler.algorithm", "a non-private dp-penalty needs 'tau'"));
+            return Err(self.refuse(key, "a non-private penalty needs 'tau'"));
         };
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
+        let share = if chosen.anchored { 0.5 } else { 1.0 };
         // The slack covers the rounding of σ² and of the event grid, both upwards.
-        Ok((steps / (2.0 * budget.rho())).sqrt() * (1.0 + 2e-5))
+        Ok((steps / (2.0 * share * budget.rho())).sqrt() * (1.0 + 2e-5))
     }
 
     fn clip(
         &self,
         s: &SamplerSection,
+        chosen: Combination,
         model: &dyn Model,
         rows: usize,
     ) -> Result<Option<ClipRule>, ConfigError> {
-        if s.algorithm == Algorithm::DpBarkerSubsampled || s.as_published {
+        if chosen.estimator == EstimatorName::FixedBatch || s.as_published {
             return self.fixed_clip(s, rows);
         }
         let Some(clip) = &s.clip else {
@@ -192,7 +279,7 @@ impl Plan {
                 rate,
                 norm: ClipNorm::Euclidean,
             });
-            if bound.is_none() && (s.algorithm.is_private() || s.algorithm.is_minibatch()) {
+            if bound.is_none() && (chosen.is_private() || chosen.is_minibatch()) {
                 return Err(self.refuse(
                     "sampler",
                     format!(

@@ -55,8 +55,7 @@ impl AnchorPart {
     /// The row that differs. (In one dimension no two rows' gradients are 2b apart: s·x lies
     /// in an interval of length b.)
     fn row(self, neighbour: bool) -> [f32; 2] {
-        // A little inside the bound: a row that rounding puts outside is scaled by 1 − 2^-8.
-        let across = (0.9995 * ANGLE.cos()) as f32;
+        let across = ANGLE.cos() as f32;
         match (self, neighbour) {
             (AnchorPart::Gradient, false) => [across, ANGLE.sin() as f32],
             (AnchorPart::Gradient, true) => [-across, ANGLE.sin() as f32],

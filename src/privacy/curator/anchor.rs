@@ -3,7 +3,7 @@
 
 use super::Curator;
 use crate::engine::{AnchorQuery, AnchorSums};
-use crate::model::{Metric, RowFunction};
+use crate::model::{Metric, check_anchorable};
 use crate::privacy::event_key::EventKey;
 use crate::privacy::mechanism::{self, AnchorVariances, MAX_VARIANCE, Secret};
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt};
@@ -26,12 +26,7 @@ impl Curator {
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt> {
         let d = self.model.dim();
-        if self.model.row_function() != RowFunction::Logistic {
-            return Err(Halt::Refused(format!(
-                "model '{}' has no anchored form",
-                self.model.name()
-            )));
-        }
+        check_anchorable(&*self.model).map_err(|e| Halt::Refused(e.what))?;
         let public = at.len() == d && at.iter().all(|v| v.is_finite()) && metric.dim() == d;
         if !public || !metric.is_valid() {
             return Err(Halt::Refused(

@@ -1,0 +1,181 @@
+//! `[sampler]`: a published combination or three choices, and their settings.
+
+use serde::{Deserialize, Serialize};
+
+use super::Numbers;
+use crate::sampler::{
+    AcceptanceName, Adapt, Algorithm, AnchoredProposal, ClipNorm, Combination, EstimatorName,
+};
+
+/// `clip = { rate = … }`, `{ rms = … }` or `{ share = … }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClipEntry {
+    /// Nats a unit of the norm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// In units of the root mean square that a row's ratio has when the proposal's scale
+    /// matches the posterior: rate = rms·√(κ/N), norm `proposal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rms: Option<f64>,
+    /// As a share of the model's true bound; for anchored samplers, of the remainder's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// `euclidean` (default), `proposal` or `constant`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub norm: Option<ClipNorm>,
+}
+
+/// `[sampler]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SamplerSection {
+    /// A published combination by its name; or else the three choices below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<Algorithm>,
+    /// Without `algorithm`: which rows a step reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<EstimatorName>,
+    /// Without `algorithm`: how a move is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<AcceptanceName>,
+    /// Without `algorithm`: whether rows are asked for remainders at a released anchor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchored: Option<bool>,
+    /// Poisson minibatch: λ itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lambda: Option<f64>,
+    /// Poisson minibatch: λ/Λ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lambda_ratio: Option<f64>,
+    /// Poisson minibatch: λ/Λ².
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chi: Option<f64>,
+    /// Penalty: noise multiplier τ; without it, what budget and iterations allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tau: Option<f64>,
+    /// Barker's test with Gaussian noise: its variance C, below π²/3; 2 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variance: Option<f64>,
+    /// DP-Fast MH: batch cap K; a sixth of the rows without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_cap: Option<f64>,
+    /// DP-Fast MH: ε of a step, from which its noise follows; 0.05 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_epsilon: Option<f64>,
+    /// DP-Fast MH: δ of a step, from which its noise follows; 1e-5 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_delta: Option<f64>,
+    /// DP-Fast MH: to the letter of the paper, which is not private.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_published: bool,
+    /// Subsampled Barker's test: rows b of a batch; 1000 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
+    /// Clip; without it the model's true bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<ClipEntry>,
+    /// Step s; 2.38/√d without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
+    /// Diagonal of the preconditioner A.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Numbers>,
+    /// Covariance whose Cholesky factor is A.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covariance: Option<Vec<Vec<f64>>>,
+    /// What warm-up adapts.
+    #[serde(default)]
+    pub adapt: Adapt,
+    /// Acceptance rate that warm-up aims at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_acceptance: Option<f64>,
+    /// Anchored samplers: how moves are proposed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<AnchoredProposal>,
+    /// Anchored samplers: how the anchor is found and paid for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<AnchorSection>,
+}
+
+/// `[sampler.anchor]`; shares are of the budget's ρ.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnchorSection {
+    /// Newton steps of the private warm start; 6 without it, 0 anchors at the start itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<u32>,
+    /// Share for the warm start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<f64>,
+    /// Share for the anchor's gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gradient: Option<f64>,
+    /// Share for the anchor's curvature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curvature: Option<f64>,
+    /// Clip of rows in whitened coordinates, in units of √(4d/(κN)); 3 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// The target is restricted to ‖u‖ ≤ radius; 4√d + 4 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub radius: Option<f64>,
+}
+
+impl SamplerSection {
+    /// The keys that some combinations alone have a use for: whether each is given, and whose
+    /// it is.
+    pub fn particular(&self) -> [(&'static str, bool, &'static str); 12] {
+        let minibatch = "Poisson minibatches (dp-fast-mh takes 'lambda' itself)";
+        let fast_mh = "dp-fast-mh";
+        let anchored = "anchored samplers (anchored-barker, or anchored = true)";
+        [
+            ("lambda", self.lambda.is_some(), minibatch),
+            ("lambda_ratio", self.lambda_ratio.is_some(), minibatch),
+            ("chi", self.chi.is_some(), minibatch),
+            ("tau", self.tau.is_some(), "penalty acceptance (dp-penalty)"),
+            (
+                "variance",
+                self.variance.is_some(),
+                "dp-barker alone (all rows, noisy-barker)",
+            ),
+            (
+                "batch",
+                self.batch.is_some(),
+                "fixed batches (dp-barker-subsampled)",
+            ),
+            ("batch_cap", self.batch_cap.is_some(), fast_mh),
+            ("as_published", self.as_published, fast_mh),
+            ("step_epsilon", self.step_epsilon.is_some(), fast_mh),
+            ("step_delta", self.step_delta.is_some(), fast_mh),
+            ("proposal", self.proposal.is_some(), anchored),
+            ("anchor", self.anchor.is_some(), anchored),
+        ]
+    }
+
+    /// Makes `algorithm` the choice, and drops the settings that it has no use for.
+    pub fn choose(&mut self, algorithm: Algorithm) {
+        self.algorithm = Some(algorithm);
+        (self.estimator, self.acceptance, self.anchored) = (None, None, None);
+        let combination: Combination = algorithm.combination();
+        for (key, _, _) in self.particular() {
+            if combination.takes(key) {
+                continue;
+            }
+            match key {
+                "lambda" => self.lambda = None,
+                "lambda_ratio" => self.lambda_ratio = None,
+                "chi" => self.chi = None,
+                "tau" => self.tau = None,
+                "variance" => self.variance = None,
+                "batch" => self.batch = None,
+                "batch_cap" => self.batch_cap = None,
+                "as_published" => self.as_published = false,
+                "step_epsilon" => self.step_epsilon = None,
+                "step_delta" => self.step_delta = None,
+                "proposal" => self.proposal = None,
+                _ => self.anchor = None,
+            }
+        }
+    }
+}
