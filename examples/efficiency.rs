@@ -124,9 +124,14 @@ fn study(problem: &Problem) -> Result<(), Failure> {
                 best = Some(row);
             }
         }
-        if let Some((step, ess, rows, cost)) = best {
+        if let Some((step, ess, rows, cost)) = best.filter(|b| b.3.is_finite()) {
             println!(
                 "{:8} {label:33} {step:6.2} {ess:6.0} {rows:12.0} {cost:12.3e}",
+                problem.name
+            );
+        } else {
+            println!(
+                "{:8} {label:33} under 20 effective draws at every step",
                 problem.name
             );
         }
@@ -223,9 +228,10 @@ fn walk(
         }
         _ => rows as f64,
     };
-    // A chain that never moves has no effective draws.
-    let ess = if chains.accepted[0] > 10 {
-        worst(&draws)
+    // A chain that hardly moves has no effective draws that could be counted.
+    let ess = worst(&draws);
+    let ess = if ess >= 20.0 && ess.is_finite() {
+        ess
     } else {
         0.0
     };

@@ -114,7 +114,7 @@ pub struct AnchorSection {
     /// Share for the anchor's curvature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curvature: Option<f64>,
-    /// Clip of rows in whitened coordinates, in units of √(4d/(κN)); 3 without it.
+    /// Clip of rows in whitened coordinates, in units of their expected root mean square; 2 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,
     /// The target is restricted to ‖u‖ ≤ radius; 4√d + 4 without it.
