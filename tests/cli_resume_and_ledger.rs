@@ -269,9 +269,10 @@ fn a_shared_ledger_is_cumulative_and_refuses_when_spent() {
 fn a_resumed_run_keeps_its_anchor() {
     let text = RUN.replace(
         "algorithm = \"barker\"\nstep = 0.0001",
-        "algorithm = \"anchored-barker\"",
+        "estimator = \"all\"\nacceptance = \"barker\"\nanchored = true\nanchor = { radius = 1000.0 }",
     );
-    let text = text.replace("epsilon = 5.0", "epsilon = 30.0");
+    // Enough for the anchor to be found and every step to be made, whatever the coins.
+    let text = text.replace("epsilon = 5.0", "epsilon = 300.0");
     let place = Place::new(&text);
     place.works("sample run.toml --iterations 10 --out out");
     let state = place.json("out/state.json");
@@ -291,7 +292,7 @@ fn a_resumed_run_keeps_its_anchor() {
     assert_eq!(place.json("out/state.json")["anchor"], anchor);
     assert_eq!(events(&place.certificate("out")), (14.0, 25.0));
     let certificate = place.certificate("out");
-    assert_eq!(number(&certificate, "epsilon"), 30.0);
+    assert_eq!(number(&certificate, "epsilon"), 300.0);
     let summary = place.works("summary out --json");
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["noise_aware"].as_array().unwrap().len(), 3);
