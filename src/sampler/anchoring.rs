@@ -96,7 +96,7 @@ impl Anchoring {
             .map(|(precision, centre)| (centre, precision))
             .ok_or_else(|| Halt::Failed("the anchor's curvature cannot be inverted".into()))?;
         let far = norm(&precision.transposed_times(&centre)) / (d as f64).sqrt();
-        if !(far <= FARTHEST) {
+        if far.is_nan() || far > FARTHEST {
             return Err(Halt::Failed(format!(
                 "the anchor lies {far:.1} posterior sds a coordinate from the centre of its own expansion; what it cost is spent. The budget is too small for this posterior: raise epsilon, temper the likelihood, or give more stages"
             )));
