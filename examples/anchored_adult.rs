@@ -55,11 +55,11 @@ fn main() -> Result<(), Failure> {
         if seed < 20 {
             let target = tilted(&plan, &reference, &anchor)?;
             let gaps = draws.iter().zip(&target);
-            let gap = |f: &dyn Fn(&Vec<f64>, &(f64, f64)) -> f64| -> f64 {
-                gaps.clone().map(|(c, t)| f(c, t)).fold(0.0, f64::max)
+            let gap = |f: fn(&[f64], (f64, f64)) -> f64| -> f64 {
+                gaps.clone().map(|(c, t)| f(c, *t)).fold(0.0, f64::max)
             };
-            worst_mean.push(gap(&|c, t| ((mean(c) - t.0) / t.1).abs()));
-            worst_sd.push(gap(&|c, t| (sd(c) / t.1 - 1.0).abs()));
+            worst_mean.push(gap(|c, t| ((mean(c) - t.0) / t.1).abs()));
+            worst_sd.push(gap(|c, t| (sd(c) / t.1 - 1.0).abs()));
         }
     }
     let all: u64 = covered.iter().sum();
