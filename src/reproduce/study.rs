@@ -224,7 +224,8 @@ pub(super) fn run(
         }
     }
     let made = trace.draws.len() as u64;
-    if trace.stops.last().is_none_or(|s| s.iteration < made) && made > 0 {
+    // Also where not one step fitted: what was released before it is owed.
+    if trace.stops.last().is_none_or(|s| s.iteration < made) {
         trace.stops.push(stop(method, made, &meter)?);
     }
     trace.acceptance = chains.accepted[0] as f64 / made.max(1) as f64;
