@@ -273,7 +273,7 @@ fn finish(mut run: PosteriorRun) -> Result<(Draws, PosteriorRun), Failure> {
 fn worst(draws: &Draws) -> f64 {
     draws
         .iter()
-        .map(|c| ess_bulk(&[c.clone()]))
+        .map(|c| ess_bulk(std::slice::from_ref(c)))
         .fold(f64::INFINITY, f64::min)
 }
 
