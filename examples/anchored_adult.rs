@@ -115,48 +115,38 @@ fn reference(text: &str) -> Result<Draws, Failure> {
             "algorithm = \"anchored-barker\"",
             "algorithm = \"anchored-barker\"\nclip = { share = 1.0 }\nlambda_ratio = 1.0\nanchor = { clip = 100.0, radius = 1000.0 }",
         );
-    let plan = plan(&text)?;
-    let data = plan.load_data()?;
-    let model = plan.model(&data)?;
-    let sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
-    let chains = Chains::new(&plan.starts(&*model, [1; 32])?[..1], [1; 32]);
-    let curator = Curator::not_private(data, model, EngineChoice::Cpu, 1)?.into_curator();
-    let run = PosteriorRun::new(
-        curator,
-        sampler,
-        chains,
-        plan.length()?,
-        String::new(),
-        vec![],
-    );
-    Ok(finish(run)?.0)
+    Ok(run_to_its_end(&plan(&text)?, 0)?.0)
 }
 
 /// A private run with its anchor, steps a second and ε spent.
 fn private_run(plan: &Plan, seed: u64) -> Result<(Draws, Anchor, f64, f64), Failure> {
-    let data = plan.load_data()?;
-    let model = plan.model(&data)?;
-    let sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
-    let public = [seed as u8 + 1; 32];
-    let chains = Chains::new(&plan.starts(&*model, public)?, public);
-    let budget = plan.budget()?.ok_or("a private run needs a budget")?;
-    let ledger = Ledger::in_memory(budget);
-    let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, Some(seed + 1))?;
-    let run = PosteriorRun::new(
-        curator,
-        sampler,
-        chains,
-        plan.length()?,
-        String::new(),
-        vec![],
-    );
-    let (draws, run, rate) = finish(run)?;
+    let (draws, (run, rate)) = run_to_its_end(plan, seed)?;
     let anchor = run.state(0).anchor.ok_or("no anchor was released")?;
     let epsilon = run.curator().ledger().map_or(0.0, Ledger::epsilon_spent);
     Ok((draws, anchor, rate, epsilon))
 }
 
-fn finish(mut run: PosteriorRun) -> Result<(Draws, PosteriorRun, f64), Failure> {
+/// The plan's run from its start to its end, private where the plan is, with fixed seeds.
+fn run_to_its_end(plan: &Plan, seed: u64) -> Result<(Draws, (PosteriorRun, f64)), Failure> {
+    let data = plan.load_data()?;
+    let model = plan.model(&data)?;
+    let sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
+    let public = [seed as u8 + 1; 32];
+    let chains = Chains::new(&plan.starts(&*model, public)?[..1], public);
+    let engine = EngineChoice::Cpu;
+    let curator = match plan.budget()? {
+        Some(budget) => {
+            let ledger = Ledger::in_memory(budget);
+            Curator::private(data, model, engine, ledger, Some(seed + 1))?
+        }
+        None => Curator::not_private(data, model, engine, seed + 1)?.into_curator(),
+    };
+    let length = plan.length()?;
+    let run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
+    finish(run)
+}
+
+fn finish(mut run: PosteriorRun) -> Result<(Draws, (PosteriorRun, f64)), Failure> {
     run.step();
     let start = Instant::now();
     while *run.step() == Status::Running {}
@@ -170,7 +160,7 @@ fn finish(mut run: PosteriorRun) -> Result<(Draws, PosteriorRun, f64), Failure> 
         .map(|j| draws.iter().map(|draw| draw.theta[j]).collect())
         .collect();
     let rate = run.progress().0 as f64 / seconds;
-    Ok((columns, run, rate))
+    Ok((columns, (run, rate)))
 }
 
 /// Mean and sd of each parameter under the posterior times the tilt, on the ellipsoid.

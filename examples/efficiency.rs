@@ -32,6 +32,9 @@ struct Problem {
     anchored: Option<(f64, u64)>,
 }
 
+/// Steps tried, in units of 2.38/√d.
+const STEPS: [f64; 5] = [0.15, 0.3, 0.6, 1.0, 1.7];
+
 fn main() -> Result<(), Failure> {
     let wanted = std::env::args().nth(1);
     println!(
@@ -88,38 +91,21 @@ fn data(plan: &Plan, problem: &Problem) -> Result<dpmc::data::Dataset, Failure> 
 
 fn study(problem: &Problem) -> Result<(), Failure> {
     let reference = reference(problem)?;
-    let walks: [(&str, &str, &[f64]); 6] = [
-        (
-            "barker",
-            "algorithm = \"barker\"",
-            &[0.15, 0.3, 0.6, 1.0, 1.7],
-        ),
+    let walks = [
+        ("barker", "algorithm = \"barker\""),
         (
             "poisson-barker, lambda = 4 Lambda",
             "algorithm = \"poisson-barker\"\nlambda_ratio = 4.0",
-            &[0.15, 0.3, 0.6, 1.0, 1.7],
         ),
-        (
-            "dp-barker, C = 2",
-            "algorithm = \"dp-barker\"",
-            &[0.15, 0.3, 0.6, 1.0, 1.7],
-        ),
-        ("dp-penalty", "PENALTY", &[0.15, 0.3, 0.6, 1.0, 1.7]),
-        (
-            "dp-fast-mh, sound, lambda = 40 L",
-            "FAST",
-            &[0.15, 0.3, 0.6, 1.0, 1.7],
-        ),
-        (
-            "dp-fast-mh-full, sound",
-            "algorithm = \"dp-fast-mh-full\"",
-            &[0.15, 0.3, 0.6, 1.0, 1.7],
-        ),
+        ("dp-barker, C = 2", "algorithm = \"dp-barker\""),
+        ("dp-penalty", "PENALTY"),
+        ("dp-fast-mh, sound, lambda = 40 L", "FAST"),
+        ("dp-fast-mh-full, sound", "algorithm = \"dp-fast-mh-full\""),
     ];
-    for (label, sampler, steps) in walks {
+    for (label, sampler) in walks {
         let mut best: Option<(f64, f64, f64, f64)> = None;
-        for step in steps {
-            let row = walk(problem, sampler, *step, &reference)?;
+        for step in STEPS {
+            let row = walk(problem, sampler, step, &reference)?;
             if best.is_none_or(|b| row.3 < b.3) {
                 best = Some(row);
             }

@@ -353,3 +353,17 @@ fn short_runs_claim_the_tightest_bound() {
         assert!(accountant.contains(method), "{accountant}");
     }
 }
+
+/// What `--help` names is what there is.
+#[test]
+fn help_names_every_algorithm() {
+    let place = Place::new(RUN);
+    for command in ["sample", "check"] {
+        let help = place.works(&format!("{command} --help"));
+        for algorithm in dpmc::sampler::Algorithm::ALL {
+            let name = algorithm.name();
+            let words = help.split(|c: char| !(c.is_alphanumeric() || c == '-'));
+            assert!(words.into_iter().any(|w| w == name), "{command}: {name}");
+        }
+    }
+}

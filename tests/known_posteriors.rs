@@ -10,9 +10,8 @@ mod chains;
 
 use std::sync::Arc;
 
-use chains::{AnyCurator, quadrature, run, samplers};
+use chains::{AnyCurator, assert_moments, quadrature, run, samplers};
 use dpmc::data::{Dataset, synthetic};
-use dpmc::diagnostics::{ess_mean, mean, sd};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{GaussianMean, Logistic, Mixture, Model, Prior};
 use dpmc::privacy::Acceptance;
@@ -64,22 +63,8 @@ fn check_all(problem: &Problem, iterations: usize) {
             k as u8,
         );
         for (j, (column, exact)) in draws.iter().zip(&problem.exact).enumerate() {
-            let chains = [column.clone()];
-            let ess = ess_mean(&chains);
-            let (m, s) = (mean(column), sd(column));
-            let error = s / ess.sqrt();
             let label = format!("{} {name} parameter {j}", problem.name);
-            assert!(ess > 14_000.0, "{label}: only {ess:.0} effective draws");
-            assert!(
-                (m - exact.0).abs() < 5.5 * error,
-                "{label}: mean {m} against {} ± {error}",
-                exact.0
-            );
-            assert!(
-                (s / exact.1 - 1.0).abs() < 0.03,
-                "{label}: sd {s} against {}",
-                exact.1
-            );
+            assert_moments(&label, column, *exact);
         }
     }
 }

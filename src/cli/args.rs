@@ -115,7 +115,7 @@ pub(super) struct Overrides {
     /// Table to read instead of the run file's
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// mh, tuna-mh, barker, poisson-barker, dp-penalty, dp-barker, dp-fast-mh, dp-fast-mh-full
+    /// mh, tuna-mh, barker, poisson-barker, anchored-barker, dp-penalty, dp-barker, dp-fast-mh, dp-fast-mh-full
     /// or dp-barker-subsampled
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,

@@ -97,6 +97,12 @@ impl Mixture {
             .collect()
     }
 
+    /// One plot of one run each, with its table.
+    fn drawing(&self, figure: &Figure, plot: Plot, table: Table) -> Drawing {
+        let settings = self.settings("one run each");
+        Drawing::new(figure, &settings, (1, 330.0), vec![plot], table).noting(NOTES)
+    }
+
     pub fn settings(&self, runs: &str) -> String {
         format!(
             "N = {}, T = 500, {} iterations from the origin, {runs}, {BINS} x {BINS} cells, {} reference draws.",
@@ -148,15 +154,7 @@ fn divergence_curves(
         y: Axis::log(KL),
         marks,
     };
-    let table = comparison(&traces, &scores);
-    let drawing = Drawing::new(
-        figure,
-        &study.settings("one run each"),
-        (1, 330.0),
-        vec![plot],
-        table,
-    );
-    Ok(drawing.noting(NOTES))
+    Ok(study.drawing(figure, plot, comparison(&traces, &scores)))
 }
 
 /// Figure 1a.
@@ -259,15 +257,7 @@ pub(super) fn cost(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
         .iter()
         .map(|t| study.divergences(t))
         .collect::<Result<Vec<_>, _>>()?;
-    let table = comparison(&traces, &scores);
-    let drawing = Drawing::new(
-        figure,
-        &study.settings("one run each"),
-        (1, 330.0),
-        vec![plot],
-        table,
-    );
-    Ok(drawing.noting(NOTES))
+    Ok(study.drawing(figure, plot, comparison(&traces, &scores)))
 }
 
 /// Figure 1d.

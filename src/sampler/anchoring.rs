@@ -72,7 +72,7 @@ impl Anchoring {
                 }
             });
             let anchor = self.release(&at, &metric, noise, releases)?;
-            let (step, precision) = self.newton(&anchor, prior)?;
+            let (precision, step) = self.newton(&anchor, prior)?;
             at = inside(anchor.theta(&step), &at, prior);
             // How far the step went in units of its own posterior sd.
             let length = norm(&precision.transposed_times(&step)) / (d as f64).sqrt();
@@ -92,8 +92,7 @@ impl Anchoring {
             curvature: multiplier(s.curvature),
         });
         let mut anchor = self.release(&at, &metric, noise, releases)?;
-        let (centre, precision) = gaussian(&anchor, prior)
-            .map(|(precision, centre)| (centre, precision))
+        let (precision, centre) = gaussian(&anchor, prior)
             .ok_or_else(|| Halt::Failed("the anchor's curvature cannot be inverted".into()))?;
         let far = norm(&precision.transposed_times(&centre)) / (d as f64).sqrt();
         if far.is_nan() || far > FARTHEST {
@@ -125,24 +124,23 @@ impl Anchoring {
         })
     }
 
-    /// The step to the expansion's own centre, and its precision factor; a ridge of twice
-    /// the noise's spectral norm keeps weak directions from being followed on noise alone.
-    fn newton(&self, anchor: &Anchor, prior: &Prior) -> Result<(Vec<f64>, Lower), Halt> {
+    /// The expansion's precision factor, and the step to its centre; a ridge of
+    /// about the noise's spectral norm keeps weak directions from being followed on noise alone.
+    fn newton(&self, anchor: &Anchor, prior: &Prior) -> Result<(Lower, Vec<f64>), Halt> {
         let d = anchor.at.len();
         let mut raised = anchor.clone();
         let ridge = anchor.curvature_sd * (2.0 * d as f64).sqrt();
         for i in 0..d {
             raised.curvature[i * d + i] += ridge;
         }
-        let (precision, centre) = gaussian(&raised, prior)
+        gaussian(&raised, prior)
             .filter(|(p, c)| p.is_valid() && c.iter().all(|v| v.is_finite()))
             .ok_or_else(|| {
                 Halt::Failed(
                     "the warm start's curvature cannot be inverted; give a start or a larger budget"
                         .into(),
                 )
-            })?;
-        Ok((centre, precision))
+            })
     }
 
     /// Bound of rows whitened by `factor`, where weights are `weight` of those at the first
@@ -236,4 +234,52 @@ fn inside(to: Vec<f64>, from: &[f64], prior: &Prior) -> Vec<f64> {
         }
     }
     from.to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anchoring() -> Anchoring {
+        Anchoring {
+            start: vec![0.0; 12],
+            stages: 6,
+            rows: 32_561,
+            row_norm: 3.5,
+            tempering: 0.5,
+            clip: 2.0,
+            radius: 18.0,
+            split: None,
+        }
+    }
+
+    /// The start's error is the one its ρ was asked for, and its steps' ρ add up.
+    #[test]
+    fn the_starts_price_buys_its_error() {
+        let mut a = anchoring();
+        for error in [0.3, 1.2, 4.0] {
+            let start = a.start_rho(error);
+            let stages: f64 = (1..=a.stages).map(|s| a.stage_rho(s, start)).sum();
+            assert!((stages / start - 1.0).abs() < 1e-12);
+            a.split = Some(AnchorSplit {
+                start,
+                gradient: 1.0,
+                curvature: 1.0,
+            });
+            assert!((a.start_error() / error - 1.0).abs() < 1e-4, "{error}");
+        }
+    }
+
+    /// A curvature of a quarter means weights of a quarter, and rows twice as long.
+    #[test]
+    fn weights_follow_the_released_curvature() {
+        let first = Lower::new(vec![2.0, 0.0, -0.5, 1.5]).unwrap();
+        let half = Lower::new(first.entries().iter().map(|v| 0.5 * v).collect()).unwrap();
+        assert!((relative_weight(&first, &first) - 1.0).abs() < 1e-12);
+        assert!((relative_weight(&first, &half) - 0.25).abs() < 1e-12);
+        let mut a = anchoring();
+        a.row_norm = 1e6;
+        let ratio = a.row_bound(&first, 0.25) / a.row_bound(&first, 1.0);
+        assert!((ratio - 2.0).abs() < 1e-12);
+    }
 }

@@ -152,7 +152,7 @@ impl Plan {
         Err(self.refuse(
             self.choice("sampler.acceptance"),
             format!(
-                "'{}' is not private, for metropolis acceptance without noise is not; choose barker, poisson-barker or dp-penalty, or run it with --not-private",
+                "'{}' is not private, for metropolis acceptance without noise is not; choose a private one such as barker, poisson-barker or anchored-barker, or run it with --not-private",
                 chosen.name()
             ),
         ))
