@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Forms, Logistic, Model, Prior, RowFunction};
+use dpmc::model::{Forms, GradientFunction, Logistic, Model, Prior, RowFunction};
 use dpmc::output::RunDirectory;
 use dpmc::posterior_run::{PosteriorRun, RunLength, Status};
 use dpmc::privacy::{
@@ -226,6 +226,17 @@ impl Model for Misfit {
     }
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
         self.0.log_ratio(row, label, theta, proposal)
+    }
+    fn gradient_function(&self) -> GradientFunction {
+        self.0.gradient_function()
+    }
+    fn gradient_forms(&self, theta: &[f64]) -> Forms {
+        let mut forms = self.0.gradient_forms(theta);
+        forms.weights.pop();
+        forms
+    }
+    fn gradient(&self, row: &[f64], label: f64, theta: &[f64]) -> Vec<f64> {
+        self.0.gradient(row, label, theta)
     }
 }
 

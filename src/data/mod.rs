@@ -108,6 +108,19 @@ impl Dataset {
         self.labels.as_deref().unwrap_or(&[])
     }
 
+    /// Copies up to [`TILE`] rows into the lanes of one tile.
+    pub(crate) fn gather(&self, rows: &[u64], tile: &mut [f32]) {
+        let width = self.features.len() * TILE;
+        for (lane, &row) in rows.iter().enumerate() {
+            let row = row as usize;
+            let source = &self.tiles[row / TILE * width..][..width];
+            let (to, from) = (tile.as_chunks_mut::<TILE>().0, source.as_chunks::<TILE>().0);
+            for (x, source) in to.iter_mut().zip(from) {
+                x[lane] = source[row % TILE];
+            }
+        }
+    }
+
     /// Copies row `i`, for work without privacy alone.
     pub(crate) fn copy_row(&self, i: usize, out: &mut [f64]) {
         let tile = &self.tiles[(i / TILE) * TILE * self.features.len()..];

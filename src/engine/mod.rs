@@ -6,6 +6,7 @@ pub(crate) mod cpu;
 mod error;
 #[cfg(feature = "gpu")]
 pub(crate) mod gpu;
+mod gradient;
 mod grid;
 mod query;
 mod select;
@@ -14,6 +15,7 @@ pub(crate) use anchor::{AnchorQuery, AnchorSums};
 pub use error::EngineError;
 #[cfg(feature = "gpu")]
 pub(crate) use gpu::copy_bandwidth as gpu_copy_bandwidth;
+pub(crate) use gradient::{GradientQuery, GradientSum, Rows};
 pub use grid::Grid;
 pub(crate) use query::{RatioQuery, RatioSum};
 pub(crate) use select::open;
@@ -36,10 +38,19 @@ pub(crate) trait Engine: Send {
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError>;
 
+    /// `Σ clip(∇_i)` over the rows asked for, one answer a chain, in grid steps.
+    fn gradient_sums(
+        &mut self,
+        query: &GradientQuery,
+        rows: Rows<'_>,
+    ) -> Result<Vec<GradientSum>, EngineError>;
+
     /// Exact gradient and curvature sums at a public point, from the rows on the host.
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError>;
 }
 
+#[cfg(test)]
+mod gradient_tests;
 #[cfg(test)]
 mod sensitivity_tests;
 #[cfg(test)]

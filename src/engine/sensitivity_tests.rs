@@ -9,7 +9,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
-use super::{AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
+use super::{
+    AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
+    RatioQuery, RatioSum, Rows,
+};
 use crate::data::Dataset;
 use crate::model::{Anchor, Anchored, GaussianMean, Logistic, Metric, Mixture, Model, Prior};
 
@@ -214,6 +217,14 @@ impl Engine for WiderByOne {
         Ok(())
     }
 
+    fn gradient_sums(
+        &mut self,
+        query: &GradientQuery,
+        rows: Rows<'_>,
+    ) -> Result<Vec<GradientSum>, EngineError> {
+        self.0.gradient_sums(query, rows)
+    }
+
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         self.0.anchor_sums(query)
     }
@@ -238,6 +249,14 @@ impl Engine for WiderSums {
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError> {
         self.0.0.ratio_rows(query, rows, out)
+    }
+
+    fn gradient_sums(
+        &mut self,
+        query: &GradientQuery,
+        rows: Rows<'_>,
+    ) -> Result<Vec<GradientSum>, EngineError> {
+        self.0.gradient_sums(query, rows)
     }
 
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {

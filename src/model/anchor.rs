@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::remainder::{THIRD, remainder_difference};
-use super::{Forms, Lower, Model, ModelError, Prior, RowFunction};
+use super::{Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction};
 
 /// Public coordinates `u = Lᵀ(θ − θ*)` in which an anchor is released, with the bound that
 /// rows are clipped to in them: `‖L⁻¹x‖ ≤ row_bound`.
@@ -227,5 +227,15 @@ impl Model for Anchored {
         let form = |k: usize| dot(&forms.weights[k * d..(k + 1) * d]);
         // The label's part of the log likelihood is linear and has no remainder.
         -self.tempering() * remainder_difference(form(0), form(1), form(2))
+    }
+    /// Of the whole row, not of its remainder.
+    fn gradient_function(&self) -> GradientFunction {
+        self.inner.gradient_function()
+    }
+    fn gradient_forms(&self, theta: &[f64]) -> Forms {
+        self.inner.gradient_forms(theta)
+    }
+    fn gradient(&self, row: &[f64], label: f64, theta: &[f64]) -> Vec<f64> {
+        self.inner.gradient(row, label, theta)
     }
 }

@@ -1,6 +1,8 @@
 //! Mean of a multivariate Gaussian with known covariance (Räisä 2021, section 6).
 
-use super::{Forms, Model, ModelError, Prior, RowFunction, Support, check_tempering};
+use super::{
+    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Support, check_tempering,
+};
 
 /// `x ~ N(θ, Σ)` with Σ known.
 #[derive(Clone, Debug)]
@@ -104,6 +106,23 @@ impl Model for GaussianMean {
             -0.5 * v.iter().zip(&pv).map(|(a, b)| a * b).sum::<f64>()
         };
         self.tempering * (quadratic(proposal) - quadratic(theta))
+    }
+    fn gradient_function(&self) -> GradientFunction {
+        GradientFunction::Affine
+    }
+    /// `Σ⁻¹x − Σ⁻¹θ`.
+    fn gradient_forms(&self, theta: &[f64]) -> Forms {
+        let offsets = self.precision_times(theta).iter().map(|v| -v).collect();
+        Forms {
+            offsets,
+            weights: self.precision.clone(),
+        }
+    }
+    fn gradient(&self, row: &[f64], _label: f64, theta: &[f64]) -> Vec<f64> {
+        let gap: Vec<f64> = row.iter().zip(theta).map(|(x, t)| x - t).collect();
+        let mut gradient = self.precision_times(&gap);
+        gradient.iter_mut().for_each(|g| *g *= self.tempering);
+        gradient
     }
 }
 

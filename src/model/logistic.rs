@@ -1,6 +1,9 @@
 //! Bayesian logistic regression: `p(y = 1 | x, θ) = σ(x·θ)`.
 
-use super::{Forms, Model, ModelError, Prior, RowFunction, check_tempering, softplus_difference};
+use super::{
+    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, check_tempering,
+    softplus_difference,
+};
 
 /// Bayesian logistic regression on the features of a labelled table.
 #[derive(Clone, Debug)]
@@ -75,5 +78,19 @@ impl Model for Logistic {
         let dot = |t: &[f64]| -> f64 { row.iter().zip(t).map(|(x, t)| x * t).sum() };
         let (eta, eta_new) = (dot(theta), dot(proposal));
         -self.tempering * softplus_difference(-label * eta, -label * (eta_new - eta))
+    }
+    fn gradient_function(&self) -> GradientFunction {
+        GradientFunction::Score(Score::Logistic)
+    }
+    fn gradient_forms(&self, theta: &[f64]) -> Forms {
+        Forms {
+            offsets: Vec::new(),
+            weights: theta.to_vec(),
+        }
+    }
+    fn gradient(&self, row: &[f64], label: f64, theta: &[f64]) -> Vec<f64> {
+        let eta: f64 = row.iter().zip(theta).map(|(x, t)| x * t).sum();
+        let score = self.tempering * label / (1.0 + (label * eta).exp());
+        row.iter().map(|x| score * x).collect()
     }
 }

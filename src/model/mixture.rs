@@ -1,7 +1,9 @@
 //! Two-component Gaussian mixture with tied means:
 //! `x ~ ½N(θ₁, σ²) + ½N(θ₁+θ₂, σ²)` (Heikkilä 2019, section 5; Zhang & Zhang 2023, section 5).
 
-use super::{Forms, Model, ModelError, Prior, RowFunction, Support, check_tempering};
+use super::{
+    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Support, check_tempering,
+};
 
 /// The two-component mixture of one numeric column.
 #[derive(Clone, Debug)]
@@ -133,5 +135,27 @@ impl Model for Mixture {
             a.max(b) + (-(a - b).abs()).exp().ln_1p()
         };
         self.tempering * (log_density(proposal) - log_density(theta))
+    }
+    fn gradient_function(&self) -> GradientFunction {
+        GradientFunction::Mixture
+    }
+    /// `a₁ = (x−θ₁)/σ²`, `a₂ = (x−θ₁−θ₂)/σ²`, the log odds as in `forms`.
+    fn gradient_forms(&self, theta: &[f64]) -> Forms {
+        let (v, t1, t2) = (self.variance, theta[0], theta[1]);
+        Forms {
+            offsets: vec![-t1 / v, -(t1 + t2) / v, -t2 * (t1 + 0.5 * t2) / v],
+            weights: vec![1.0 / v, 1.0 / v, t2 / v],
+        }
+    }
+    fn gradient(&self, row: &[f64], _label: f64, theta: &[f64]) -> Vec<f64> {
+        let first = row[0] - theta[0];
+        let second = first - theta[1];
+        let odds = (first * first - second * second) / (2.0 * self.variance);
+        let share = 1.0 / (1.0 + (-odds).exp());
+        let unit = self.tempering / self.variance;
+        vec![
+            unit * (first + share * (second - first)),
+            unit * share * second,
+        ]
     }
 }

@@ -79,6 +79,45 @@ impl RowFunction {
     }
 }
 
+/// How the gradient of a row's untempered log likelihood is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GradientFunction {
+    /// `s(x·θ, y)·x`: a generalised linear model.
+    Score(Score),
+    /// d affine forms of the row: the gradient itself.
+    Affine,
+    /// Forms `(a₁, a₂, s)`, a_k the two components' scores and s the log odds of the second:
+    /// `(a₁ + σ(s)(a₂ − a₁), σ(s) a₂)`.
+    Mixture,
+}
+
+/// Derivative of a row's log likelihood in its linear predictor η.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Score {
+    /// `y σ(−yη)`, y = ±1.
+    Logistic,
+}
+
+impl GradientFunction {
+    /// Offsets of a query for d parameters.
+    pub fn offsets(self, d: usize) -> usize {
+        match self {
+            GradientFunction::Score(_) => 0,
+            GradientFunction::Affine => d,
+            GradientFunction::Mixture => 3,
+        }
+    }
+
+    /// Weights of a query for d parameters and so many features.
+    pub fn weights(self, d: usize, features: usize) -> usize {
+        match self {
+            GradientFunction::Score(_) => features,
+            GradientFunction::Affine => d * features,
+            GradientFunction::Mixture => 3 * features,
+        }
+    }
+}
+
 /// Affine forms of one (θ, θ') pair: K offsets and K×d weights.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forms {
@@ -111,6 +150,13 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     /// f64 reference, straight from the density: `κ [log p(x|θ') − log p(x|θ)]`, nats,
     /// unclipped. `label` is ±1 (ignored by models without labels).
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64;
+
+    /// How the engines make a row's gradient.
+    fn gradient_function(&self) -> GradientFunction;
+    /// Coefficients of the gradient's forms at `theta`.
+    fn gradient_forms(&self, theta: &[f64]) -> Forms;
+    /// f64 reference: `κ ∇ log p(x|θ)`, d values, unclipped.
+    fn gradient(&self, row: &[f64], label: f64, theta: &[f64]) -> Vec<f64>;
 
     /// The bound of `|r_i|/‖θ'−θ‖₂` that Zhang & Zhang 2023 take from the row itself (κ
     /// included), where they state one. Private like the row.

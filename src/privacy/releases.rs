@@ -1,6 +1,6 @@
 //! What a sampler may ask for. Every answer has been paid for and released.
 
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 
 use super::ledger::Refusal;
 use crate::model::Metric;
@@ -142,6 +142,32 @@ pub struct Expansion {
     pub curvature_sd: f64,
 }
 
+/// Which rows a gradient is estimated from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Batch {
+    /// All rows.
+    All,
+    /// Each row with probability `rate`, by secret coins; the sum is divided by `rate`.
+    Poisson {
+        /// q ∈ (0, 1).
+        rate: f64,
+    },
+}
+
+/// How gradients are released.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GradientNoise {
+    /// Bound b_g on a row's tempered gradient in L2, nats a unit of θ. `None` in a non-private
+    /// run: the curator widens it until nothing is clipped.
+    pub clip: Option<f64>,
+    /// Rows.
+    pub batch: Batch,
+    /// Standard deviation σ of the discrete Gaussian noise on each coordinate of the batch's
+    /// **sum**, same unit; 0 in a non-private run only. On all rows a gradient costs
+    /// ρ = (2b_g)²/(2σ²); on a Poisson batch it has no ρ.
+    pub sigma: f64,
+}
+
 /// Why a run cannot go on. Only [`Halt::Failed`] is a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum Halt {
@@ -183,4 +209,15 @@ pub trait Releases {
         metric: &Metric,
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt>;
+
+    /// Releases, for every chain's θ, `(1/q)(Σ_batch clip(κ∇ℓ_i) + noise)`: C × d, nats a unit
+    /// of θ. Charged before anything is computed.
+    ///
+    /// # Errors
+    /// [`Halt`]; nothing was charged on `BudgetSpent` and `Refused`.
+    fn gradients(
+        &mut self,
+        thetas: ArrayView2<'_, f64>,
+        noise: GradientNoise,
+    ) -> Result<Array2<f64>, Halt>;
 }

@@ -1,12 +1,14 @@
 //! A curator whose reads are counted: the rows that each decision reads in expectation over
 //! its batch, given the move.
 
+use ndarray::{Array2, ArrayView2};
 use statrs::distribution::{DiscreteCDF, Poisson};
 
 use crate::data::Dataset;
 use crate::model::{Metric, Model};
 use crate::privacy::{
-    Acceptance, AnchorNoise, Curator, Estimator, Expansion, FastMhSettings, Halt, Moves, Releases,
+    Acceptance, AnchorNoise, Batch, Curator, Estimator, Expansion, FastMhSettings, GradientNoise,
+    Halt, Moves, Releases,
 };
 
 /// A curator and the expected number of rows it has read so far.
@@ -92,6 +94,20 @@ impl Releases for Meter {
         let expansion = self.curator.anchor(at, metric, noise)?;
         self.read += self.curator.rows() as f64;
         Ok(expansion)
+    }
+
+    fn gradients(
+        &mut self,
+        thetas: ArrayView2<'_, f64>,
+        noise: GradientNoise,
+    ) -> Result<Array2<f64>, Halt> {
+        let sums = self.curator.gradients(thetas, noise)?;
+        let rate = match noise.batch {
+            Batch::All => 1.0,
+            Batch::Poisson { rate } => rate,
+        };
+        self.read += rate * self.curator.rows() as f64 * thetas.nrows() as f64;
+        Ok(sums)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Picks the instruction set at run time. The one place of the library with `unsafe`: calls of
 //! functions compiled for a set that was detected first.
 
+use super::gradient::{self, Block, Scratch};
 use super::kernel::{self, RowForms};
 #[cfg(target_arch = "x86_64")]
 use crate::data::TILE;
@@ -73,6 +74,19 @@ impl InstructionSet {
         }
     }
 
+    /// Quantised gradients of a block of rows.
+    pub fn gradients(self, block: &Block<'_>, scratch: &mut Scratch) {
+        match self.0 {
+            Set::Baseline => gradient::gradients::<false>(block, scratch),
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { x86::gradients_avx2(block, scratch) },
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { x86::gradients_avx512(block, scratch) },
+        }
+    }
+
     /// Quantised ratios, one a row of `out`.
     pub fn steps(self, row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
         match self.0 {
@@ -93,7 +107,7 @@ mod x86 {
         __m256, __m512, _mm256_fmadd_ps, _mm256_set1_ps, _mm512_fmadd_ps, _mm512_set1_ps,
     };
 
-    use super::{RowForms, TILE, kernel};
+    use super::{Block, RowForms, Scratch, TILE, gradient, kernel};
 
     /// One vector version of [`kernel::forms`]: `$parts` vectors of `$vector` make a tile.
     macro_rules! forms {
@@ -157,5 +171,15 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
     pub fn steps_avx512(row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
         kernel::steps::<true>(row, scale, bound, out);
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub fn gradients_avx2(block: &Block<'_>, scratch: &mut Scratch) {
+        gradient::gradients::<true>(block, scratch);
+    }
+
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
+    pub fn gradients_avx512(block: &Block<'_>, scratch: &mut Scratch) {
+        gradient::gradients::<true>(block, scratch);
     }
 }

@@ -2,6 +2,7 @@
 //! set chosen at run time.
 
 mod dispatch;
+mod gradient;
 mod kernel;
 mod lanes;
 mod remainder;
@@ -13,7 +14,8 @@ use kernel::Group;
 use rayon::prelude::*;
 
 use super::{
-    AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, RatioQuery, RatioSum, anchor,
+    AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
+    RatioQuery, RatioSum, Rows, anchor,
 };
 use crate::data::{Dataset, TILE};
 
@@ -21,6 +23,9 @@ use crate::data::{Dataset, TILE};
 const BLOCK_ROWS: usize = 4096;
 /// Row·feature·chain products under which one thread is faster than several.
 const SERIAL_WORK: usize = 1 << 17;
+
+/// Tiles that listed rows are copied into at a time.
+const GATHERED: usize = 16;
 
 /// The CPU engine over a shared data set.
 pub(crate) struct CpuEngine {
@@ -117,19 +122,9 @@ impl Engine for CpuEngine {
             out.clear();
             for chunk in rows.chunks(TILE) {
                 let mut labels = [0.0; TILE];
-                for (lane, &row) in chunk.iter().enumerate() {
-                    let row = row as usize;
-                    let tile = &data.tiles()[row / TILE * d * TILE..][..d * TILE];
-                    for (x, source) in self
-                        .scratch
-                        .as_chunks_mut::<TILE>()
-                        .0
-                        .iter_mut()
-                        .zip(tile.as_chunks::<TILE>().0)
-                    {
-                        x[lane] = source[row % TILE];
-                    }
-                    labels[lane] = data.labels().get(row).copied().unwrap_or(0.0);
+                data.gather(chunk, &mut self.scratch);
+                for (label, &row) in labels.iter_mut().zip(chunk) {
+                    *label = data.labels().get(row as usize).copied().unwrap_or(0.0);
                 }
                 let steps = kernel::ratio_tile(self.set, &group, &self.scratch, &labels);
                 out.extend(steps[..chunk.len()].iter().map(|q| q * sign));
@@ -138,7 +133,96 @@ impl Engine for CpuEngine {
         Ok(())
     }
 
+    fn gradient_sums(
+        &mut self,
+        query: &GradientQuery,
+        rows: Rows<'_>,
+    ) -> Result<Vec<GradientSum>, EngineError> {
+        query.check(self.data.features().len(), self.data.labelled())?;
+        match rows {
+            Rows::All => Ok(self.all_gradients(query)),
+            Rows::Listed(lists) => self.listed_gradients(query, lists),
+        }
+    }
+
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         anchor::sums(&self.data, query)
+    }
+}
+
+/// Zero sums of every chain.
+fn no_gradients(query: &GradientQuery) -> Vec<GradientSum> {
+    let zero = GradientSum {
+        steps: vec![0; query.dim()],
+        clipped: 0,
+    };
+    vec![zero; query.chains()]
+}
+
+fn add_gradients(mut a: Vec<GradientSum>, b: Vec<GradientSum>) -> Vec<GradientSum> {
+    for (a, b) in a.iter_mut().zip(&b) {
+        a.steps.iter_mut().zip(&b.steps).for_each(|(a, b)| *a += b);
+        a.clipped += b.clipped;
+    }
+    a
+}
+
+impl CpuEngine {
+    fn all_gradients(&self, query: &GradientQuery) -> Vec<GradientSum> {
+        let (data, set) = (&*self.data, self.set);
+        let width = query.features() * TILE;
+        let rows = data.rows();
+        let block = self.block_rows.min(gradient::MOST_TILES * TILE);
+        let block_sum = |b: usize| {
+            let (start, end) = (b * block, ((b + 1) * block).min(rows));
+            let (t0, t1) = (start / TILE, end.div_ceil(TILE));
+            let tiles = &data.tiles()[t0 * width..t1 * width];
+            let labels = data.labels().get(t0 * TILE..t1 * TILE).unwrap_or(&[]);
+            let mut sums = no_gradients(query);
+            gradient::sum_tiles(set, query, 0, tiles, labels, end - start, &mut sums);
+            sums
+        };
+        let zero = || no_gradients(query);
+        let blocks = rows.div_ceil(block);
+        if rows * query.features() * query.chains() < SERIAL_WORK {
+            (0..blocks).map(block_sum).fold(zero(), add_gradients)
+        } else {
+            (0..blocks)
+                .into_par_iter()
+                .fold(zero, |a, b| add_gradients(a, block_sum(b)))
+                .reduce(zero, add_gradients)
+        }
+    }
+
+    /// Rows are copied into tiles, so that a list costs what as many rows in order do.
+    fn listed_gradients(
+        &self,
+        query: &GradientQuery,
+        lists: &[Vec<u64>],
+    ) -> Result<Vec<GradientSum>, EngineError> {
+        if lists.len() != query.chains() {
+            return Err(EngineError::Query(format!(
+                "{} lists of rows for {} chains",
+                lists.len(),
+                query.chains()
+            )));
+        }
+        let width = query.features() * TILE;
+        let mut sums = no_gradients(query);
+        let mut tiles = vec![0.0; width * GATHERED];
+        let mut labels = [0.0; TILE * GATHERED];
+        for (c, list) in lists.iter().enumerate() {
+            for chunk in list.chunks(TILE * GATHERED) {
+                for (tile, rows) in tiles.chunks_exact_mut(width).zip(chunk.chunks(TILE)) {
+                    self.data.gather(rows, tile);
+                }
+                for (label, &row) in labels.iter_mut().zip(chunk) {
+                    *label = self.data.labels().get(row as usize).copied().unwrap_or(0.0);
+                }
+                let sum = &mut sums[c..=c];
+                gradient::sum_tiles(self.set, query, c, &tiles, &labels, chunk.len(), sum);
+            }
+        }
+        Ok(sums)
     }
 }

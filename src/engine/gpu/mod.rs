@@ -14,7 +14,10 @@ use device::Device;
 use pipelines::Pipelines;
 
 use super::cpu::CpuEngine;
-use super::{AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, RatioQuery, RatioSum};
+use super::{
+    AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
+    RatioQuery, RatioSum, Rows,
+};
 use crate::data::Dataset;
 
 /// Rows one thread may sum in an i32.
@@ -152,6 +155,20 @@ impl Engine for GpuEngine {
         match &mut self.listed {
             Some(cpu) => cpu.ratio_rows(query, rows, out),
             None => self.submit_rows(query, rows, out),
+        }
+    }
+
+    /// On the CPU copy.
+    fn gradient_sums(
+        &mut self,
+        query: &GradientQuery,
+        rows: Rows<'_>,
+    ) -> Result<Vec<GradientSum>, EngineError> {
+        match &mut self.listed {
+            Some(cpu) => cpu.gradient_sums(query, rows),
+            None => Err(EngineError::Query(
+                "gradients need the rows on the host; open the engine with listed_rows".into(),
+            )),
         }
     }
 

@@ -5,11 +5,14 @@ mod anchor;
 mod cost;
 mod fixed_batch;
 mod full_batch;
+mod gradient;
 mod open;
 mod poisson;
 mod published;
 
 use std::sync::Arc;
+
+use ndarray::{Array2, ArrayView2};
 
 pub(crate) use cost::largest_batch_clip;
 pub use open::OpenCurator;
@@ -17,7 +20,9 @@ pub use open::OpenCurator;
 use self::cost::smallest_clip;
 use super::ledger::Ledger;
 use super::mechanism::{Correction, PoissonSampler, RowRates, SecretRng};
-use super::releases::{Acceptance, AnchorNoise, Estimator, Expansion, Halt, Moves, Releases};
+use super::releases::{
+    Acceptance, AnchorNoise, Estimator, Expansion, GradientNoise, Halt, Moves, Releases,
+};
 use crate::data::Dataset;
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
 use crate::model::{Anchor, Anchored, Metric, Model};
@@ -298,5 +303,13 @@ impl Releases for Curator {
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt> {
         self.release_anchor(at, metric, noise)
+    }
+
+    fn gradients(
+        &mut self,
+        thetas: ArrayView2<'_, f64>,
+        noise: GradientNoise,
+    ) -> Result<Array2<f64>, Halt> {
+        self.release_gradients(thetas, noise)
     }
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use ndarray::{Array2, ArrayView2};
+
 use super::{Curator, CuratorError};
 use crate::data::Dataset;
 use crate::engine::{EngineError, EngineInfo, EngineSetup, RatioQuery};
 use crate::model::{Anchor, Metric, Model};
 use crate::privacy::releases::{
-    Acceptance, AnchorNoise, Estimator, Expansion, Halt, Moves, Releases,
+    Acceptance, AnchorNoise, Estimator, Expansion, GradientNoise, Halt, Moves, Releases,
 };
 
 /// A curator without privacy: exact answers may be read.
@@ -86,6 +88,14 @@ impl Releases for OpenCurator {
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt> {
         self.0.anchor(at, metric, noise)
+    }
+
+    fn gradients(
+        &mut self,
+        thetas: ArrayView2<'_, f64>,
+        noise: GradientNoise,
+    ) -> Result<Array2<f64>, Halt> {
+        self.0.gradients(thetas, noise)
     }
 }
 
