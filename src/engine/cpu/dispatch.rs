@@ -75,7 +75,7 @@ impl InstructionSet {
     }
 
     /// Quantised gradients of a block of rows.
-    pub fn gradients(self, block: &Block<'_>, scratch: &mut Scratch) {
+    pub(super) fn gradients(self, block: &Block<'_>, scratch: &mut Scratch) {
         match self.0 {
             Set::Baseline => gradient::gradients::<false>(block, scratch),
             // SAFETY: as in `forms`.

@@ -68,6 +68,8 @@ pub struct Curator {
     listed: Vec<Vec<u64>>,
     answers: Vec<Vec<i32>>,
     correction: Option<Correction>,
+    /// Without privacy: the clip up to which no gradient was clipped so far.
+    widest_gradient: Option<f64>,
     /// The rows, for published algorithms that take settings from them: without privacy alone.
     exposed: Option<Arc<Dataset>>,
     row_rates: Option<RowRates>,
@@ -119,6 +121,7 @@ impl Curator {
             listed: Vec::new(),
             answers: Vec::new(),
             correction: None,
+            widest_gradient: None,
         })
     }
 

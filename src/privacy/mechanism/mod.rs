@@ -8,6 +8,7 @@ mod decide;
 mod discrete_gaussian;
 mod expansion;
 mod fixed_batch;
+mod gradient;
 mod poisson;
 mod published;
 mod ridge;
@@ -23,6 +24,7 @@ pub(super) use decide::{
 pub(super) use discrete_gaussian::{MAX_VARIANCE, noise_for_benchmarks};
 pub(super) use expansion::{AnchorVariances, expansion};
 pub(super) use fixed_batch::{BatchNoise, draw_subset, subsampled_barker};
+pub(super) use gradient::{SampleRate, draw_poisson_rows, noisy_gradient};
 pub(super) use poisson::{DRAW_DELTA, PoissonSampler};
 pub(super) use published::{RowRates, all_rows, published_metropolis};
 pub(super) use secret::Secret;
