@@ -4,7 +4,7 @@
 //! of bandwidth measured in the same run.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use dpmc::benchmark::{logistic_problem, mixture_problem, ratio_pass};
+use dpmc::benchmark::{gradient_pass, logistic_problem, mixture_problem, ratio_pass};
 use dpmc::engine::EngineChoice;
 
 fn ratio_passes(c: &mut Criterion) {
@@ -22,6 +22,21 @@ fn ratio_passes(c: &mut Criterion) {
     group.finish();
 }
 
+fn gradient_passes(c: &mut Criterion) {
+    let (rows, features) = (1_000_000, 50);
+    let Ok((mut curator, _)) = logistic_problem(rows, features, EngineChoice::Cpu) else {
+        return;
+    };
+    let mut group = c.benchmark_group("logistic gradient pass, cpu, N = 1e6, d = 50");
+    group.sample_size(20);
+    group.throughput(Throughput::Bytes((rows * features * 4) as u64));
+    for chains in [1, 2, 4, 8] {
+        let mut pass = gradient_pass(&mut curator, features, chains);
+        group.bench_function(format!("{chains} chains"), |b| b.iter(&mut pass));
+    }
+    group.finish();
+}
+
 fn minibatch(c: &mut Criterion) {
     let Ok((mut curator, mut sampler, mut chains)) = mixture_problem() else {
         return;
@@ -31,5 +46,5 @@ fn minibatch(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, ratio_passes, minibatch);
+criterion_group!(benches, ratio_passes, gradient_passes, minibatch);
 criterion_main!(benches);

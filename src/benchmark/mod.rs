@@ -10,13 +10,16 @@ pub use mixture::mixture_problem;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ndarray::Array2;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::data::{Dataset, synthetic};
 use crate::engine::{EngineChoice, EngineInfo, EngineSetup};
 use crate::model::{Logistic, Model, Prior};
-use crate::privacy::{Acceptance, Curator, CuratorError, Estimator, OpenCurator};
+use crate::privacy::{
+    Acceptance, Batch, Curator, CuratorError, Estimator, GradientNoise, OpenCurator, Releases,
+};
 use crate::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
 
 /// One measurement.
@@ -155,6 +158,23 @@ pub fn ratio_pass(curator: &mut OpenCurator, d: usize, chains: usize) -> impl Fn
     }
 }
 
+/// One full-batch gradient pass for `chains` chains, clipped at the model's bound and without
+/// noise; a closure to time.
+pub fn gradient_pass(
+    curator: &mut OpenCurator,
+    d: usize,
+    chains: usize,
+) -> impl FnMut() -> bool + '_ {
+    let (thetas, _, _) = pairs(d, chains);
+    let thetas = Array2::from_shape_fn((chains, d), |(c, j)| thetas[c][j]);
+    let noise = GradientNoise {
+        clip: Some(10.0),
+        batch: Batch::All,
+        sigma: 0.0,
+    };
+    move || curator.gradients(thetas.view(), noise).is_ok()
+}
+
 /// A random-walk sampler for benchmarks.
 pub fn walk(
     model: &dyn Model,
@@ -227,7 +247,7 @@ fn measurement(
     }
 }
 
-/// Measures one engine: ratio passes at 1 and 8 chains and a whole `mh` iteration.
+/// Measures one engine: ratio and gradient passes at 1 and 8 chains and a whole `mh` iteration.
 ///
 /// # Errors
 /// [`CuratorError`] where the engine cannot be had.
@@ -242,13 +262,21 @@ pub fn passes(
     let mut measurements = Vec::new();
     let mut all_floors = Vec::new();
     for chains in [1, 8] {
-        let pass = ratio_pass(&mut curator, features, chains);
-        if let Some((floors, mut times)) = paired(15, &mut bandwidth, pass) {
-            let shape = (rows, features, chains);
-            let m = measurement("logistic ratio pass", shape, &floors, &mut times, true);
-            measurements.push(m);
-            all_floors.extend(floors);
-        }
+        let shape = (rows, features, chains);
+        let mut add = |name: &str, pass: &mut dyn FnMut() -> bool| {
+            if let Some((floors, mut times)) = paired(15, &mut bandwidth, pass) {
+                measurements.push(measurement(name, shape, &floors, &mut times, true));
+                all_floors.extend(floors);
+            }
+        };
+        add(
+            "logistic ratio pass",
+            &mut ratio_pass(&mut curator, features, chains),
+        );
+        add(
+            "logistic gradient pass",
+            &mut gradient_pass(&mut curator, features, chains),
+        );
     }
     let mut sampler = walk(
         &*model,

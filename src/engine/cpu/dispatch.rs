@@ -1,10 +1,10 @@
 //! Picks the instruction set at run time. The one place of the library with `unsafe`: calls of
 //! functions compiled for a set that was detected first.
 
-use super::gradient::{self, Block, Scratch};
+use super::gradient::{self, Clip, STRIP_ROWS};
 use super::kernel::{self, RowForms};
-#[cfg(target_arch = "x86_64")]
 use crate::data::TILE;
+use crate::model::Score;
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
 /// machine has the set ([`InstructionSet::available`]), which makes the calls sound.
@@ -74,16 +74,87 @@ impl InstructionSet {
         }
     }
 
-    /// Quantised gradients of a block of rows.
-    pub(super) fn gradients(self, block: &Block<'_>, scratch: &mut Scratch) {
+    /// Sums of squares of every row; see [`gradient::squares`].
+    pub(super) fn squares(self, d: usize, tiles: &[f32], out: &mut [f32]) {
         match self.0 {
-            Set::Baseline => gradient::gradients::<false>(block, scratch),
+            Set::Baseline => gradient::squares(d, tiles, out),
             // SAFETY: as in `forms`.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { x86::gradients_avx2(block, scratch) },
+            Set::Avx2 => unsafe { x86::squares_avx2(d, tiles, out) },
             // SAFETY: as in `forms`.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { x86::gradients_avx512(block, scratch) },
+            Set::Avx512 => unsafe { x86::squares_avx512(d, tiles, out) },
+        }
+    }
+
+    /// Adds rounded products to integers; see [`gradient::accumulate`].
+    pub(super) fn accumulate(self, tiles: &[f32], factors: &[f32], integers: &mut [[u32; TILE]]) {
+        match self.0 {
+            Set::Baseline => gradient::accumulate(tiles, factors, integers),
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { x86::accumulate_avx2(tiles, factors, integers) },
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { x86::accumulate_avx512(tiles, factors, integers) },
+        }
+    }
+
+    /// Scores of some rows.
+    pub(super) fn scores(self, score: Score, eta: &[f32], labels: &[f32], out: &mut [f32]) {
+        match self.0 {
+            Set::Baseline => gradient::scores::<false>(score, eta, labels, out),
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { x86::scores_avx2(score, eta, labels, out) },
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { x86::scores_avx512(score, eta, labels, out) },
+        }
+    }
+
+    /// Clip factors of some rows.
+    pub(super) fn clip(
+        self,
+        clip: &Clip,
+        squares: &[f32],
+        live: usize,
+        factors: &mut [f32],
+    ) -> u64 {
+        match self.0 {
+            Set::Baseline => gradient::clip(clip, squares, live, factors),
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { x86::clip_avx2(clip, squares, live, factors) },
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { x86::clip_avx512(clip, squares, live, factors) },
+        }
+    }
+
+    /// The mixture's gradient.
+    pub(super) fn mixture(self, forms: &[[f32; STRIP_ROWS]; 3]) -> [[f32; STRIP_ROWS]; 2] {
+        match self.0 {
+            Set::Baseline => gradient::mixture::<false>(forms),
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { x86::mixture_avx2(forms) },
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { x86::mixture_avx512(forms) },
+        }
+    }
+
+    /// Zero for what is no number.
+    pub(super) fn sanitize(self, values: &mut [f32]) {
+        match self.0 {
+            Set::Baseline => gradient::sanitize(values),
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { x86::sanitize_avx2(values) },
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { x86::sanitize_avx512(values) },
         }
     }
 
@@ -104,10 +175,11 @@ impl InstructionSet {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m256, __m512, _mm256_fmadd_ps, _mm256_set1_ps, _mm512_fmadd_ps, _mm512_set1_ps,
+        __m256, __m256i, __m512, __m512i, _mm256_add_epi32, _mm256_castps_si256, _mm256_fmadd_ps,
+        _mm256_set1_ps, _mm512_add_epi32, _mm512_castps_si512, _mm512_fmadd_ps, _mm512_set1_ps,
     };
 
-    use super::{Block, RowForms, Scratch, TILE, gradient, kernel};
+    use super::{Clip, RowForms, STRIP_ROWS, Score, TILE, gradient, kernel};
 
     /// One vector version of [`kernel::forms`]: `$parts` vectors of `$vector` make a tile.
     macro_rules! forms {
@@ -173,13 +245,108 @@ mod x86 {
         kernel::steps::<true>(row, scale, bound, out);
     }
 
-    #[target_feature(enable = "avx2,fma")]
-    pub fn gradients_avx2(block: &Block<'_>, scratch: &mut Scratch) {
-        gradient::gradients::<true>(block, scratch);
+    /// Vector versions of [`gradient::squares`] and [`gradient::accumulate`].
+    macro_rules! sums {
+        ($squares:ident, $accumulate:ident, $features:literal, $vector:ty, $integer:ty, $parts:literal,
+         $set1:ident, $fma:ident, $bits:ident, $add:ident) => {
+            #[target_feature(enable = $features)]
+            pub fn $squares(d: usize, tiles: &[f32], out: &mut [f32]) {
+                let outs = out.as_chunks_mut::<TILE>().0;
+                for (tile, out) in tiles.chunks_exact(d * TILE).zip(outs) {
+                    let mut sum = [$set1(0.0); $parts];
+                    for v in tile.as_chunks::<TILE>().0 {
+                        let v: [$vector; $parts] = bytemuck::cast(*v);
+                        for part in 0..$parts {
+                            sum[part] = $fma(v[part], v[part], sum[part]);
+                        }
+                    }
+                    *out = bytemuck::cast(sum);
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub fn $accumulate(tiles: &[f32], factors: &[f32], integers: &mut [[u32; TILE]]) {
+                let d = integers.len();
+                let round = $set1(gradient::ROUND);
+                let factors = factors.as_chunks::<TILE>().0;
+                for (tile, t) in tiles.chunks_exact(d * TILE).zip(factors) {
+                    let t: [$vector; $parts] = bytemuck::cast(*t);
+                    for (v, sum) in tile.as_chunks::<TILE>().0.iter().zip(&mut *integers) {
+                        let v: [$vector; $parts] = bytemuck::cast(*v);
+                        let mut total: [$integer; $parts] = bytemuck::cast(*sum);
+                        for part in 0..$parts {
+                            let bits = $bits($fma(v[part], t[part], round));
+                            total[part] = $add(total[part], bits);
+                        }
+                        *sum = bytemuck::cast(total);
+                    }
+                }
+            }
+        };
     }
 
-    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-    pub fn gradients_avx512(block: &Block<'_>, scratch: &mut Scratch) {
-        gradient::gradients::<true>(block, scratch);
+    sums!(
+        squares_avx2,
+        accumulate_avx2,
+        "avx2,fma",
+        __m256,
+        __m256i,
+        2,
+        _mm256_set1_ps,
+        _mm256_fmadd_ps,
+        _mm256_castps_si256,
+        _mm256_add_epi32
+    );
+    sums!(
+        squares_avx512,
+        accumulate_avx512,
+        "avx512f,avx512vl,avx512dq,avx2,fma",
+        __m512,
+        __m512i,
+        1,
+        _mm512_set1_ps,
+        _mm512_fmadd_ps,
+        _mm512_castps_si512,
+        _mm512_add_epi32
+    );
+
+    /// A plain loop of `gradient.rs`, compiled for both sets.
+    macro_rules! compiled {
+        ($avx2:ident, $avx512:ident, $plain:expr, ($($name:ident: $type:ty),*) $(-> $out:ty)?) => {
+            #[target_feature(enable = "avx2,fma")]
+            pub fn $avx2($($name: $type),*) $(-> $out)? {
+                $plain($($name),*)
+            }
+
+            #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
+            pub fn $avx512($($name: $type),*) $(-> $out)? {
+                $plain($($name),*)
+            }
+        };
     }
+
+    compiled!(
+        scores_avx2,
+        scores_avx512,
+        gradient::scores::<true>,
+        (score: Score, eta: &[f32], labels: &[f32], out: &mut [f32])
+    );
+    compiled!(
+        clip_avx2,
+        clip_avx512,
+        gradient::clip,
+        (clip: &Clip, squares: &[f32], live: usize, factors: &mut [f32]) -> u64
+    );
+    compiled!(
+        mixture_avx2,
+        mixture_avx512,
+        gradient::mixture::<true>,
+        (forms: &[[f32; STRIP_ROWS]; 3]) -> [[f32; STRIP_ROWS]; 2]
+    );
+    compiled!(
+        sanitize_avx2,
+        sanitize_avx512,
+        gradient::sanitize,
+        (values: &mut [f32])
+    );
 }

@@ -1,18 +1,25 @@
-//! Gradient sums: a row's gradient, its clip factor and its integers, tile by tile. One read
-//! of the rows from memory serves every chain: a tile stays in the first-level cache.
+//! Gradient sums: a row's gradient, its clip factor and its integers, strip by strip. One read
+//! of the rows from memory serves every chain: a strip stays in the first-level cache.
 
 use super::dispatch::InstructionSet;
-use super::lanes::{Lanes, exp, multiply_add};
+use super::lanes::{exp, multiply_add};
 use crate::data::TILE;
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{GradientQuery, GradientSum};
 use crate::model::{GradientFunction, Score};
 
 /// 1.5·2^23: in `v + ROUND` the low bits are v's nearest integer.
-const ROUND: f32 = 12_582_912.0;
+pub(super) const ROUND: f32 = 12_582_912.0;
 const ROUND_BITS: u32 = 0x4b40_0000;
 /// Tiles a lane's integers can take: 2^10 · 2^20 fits an i32.
 pub(super) const MOST_TILES: usize = 1024;
+/// Tiles of a strip, at most.
+const STRIP: usize = 8;
+pub(super) const STRIP_ROWS: usize = STRIP * TILE;
+/// Floats of a strip that stay in the first-level cache.
+const STRIP_FLOATS: usize = 1 << 13;
+/// Forms that share one read of a tile.
+const GROUP: usize = 4;
 
 /// Adds the gradients of `rows` ≤ 16·[`MOST_TILES`] rows, laid out in `tiles`, to the sums of
 /// chains `first..first + sums.len()`.
@@ -25,190 +32,310 @@ pub(super) fn sum_tiles(
     rows: usize,
     sums: &mut [GradientSum],
 ) {
-    let d = query.dim();
-    let used = rows.div_ceil(TILE);
-    let mut scratch = Scratch {
-        integers: vec![[0u32; TILE]; d * sums.len()],
-        gradient: vec![[0.0; TILE]; scratch_lanes(query)],
-        clipped: vec![0; sums.len()],
-    };
-    set.gradients(
-        &Block {
-            query,
-            first,
-            tiles,
-            labels,
-            rows,
-        },
-        &mut scratch,
-    );
+    let (d, width) = (query.dim(), query.features() * TILE);
+    let tiles = &tiles[..rows.div_ceil(TILE) * width];
+    let strip = (STRIP_FLOATS / width).clamp(1, STRIP);
+    let mut work = Work::new(query, first, sums.len(), strip);
+    for (s, part) in tiles.chunks(width * strip).enumerate() {
+        let start = s * strip * TILE;
+        let live = (rows - start).min(strip * TILE);
+        let mut y = [0.0; STRIP_ROWS];
+        if let Some(given) = labels.get(start..start + live) {
+            y[..live].copy_from_slice(given);
+        }
+        match query.function() {
+            GradientFunction::Score(score) => work.scores(set, query, score, part, &y, live),
+            GradientFunction::Affine | GradientFunction::Mixture => {
+                work.gradients(set, query, part, live);
+            }
+        }
+    }
     // Every lane carries the bits of ROUND once a tile.
-    let excess = ROUND_BITS.wrapping_mul(used as u32);
+    let excess = ROUND_BITS.wrapping_mul((tiles.len() / width) as u32);
     for (c, sum) in sums.iter_mut().enumerate() {
-        for (total, lanes) in sum.steps.iter_mut().zip(&scratch.integers[c * d..]) {
+        for (total, lanes) in sum.steps.iter_mut().zip(&work.integers[c * d..]) {
             *total += lanes
                 .iter()
                 .map(|l| i64::from(l.wrapping_sub(excess) as i32))
                 .sum::<i64>();
         }
-        sum.clipped += scratch.clipped[c];
+        sum.clipped += work.clipped[c];
     }
 }
 
-/// Tiles of lanes that a row's gradient needs beside the row.
-fn scratch_lanes(query: &GradientQuery) -> usize {
-    match query.function() {
-        GradientFunction::Score(_) => 0,
-        GradientFunction::Affine | GradientFunction::Mixture => query.dim(),
-    }
-}
-
-/// What one call computes.
-pub(super) struct Block<'a> {
-    query: &'a GradientQuery,
-    first: usize,
-    tiles: &'a [f32],
-    labels: &'a [f32],
-    rows: usize,
-}
-
-/// Where it is put.
-pub(super) struct Scratch {
+/// Coefficients repacked for the inner loops, and where their results are put.
+struct Work {
+    groups: Vec<Group>,
     /// `[chain][coordinate]`, with the bits of [`ROUND`] once a tile.
     integers: Vec<[u32; TILE]>,
-    gradient: Vec<Lanes>,
+    /// Gradients of a strip, in the layout of tiles of d features; where they are not a score
+    /// times the row.
+    gradients: Vec<f32>,
     clipped: Vec<u64>,
 }
 
-/// Plain loops over lanes that vectorise for the caller's instruction set.
-#[inline(always)]
-pub(super) fn gradients<const FMA: bool>(block: &Block<'_>, scratch: &mut Scratch) {
-    let query = block.query;
-    let (d, features) = (query.dim(), query.features());
-    let tiles = block.tiles.chunks_exact(features * TILE);
-    for (t, tile) in tiles.take(block.rows.div_ceil(TILE)).enumerate() {
-        let tile = tile.as_chunks::<TILE>().0;
-        let live = (block.rows - t * TILE).min(TILE);
-        let labels: Lanes = match block.labels.get(t * TILE..(t + 1) * TILE) {
-            Some(labels) => std::array::from_fn(|i| labels[i]),
-            None => [0.0; TILE],
-        };
-        let square = match query.function() {
-            GradientFunction::Score(_) => squares::<FMA>(tile),
-            _ => [0.0; TILE],
-        };
-        for (k, integers) in scratch.integers.chunks_exact_mut(d).enumerate() {
-            let c = block.first + k;
-            let (offsets, weights) = (query.offsets(c), query.weights(c));
-            let (mut factor, square, gradient) = match query.function() {
-                GradientFunction::Score(score) => {
-                    let eta = form::<FMA>(tile, weights, 0.0);
-                    let mut t = scores::<FMA>(score, &eta, &labels);
-                    t.iter_mut().for_each(|t| *t *= query.scale());
-                    (t, square, tile)
-                }
-                GradientFunction::Affine => {
-                    let rows = weights.chunks_exact(features);
-                    for ((v, w), o) in scratch.gradient.iter_mut().zip(rows).zip(offsets) {
-                        *v = form::<FMA>(tile, w, *o);
+/// Up to [`GROUP`] affine forms: of one chain each (scores), or of one chain together.
+struct Group {
+    /// The chain, or the first of them, from 0.
+    chain: usize,
+    /// The form's number within its chain.
+    form: usize,
+    forms: usize,
+    offsets: Vec<f32>,
+    /// `weights[j*forms + f]`.
+    weights: Vec<f32>,
+}
+
+impl Work {
+    fn new(query: &GradientQuery, first: usize, chains: usize, strip: usize) -> Self {
+        let d = query.dim();
+        let scored = matches!(query.function(), GradientFunction::Score(_));
+        let per_chain = query.function().offsets(d).max(1);
+        // Every form as (chain, form).
+        let all: Vec<(usize, usize)> = (0..chains)
+            .flat_map(|c| (0..per_chain).map(move |k| (c, k)))
+            .collect();
+        let mut groups = Vec::new();
+        for part in all.chunk_by(|a, b| scored || a.0 == b.0) {
+            let mut rest = part;
+            while !rest.is_empty() {
+                let forms = match rest.len() {
+                    n if n >= GROUP => GROUP,
+                    n if n >= 2 => 2,
+                    _ => 1,
+                };
+                let (now, later) = rest.split_at(forms);
+                groups.push(Group::new(query, first, now));
+                rest = later;
+            }
+        }
+        Work {
+            groups,
+            integers: vec![[0; TILE]; d * chains],
+            gradients: vec![0.0; if scored { 0 } else { d * strip * TILE }],
+            clipped: vec![0; chains],
+        }
+    }
+
+    /// Gradients that are a score times the row.
+    fn scores(
+        &mut self,
+        set: InstructionSet,
+        query: &GradientQuery,
+        score: Score,
+        tiles: &[f32],
+        labels: &[f32; STRIP_ROWS],
+        live: usize,
+    ) {
+        let d = query.dim();
+        let rows = tiles.len() / d;
+        let mut squares = [0.0; STRIP_ROWS];
+        set.squares(d, tiles, &mut squares[..rows]);
+        let (mut eta, mut factors) = ([[0.0; STRIP_ROWS]; GROUP], [0.0; STRIP_ROWS]);
+        for group in &self.groups {
+            group.evaluate(set, tiles, &mut eta);
+            for (k, eta) in eta.iter().enumerate().take(group.forms) {
+                let c = group.chain + k;
+                let factors = &mut factors[..rows];
+                set.scores(score, &eta[..rows], &labels[..rows], factors);
+                let clip = Clip::of(query);
+                self.clipped[c] += set.clip(&clip, &squares[..rows], live, factors);
+                let integers = &mut self.integers[c * d..(c + 1) * d];
+                set.accumulate(tiles, factors, integers);
+            }
+        }
+    }
+
+    /// Gradients whose coordinates are made from forms.
+    fn gradients(
+        &mut self,
+        set: InstructionSet,
+        query: &GradientQuery,
+        tiles: &[f32],
+        live: usize,
+    ) {
+        let d = query.dim();
+        let rows = tiles.len() / query.features();
+        let mut values = [[0.0; STRIP_ROWS]; GROUP];
+        let (mut squares, mut factors) = ([0.0; STRIP_ROWS], [0.0; STRIP_ROWS]);
+        let mut forms = self.groups.iter().peekable();
+        for c in 0..self.clipped.len() {
+            let mut mixture = [[0.0; STRIP_ROWS]; 3];
+            while let Some(group) = forms.next_if(|g| g.chain == c) {
+                group.evaluate(set, tiles, &mut values);
+                for (f, value) in values.iter().enumerate().take(group.forms) {
+                    let k = group.form + f;
+                    if query.function() == GradientFunction::Mixture {
+                        mixture[k] = *value;
+                    } else {
+                        put(&mut self.gradients, d, k, &value[..rows]);
                     }
-                    sanitize(&mut scratch.gradient);
-                    let square = squares::<FMA>(&scratch.gradient);
-                    ([query.scale(); TILE], square, &scratch.gradient[..])
                 }
-                GradientFunction::Mixture => {
-                    mixture::<FMA>(tile, offsets, weights, &mut scratch.gradient);
-                    sanitize(&mut scratch.gradient);
-                    let square = squares::<FMA>(&scratch.gradient);
-                    ([query.scale(); TILE], square, &scratch.gradient[..])
+            }
+            if query.function() == GradientFunction::Mixture {
+                let [first, second] = set.mixture(&mixture);
+                put(&mut self.gradients, d, 0, &first[..rows]);
+                put(&mut self.gradients, d, 1, &second[..rows]);
+            }
+            let gradients = &mut self.gradients[..rows * d];
+            set.sanitize(gradients);
+            set.squares(d, gradients, &mut squares[..rows]);
+            factors.fill(1.0);
+            let clip = Clip::of(query);
+            self.clipped[c] += set.clip(&clip, &squares[..rows], live, &mut factors[..rows]);
+            let integers = &mut self.integers[c * d..(c + 1) * d];
+            set.accumulate(gradients, &factors[..rows], integers);
+        }
+    }
+}
+
+impl Group {
+    fn new(query: &GradientQuery, first: usize, forms: &[(usize, usize)]) -> Self {
+        let features = query.features();
+        let weight = |(c, k): (usize, usize), j: usize| query.weights(first + c)[k * features + j];
+        let offset =
+            |(c, k): (usize, usize)| query.offsets(first + c).get(k).copied().unwrap_or(0.0);
+        Group {
+            chain: forms[0].0,
+            form: forms[0].1,
+            forms: forms.len(),
+            offsets: forms.iter().map(|f| offset(*f)).collect(),
+            weights: (0..features)
+                .flat_map(|j| forms.iter().map(move |f| weight(*f, j)))
+                .collect(),
+        }
+    }
+
+    /// The forms of a strip, in `out[..forms]`.
+    fn evaluate(&self, set: InstructionSet, tiles: &[f32], out: &mut [[f32; STRIP_ROWS]; GROUP]) {
+        let (w, o) = (&self.weights[..], &self.offsets[..]);
+        match self.forms {
+            1 => {
+                if let Some(out) = out.first_chunk_mut::<1>() {
+                    set.forms(w, o, tiles, out);
                 }
-            };
-            scratch.clipped[k] += clip(&mut factor, &square, query.limit(), live);
-            for (sum, v) in integers.iter_mut().zip(gradient) {
-                for i in 0..TILE {
-                    let bits = multiply_add::<FMA>(v[i], factor[i], ROUND).to_bits();
-                    sum[i] = sum[i].wrapping_add(bits);
+            }
+            2 => {
+                if let Some(out) = out.first_chunk_mut::<2>() {
+                    set.forms(w, o, tiles, out);
                 }
+            }
+            _ => set.forms(w, o, tiles, out),
+        }
+    }
+}
+
+/// Puts coordinate `k` of some rows into tiles of `d` coordinates.
+fn put(gradients: &mut [f32], d: usize, k: usize, values: &[f32]) {
+    for (tile, values) in gradients
+        .chunks_exact_mut(d * TILE)
+        .zip(values.chunks(TILE))
+    {
+        tile[k * TILE..k * TILE + values.len()].copy_from_slice(values);
+    }
+}
+
+/// What the clip of a row follows from.
+pub(super) struct Clip {
+    scale: f32,
+    limit: f32,
+}
+
+impl Clip {
+    fn of(query: &GradientQuery) -> Self {
+        Clip {
+            scale: query.scale(),
+            limit: query.limit(),
+        }
+    }
+}
+
+/// `Σ_j v_j²` of every row of some tiles of d coordinates; portable twin of the vector
+/// versions in `vector.rs`.
+pub(super) fn squares(d: usize, tiles: &[f32], out: &mut [f32]) {
+    for (tile, out) in tiles.chunks_exact(d * TILE).zip(out.chunks_exact_mut(TILE)) {
+        out.fill(0.0);
+        for v in tile.chunks_exact(TILE) {
+            for (o, v) in out.iter_mut().zip(v) {
+                *o += v * v;
             }
         }
     }
 }
 
-/// `o + Σ_j w_j x_j` of a tile.
-#[inline(always)]
-fn form<const FMA: bool>(tile: &[Lanes], weights: &[f32], offset: f32) -> Lanes {
-    let mut sum = [offset; TILE];
-    for (x, w) in tile.iter().zip(weights) {
-        for i in 0..TILE {
-            sum[i] = multiply_add::<FMA>(*w, x[i], sum[i]);
+/// Adds the bits of `v·t + ROUND`: nearest integers, as long as |v·t| < 2^21; portable twin as
+/// above.
+pub(super) fn accumulate(tiles: &[f32], factors: &[f32], integers: &mut [[u32; TILE]]) {
+    let d = integers.len();
+    for (tile, t) in tiles.chunks_exact(d * TILE).zip(factors.chunks_exact(TILE)) {
+        for (v, sum) in tile.chunks_exact(TILE).zip(&mut *integers) {
+            for ((v, t), sum) in v.iter().zip(t).zip(sum) {
+                *sum = sum.wrapping_add((v * t + ROUND).to_bits());
+            }
         }
     }
-    sum
-}
-
-/// `Σ_j v_j²` of each lane.
-#[inline(always)]
-fn squares<const FMA: bool>(values: &[Lanes]) -> Lanes {
-    let mut sum = [0.0; TILE];
-    for v in values {
-        for i in 0..TILE {
-            sum[i] = multiply_add::<FMA>(v[i], v[i], sum[i]);
-        }
-    }
-    sum
 }
 
 /// Not a number, or too large to square, becomes 0: such a coordinate says nothing.
 #[inline(always)]
-fn sanitize(values: &mut [Lanes]) {
-    for lanes in values {
-        for v in lanes {
-            *v = if v.abs() <= 1e18 { *v } else { 0.0 };
-        }
+pub(super) fn sanitize(values: &mut [f32]) {
+    for v in values {
+        *v = if v.abs() <= 1e18 { *v } else { 0.0 };
     }
 }
 
-/// The scores s(η, y) of a tile.
+/// The scores s(η, y) of some rows.
 #[inline(always)]
-fn scores<const FMA: bool>(score: Score, eta: &Lanes, labels: &Lanes) -> Lanes {
-    std::array::from_fn(|i| match score {
-        Score::Logistic => labels[i] / (1.0 + exp::<FMA>(labels[i] * eta[i])),
-    })
-}
-
-/// The mixture's two coordinates of a tile of one feature.
-#[inline(always)]
-fn mixture<const FMA: bool>(tile: &[Lanes], offsets: &[f32], weights: &[f32], out: &mut [Lanes]) {
-    let first = form::<FMA>(tile, &weights[..1], offsets[0]);
-    let second = form::<FMA>(tile, &weights[1..2], offsets[1]);
-    let odds = form::<FMA>(tile, &weights[2..], offsets[2]);
-    for i in 0..TILE {
-        let share = 1.0 / (1.0 + exp::<FMA>(-odds[i]));
-        out[0][i] = multiply_add::<FMA>(share, second[i] - first[i], first[i]);
-        out[1][i] = share * second[i];
+pub(super) fn scores<const FMA: bool>(score: Score, eta: &[f32], labels: &[f32], out: &mut [f32]) {
+    for (s, (eta, y)) in out.iter_mut().zip(eta.iter().zip(labels)) {
+        *s = match score {
+            Score::Logistic => y / (1.0 + exp::<FMA>(y * eta)),
+        };
     }
 }
 
-/// Scales down the factors t of rows with `|t|·√square > limit`, and zeroes those of rows past
-/// the last one and those that are not numbers; returns how many live rows were touched.
+/// The mixture's two coordinates from its three forms.
 #[inline(always)]
-fn clip(factor: &mut Lanes, square: &Lanes, limit: f32, live: usize) -> u64 {
-    let mut clipped = 0;
-    for i in 0..TILE {
-        let norm = square[i].sqrt();
-        let t = factor[i];
-        let inside = t.abs() * norm <= limit && t.abs() <= LARGEST_FACTOR;
+pub(super) fn mixture<const FMA: bool>(forms: &[[f32; STRIP_ROWS]; 3]) -> [[f32; STRIP_ROWS]; 2] {
+    let mut out = [[0.0; STRIP_ROWS]; 2];
+    let [one, two] = &mut out;
+    let [first, second, odds] = forms;
+    for ((g1, g2), ((a1, a2), s)) in one
+        .iter_mut()
+        .zip(two)
+        .zip(first.iter().zip(second).zip(odds))
+    {
+        let share = 1.0 / (1.0 + exp::<FMA>(-s));
+        *g1 = multiply_add::<FMA>(share, a2 - a1, *a1);
+        *g2 = share * a2;
+    }
+    out
+}
+
+/// Turns scores into factors t: scaled to grid steps, scaled down where `|t|·√square > limit`, and
+/// zero where t is not a number and for rows past the last live one. Returns how many live
+/// rows were touched.
+#[inline(always)]
+pub(super) fn clip(clip: &Clip, squares: &[f32], live: usize, factors: &mut [f32]) -> u64 {
+    let mut clipped = 0u32;
+    let (rows, padding) = factors.split_at_mut(live);
+    padding.fill(0.0);
+    for (t, square) in rows.iter_mut().zip(squares) {
+        let norm = square.sqrt();
+        let scaled = *t * clip.scale;
+        let inside = (scaled.abs() * norm <= clip.limit) & (scaled.abs() <= LARGEST_FACTOR);
         // The last factor covers the rounding of root, quotient and product.
-        let edge = limit / norm * (1.0 - 1e-6);
+        let edge = clip.limit / norm * (1.0 - 1e-6);
         let edge = if edge <= LARGEST_FACTOR {
             edge
         } else {
             LARGEST_FACTOR
         };
-        let possible = norm > 0.0 && norm < f32::INFINITY && !t.is_nan() && i < live;
-        let scaled = if possible { edge.copysign(t) } else { 0.0 };
-        factor[i] = if inside && i < live { t } else { scaled };
-        clipped += u64::from(!inside && i < live);
+        // Compared, not asked by name, so that it vectorises; NaN fails.
+        let possible = (norm > 0.0) & (norm < f32::INFINITY) & (scaled.abs() >= 0.0);
+        let edge = if possible { edge.copysign(scaled) } else { 0.0 };
+        *t = if inside { scaled } else { edge };
+        clipped += u32::from(!inside);
     }
-    clipped
+    u64::from(clipped)
 }
