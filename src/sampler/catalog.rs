@@ -31,11 +31,58 @@ pub enum Algorithm {
     /// A batch without replacement, discrete Gaussian noise and a correction (Heikkilä 2019).
     /// Approximate.
     DpBarkerSubsampled,
+    /// Hamiltonian Monte Carlo. Not private.
+    Hmc,
+    /// Leapfrog on noisy clipped gradients, penalty acceptance (Räisä 2021).
+    DpHmc,
+    /// Leapfrog on noisy clipped gradients, Barker acceptance.
+    BarkerHmc,
+    /// Stochastic-gradient Langevin dynamics (Welling & Teh 2011). Not private.
+    Sgld,
+    /// The same, its injected noise charged (Li 2019).
+    DpSgld,
+    /// Stochastic-gradient HMC (Chen 2014). Not private.
+    Sghmc,
+    /// The same, its injected noise charged (Li 2019).
+    DpSghmc,
+    /// Stochastic-gradient thermostat (Ding 2014). Not private.
+    Sgnht,
+    /// The same, its injected noise charged (Räisä 2021).
+    DpSgnht,
+    /// A Gaussian fitted by released gradients (Jälkö 2017), and draws from it. Approximate.
+    Dpvi,
+}
+
+/// What kind of sampler a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// A proposal and a decision.
+    Decisions(Combination),
+    /// Langevin-type dynamics without decisions.
+    StochasticGradient {
+        /// Which.
+        dynamics: DynamicsName,
+        /// Whether clip and noise make it private.
+        private: bool,
+    },
+    /// Variational inference.
+    Variational,
+}
+
+/// Stochastic-gradient dynamics by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DynamicsName {
+    /// First order.
+    Sgld,
+    /// Second order with friction.
+    Sghmc,
+    /// Second order with a thermostat.
+    Sgnht,
 }
 
 impl Algorithm {
     /// All of them, in the README's order.
-    pub const ALL: [Algorithm; 10] = [
+    pub const ALL: [Algorithm; 20] = [
         Algorithm::Mh,
         Algorithm::TunaMh,
         Algorithm::Barker,
@@ -46,6 +93,16 @@ impl Algorithm {
         Algorithm::DpFastMh,
         Algorithm::DpFastMhFull,
         Algorithm::DpBarkerSubsampled,
+        Algorithm::Hmc,
+        Algorithm::DpHmc,
+        Algorithm::BarkerHmc,
+        Algorithm::Sgld,
+        Algorithm::DpSgld,
+        Algorithm::Sghmc,
+        Algorithm::DpSghmc,
+        Algorithm::Sgnht,
+        Algorithm::DpSgnht,
+        Algorithm::Dpvi,
     ];
 
     /// Its name in run files.
@@ -61,6 +118,16 @@ impl Algorithm {
             Algorithm::DpFastMh => "dp-fast-mh",
             Algorithm::DpFastMhFull => "dp-fast-mh-full",
             Algorithm::DpBarkerSubsampled => "dp-barker-subsampled",
+            Algorithm::Hmc => "hmc",
+            Algorithm::DpHmc => "dp-hmc",
+            Algorithm::BarkerHmc => "barker-hmc",
+            Algorithm::Sgld => "sgld",
+            Algorithm::DpSgld => "dp-sgld",
+            Algorithm::Sghmc => "sghmc",
+            Algorithm::DpSghmc => "dp-sghmc",
+            Algorithm::Sgnht => "sgnht",
+            Algorithm::DpSgnht => "dp-sgnht",
+            Algorithm::Dpvi => "dpvi",
         }
     }
 
@@ -69,25 +136,101 @@ impl Algorithm {
         Self::ALL.into_iter().find(|a| a.name() == name)
     }
 
-    /// Its point in the table of estimators and acceptance rules.
-    pub fn combination(self) -> Combination {
+    /// What kind of sampler it is.
+    pub fn family(self) -> Family {
+        use DynamicsName::{Sghmc, Sgld, Sgnht};
+        let gradient = |dynamics, private| Family::StochasticGradient { dynamics, private };
+        match self {
+            Algorithm::Sgld => gradient(Sgld, false),
+            Algorithm::DpSgld => gradient(Sgld, true),
+            Algorithm::Sghmc => gradient(Sghmc, false),
+            Algorithm::DpSghmc => gradient(Sghmc, true),
+            Algorithm::Sgnht => gradient(Sgnht, false),
+            Algorithm::DpSgnht => gradient(Sgnht, true),
+            Algorithm::Dpvi => Family::Variational,
+            _ => self
+                .combination()
+                .map_or(Family::Variational, Family::Decisions),
+        }
+    }
+
+    /// Its point in the table of estimators and acceptance rules; `None` for samplers that
+    /// make no decisions.
+    pub fn combination(self) -> Option<Combination> {
         use AcceptanceName::{Barker, Metropolis, NoisyBarker, Penalty};
         use EstimatorName::{All, FixedBatch, Poisson};
         let (estimator, acceptance) = match self {
-            Algorithm::Mh => (All, Metropolis),
+            Algorithm::Mh | Algorithm::Hmc => (All, Metropolis),
             Algorithm::TunaMh => (Poisson, Metropolis),
-            Algorithm::Barker => (All, Barker),
+            Algorithm::Barker | Algorithm::BarkerHmc => (All, Barker),
             Algorithm::PoissonBarker | Algorithm::AnchoredBarker => (Poisson, Barker),
-            Algorithm::DpPenalty | Algorithm::DpFastMhFull => (All, Penalty),
+            Algorithm::DpPenalty | Algorithm::DpFastMhFull | Algorithm::DpHmc => (All, Penalty),
             Algorithm::DpFastMh => (Poisson, Penalty),
             Algorithm::DpBarker => (All, NoisyBarker),
             Algorithm::DpBarkerSubsampled => (FixedBatch, NoisyBarker),
+            Algorithm::Sgld
+            | Algorithm::DpSgld
+            | Algorithm::Sghmc
+            | Algorithm::DpSghmc
+            | Algorithm::Sgnht
+            | Algorithm::DpSgnht
+            | Algorithm::Dpvi => return None,
         };
-        Combination {
+        Some(Combination {
             estimator,
             acceptance,
             anchored: self == Algorithm::AnchoredBarker,
             fast_mh: matches!(self, Algorithm::DpFastMh | Algorithm::DpFastMhFull),
+            leapfrog: matches!(
+                self,
+                Algorithm::Hmc | Algorithm::DpHmc | Algorithm::BarkerHmc
+            ),
+        })
+    }
+}
+
+impl Family {
+    /// Whether it can be run under a privacy budget.
+    pub fn is_private(self) -> bool {
+        match self {
+            Family::Decisions(combination) => combination.is_private(),
+            Family::StochasticGradient { private, .. } => private,
+            Family::Variational => true,
+        }
+    }
+
+    /// Its published name, or its choices in words.
+    pub fn name(self) -> String {
+        let named = Algorithm::ALL.into_iter().find(|a| a.family() == self);
+        match (named, self) {
+            (Some(algorithm), _) => algorithm.name().into(),
+            (None, Family::Decisions(combination)) => combination.name(),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// Whether it asks for rows on the host: by their numbers, or once for an anchor.
+    pub fn reads_listed_rows(self) -> bool {
+        match self {
+            Family::Decisions(combination) => combination.reads_listed_rows(),
+            // Their batches are drawn on the host.
+            Family::StochasticGradient { .. } | Family::Variational => true,
+        }
+    }
+
+    /// Whether a key of `[sampler]` means something to it.
+    pub fn takes(self, key: &str) -> bool {
+        match self {
+            Family::Decisions(combination) => combination.takes(key),
+            Family::StochasticGradient { dynamics, private } => match key {
+                "gradient" | "schedule" | "step" | "scale" => true,
+                "friction" => dynamics == DynamicsName::Sghmc,
+                "diffusion" => dynamics == DynamicsName::Sgnht,
+                "preconditioner" => dynamics == DynamicsName::Sgld,
+                "as_published" => private && dynamics != DynamicsName::Sgnht,
+                _ => false,
+            },
+            Family::Variational => matches!(key, "gradient" | "step" | "scale" | "steps"),
         }
     }
 }

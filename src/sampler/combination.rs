@@ -43,6 +43,9 @@ pub struct Combination {
     /// DP-Fast MH: each move's clip bound decides whether it gets all rows after all, and
     /// Barker acceptance instead of noise. By name alone.
     pub fast_mh: bool,
+    /// Whether proposals are leapfrog trajectories along released gradients; else random
+    /// walks, or moves around the anchor.
+    pub leapfrog: bool,
 }
 
 impl EstimatorName {
@@ -82,12 +85,15 @@ impl AcceptanceName {
 impl Combination {
     /// Its published name, or its choices in words.
     pub fn name(self) -> String {
-        let named = Algorithm::ALL.into_iter().find(|a| a.combination() == self);
+        let named = Algorithm::ALL
+            .into_iter()
+            .find(|a| a.combination() == Some(self));
         named.map_or_else(
             || {
                 let (rows, rule) = (self.estimator.name(), self.acceptance.name());
                 let anchored = if self.anchored { ", anchored" } else { "" };
-                format!("{rows} + {rule}{anchored}")
+                let leapfrog = if self.leapfrog { ", leapfrog" } else { "" };
+                format!("{rows} + {rule}{anchored}{leapfrog}")
             },
             |algorithm| algorithm.name().into(),
         )
@@ -98,6 +104,14 @@ impl Combination {
         use AcceptanceName::{Metropolis, NoisyBarker, Penalty};
         use EstimatorName::{FixedBatch, Poisson};
         match (self.estimator, self.acceptance) {
+            _ if self.leapfrog && self.anchored => Some((
+                "anchored",
+                "trajectories follow the gradients of whole rows, an anchored run asks for remainders; drop one of 'anchored' and 'leapfrog_steps'",
+            )),
+            (FixedBatch, NoisyBarker) if self.leapfrog => Some((
+                "estimator",
+                "a fixed batch clips every move at the same bound, which no long trajectory keeps to; use estimator = \"all\" or \"poisson\"",
+            )),
             (FixedBatch, NoisyBarker) if self.anchored => Some((
                 "estimator",
                 "a fixed batch costs the same however small its ratios are, and has no rho to divide: remainders save nothing there; use estimator = \"poisson\" or \"all\" with an anchor",
@@ -153,6 +167,8 @@ impl Combination {
             "batch_cap" | "as_published" => self.fast_mh && poisson,
             "step_epsilon" | "step_delta" => self.fast_mh,
             "proposal" | "anchor" => self.anchored,
+            "leapfrog_steps" | "jitter" | "adapt_length" | "gradient" => self.leapfrog,
+            "schedule" | "friction" | "diffusion" | "preconditioner" | "steps" => false,
             _ => true,
         }
     }
@@ -177,9 +193,9 @@ mod tests {
     #[test]
     fn every_name_is_a_point_of_the_table() {
         for algorithm in Algorithm::ALL {
-            let combination = algorithm.combination();
-            assert_eq!(combination.name(), algorithm.name());
-            assert_eq!(combination.refusal(), None, "{combination:?}");
+            assert_eq!(algorithm.family().name(), algorithm.name());
+            let refusal = algorithm.combination().and_then(Combination::refusal);
+            assert_eq!(refusal, None, "{algorithm:?}");
             assert_eq!(Algorithm::parse(algorithm.name()), Some(algorithm));
         }
     }

@@ -43,7 +43,7 @@ pub struct StepInfo {
 
 /// What `state.json` keeps of a sampler: all of it public.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SamplerState {
+pub struct RandomWalkState {
     step: f64,
     preconditioner: Preconditioner,
     adaptation: Adaptation,
@@ -183,8 +183,8 @@ impl RandomWalk {
     }
 
     /// The public state.
-    pub fn state(&self) -> SamplerState {
-        SamplerState {
+    pub fn state(&self) -> RandomWalkState {
+        RandomWalkState {
             step: self.step,
             preconditioner: self.preconditioner.clone(),
             adaptation: self.adaptation.clone(),
@@ -196,7 +196,7 @@ impl RandomWalk {
     ///
     /// # Errors
     /// A message naming the field that is damaged or of another dimension.
-    pub fn restore(&mut self, state: &SamplerState) -> Result<(), String> {
+    pub fn restore(&mut self, state: &RandomWalkState) -> Result<(), String> {
         let d = self.adaptation.dim();
         let fits = match &state.preconditioner {
             Preconditioner::Identity => true,

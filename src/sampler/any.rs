@@ -1,0 +1,195 @@
+//! Every sampler behind one type: what a posterior run advances.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Chains, Hamiltonian, HamiltonianState, RandomWalk, RandomWalkState, StepInfo,
+    StochasticGradient, StochasticGradientState, Variational, VariationalState,
+};
+use crate::privacy::{Curator, EventKey, Halt, Releases};
+
+/// A sampler.
+#[derive(Clone, Debug)]
+pub enum Sampler {
+    /// Proposes, and asks for one decision.
+    Walk(Box<RandomWalk>),
+    /// Follows released gradients, then asks for one decision.
+    Hamiltonian(Box<Hamiltonian>),
+    /// Follows released gradients.
+    StochasticGradient(Box<StochasticGradient>),
+    /// Fits a Gaussian to the posterior by released gradients, and draws from that.
+    Variational(Box<Variational>),
+}
+
+/// What `state.json` keeps of a sampler: all of it public.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SamplerState {
+    /// Of a [`RandomWalk`].
+    Walk(RandomWalkState),
+    /// Of a [`Hamiltonian`].
+    Hamiltonian(HamiltonianState),
+    /// Of a [`StochasticGradient`].
+    StochasticGradient(StochasticGradientState),
+    /// Of a [`Variational`].
+    Variational(VariationalState),
+}
+
+/// What one step of one chain costs on average: events with how often each comes, and δ of
+/// secret coins.
+#[derive(Clone, Debug, Default)]
+pub struct StepCost {
+    /// Events.
+    pub events: Vec<(EventKey, f64)>,
+    /// δ of the coins.
+    pub coins: f64,
+}
+
+impl From<RandomWalk> for Sampler {
+    fn from(sampler: RandomWalk) -> Self {
+        Sampler::Walk(Box::new(sampler))
+    }
+}
+
+impl From<Hamiltonian> for Sampler {
+    fn from(sampler: Hamiltonian) -> Self {
+        Sampler::Hamiltonian(Box::new(sampler))
+    }
+}
+
+impl From<StochasticGradient> for Sampler {
+    fn from(sampler: StochasticGradient) -> Self {
+        Sampler::StochasticGradient(Box::new(sampler))
+    }
+}
+
+impl From<Variational> for Sampler {
+    fn from(sampler: Variational) -> Self {
+        Sampler::Variational(Box::new(sampler))
+    }
+}
+
+impl Sampler {
+    /// Advances all chains by one step.
+    ///
+    /// # Errors
+    /// [`Halt`]; the chains have not moved then.
+    pub fn step(
+        &mut self,
+        chains: &mut Chains,
+        releases: &mut dyn Releases,
+    ) -> Result<StepInfo, Halt> {
+        match self {
+            Sampler::Walk(s) => s.step(chains, releases),
+            Sampler::Hamiltonian(s) => s.step(chains, releases),
+            Sampler::StochasticGradient(s) => s.step(chains, releases),
+            Sampler::Variational(s) => s.step(chains, releases),
+        }
+    }
+
+    /// The random walk, where it is one.
+    pub fn walk(&self) -> Option<&RandomWalk> {
+        match self {
+            Sampler::Walk(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn walk_mut(&mut self) -> Option<&mut RandomWalk> {
+        match self {
+            Sampler::Walk(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// Whether what its steps cost may follow released values: warm-up, or clip bounds of
+    /// moves made by released gradients.
+    pub fn costs_follow_releases(&self) -> bool {
+        match self {
+            Sampler::Walk(s) => s.adaptation.is_active(),
+            Sampler::Hamiltonian(_) => true,
+            Sampler::StochasticGradient(_) | Sampler::Variational(_) => false,
+        }
+    }
+
+    /// Cost of one step of one chain over `rows` rows, on average over `iterations` steps; d
+    /// parameters. For samplers other than random walks.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] where some step can never be charged.
+    pub fn step_cost(&self, rows: usize, d: usize, iterations: u64) -> Result<StepCost, Halt> {
+        match self {
+            Sampler::Walk(_) => Ok(StepCost::default()),
+            Sampler::Hamiltonian(s) => hamiltonian_cost(s, rows, d),
+            Sampler::StochasticGradient(s) => scheduled_cost(s, iterations),
+            Sampler::Variational(s) => {
+                let per_draw = s.gradients() as f64 / iterations.max(1) as f64;
+                let key = Curator::gradient_cost(s.noise())?;
+                Ok(StepCost {
+                    events: vec![(key, per_draw)],
+                    coins: 0.0,
+                })
+            }
+        }
+    }
+
+    /// The public state.
+    pub fn state(&self) -> SamplerState {
+        match self {
+            Sampler::Walk(s) => SamplerState::Walk(s.state()),
+            Sampler::Hamiltonian(s) => SamplerState::Hamiltonian(s.state()),
+            Sampler::StochasticGradient(s) => SamplerState::StochasticGradient(s.state()),
+            Sampler::Variational(s) => SamplerState::Variational(s.state()),
+        }
+    }
+
+    /// Restores the public state.
+    ///
+    /// # Errors
+    /// A message naming the field that is damaged, or that it is of another sampler.
+    pub fn restore(&mut self, state: &SamplerState) -> Result<(), String> {
+        match (self, state) {
+            (Sampler::Walk(s), SamplerState::Walk(t)) => s.restore(t),
+            (Sampler::Hamiltonian(s), SamplerState::Hamiltonian(t)) => s.restore(t),
+            (Sampler::StochasticGradient(s), SamplerState::StochasticGradient(t)) => s.restore(t),
+            (Sampler::Variational(s), SamplerState::Variational(t)) => s.restore(t),
+            _ => Err("'sampler' is the state of another algorithm".into()),
+        }
+    }
+}
+
+/// L + 1 gradients and one decision of a typical move.
+fn hamiltonian_cost(s: &Hamiltonian, rows: usize, d: usize) -> Result<StepCost, Halt> {
+    let gradients = f64::from(s.leapfrog_steps()) + 1.0;
+    let mut cost = StepCost {
+        events: vec![(Curator::gradient_cost(s.settings().gradient)?, gradients)],
+        coins: 0.0,
+    };
+    let clip = s.typical_clip(d);
+    let (estimator, acceptance) = (s.settings().estimator, s.settings().acceptance);
+    if let Some(clip) = clip
+        && let Some((key, coins)) = Curator::cost(rows, clip, estimator, acceptance)?
+    {
+        cost.events.push((key, 1.0));
+        cost.coins = coins;
+    }
+    Ok(cost)
+}
+
+/// Noise levels that a schedule is priced at.
+const LEVELS: u64 = 64;
+
+/// The gradients of a schedule, at the middles of equal parts of the run.
+fn scheduled_cost(s: &StochasticGradient, iterations: u64) -> Result<StepCost, Halt> {
+    let parts = iterations.clamp(1, LEVELS);
+    let events = (0..parts).map(|i| {
+        let t = (iterations as f64 * (i as f64 + 0.5) / parts as f64).ceil();
+        let key = Curator::gradient_cost(s.noise_of_step(t as u64))?;
+        Ok((key, 1.0 / parts as f64))
+    });
+    Ok(StepCost {
+        events: events.collect::<Result<_, Halt>>()?,
+        coins: 0.0,
+    })
+}
