@@ -8,10 +8,23 @@ mod anchoring;
 mod any;
 pub mod catalog;
 mod chains;
+mod chees;
 mod combination;
+mod dual_averaging;
 mod fast_mh;
+mod halton;
+mod hamiltonian;
+mod hamiltonian_settings;
+#[cfg(test)]
+mod hamiltonian_tests;
+mod hamiltonian_warmup;
+#[cfg(test)]
+mod known_density;
+mod leapfrog;
+mod mass;
 mod proposal;
 mod random_walk;
+mod windows;
 
 pub use adaptation::{Adapt, Adaptation};
 pub use anchored::{AnchoredMoves, AnchoredProposal};
@@ -23,5 +36,9 @@ pub(crate) use chains::stream;
 pub use chains::{Chains, ChainsState, PublicRng};
 pub use combination::{AcceptanceName, Combination, EstimatorName};
 pub use fast_mh::FastMh;
+pub use hamiltonian::{Hamiltonian, HamiltonianState};
+pub use hamiltonian_settings::{HamiltonianSettings, SettingError};
+pub use hamiltonian_warmup::HamiltonianWarmup;
+pub use mass::Mass;
 pub use proposal::{ClipNorm, ClipRule, Preconditioner};
 pub use random_walk::{RandomWalk, RandomWalkState, StepInfo};

@@ -1,0 +1,97 @@
+//! Public settings of Hamiltonian samplers, and what is refused.
+
+use super::hamiltonian_warmup::MOST_LEAPFROG_STEPS;
+use super::proposal::{ClipNorm, ClipRule};
+use super::{HamiltonianWarmup, Mass};
+use crate::privacy::{Acceptance, Estimator, GradientNoise};
+
+/// What is wrong with a sampler's setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {what}")]
+pub struct SettingError {
+    /// The setting at fault.
+    pub key: &'static str,
+    /// What is wrong and what to do next.
+    pub what: String,
+}
+
+impl SettingError {
+    pub(super) fn new(key: &'static str, what: impl Into<String>) -> Self {
+        let what = what.into();
+        SettingError { key, what }
+    }
+}
+
+/// Clip bounds are never smaller, in nats: a trajectory that comes back to where it began is
+/// decided and paid for like any other. Public; a larger bound than needed biases nothing.
+pub(super) const SMALLEST_CLIP: f64 = 1.0 / (1u64 << 20) as f64;
+
+/// Public settings of a Hamiltonian sampler.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HamiltonianSettings {
+    /// Estimator of the log-likelihood ratio.
+    pub estimator: Estimator,
+    /// Acceptance rule.
+    pub acceptance: Acceptance,
+    /// Public clip of the ratio; `None` only in non-private full-batch runs. The norm
+    /// [`ClipNorm::Proposal`] is `‖M^½(θ'−θ)‖₂`.
+    pub clip: Option<ClipRule>,
+    /// Moves whose clip bound would be larger, in nats, are rejected as divergent: they would be
+    /// dear or could not be decided at all. Symmetric in θ, θ', so the target stays.
+    pub largest_clip: f64,
+    /// How gradients are clipped and released.
+    pub gradient: GradientNoise,
+    /// Step size η, in units of θ·√M.
+    pub step: f64,
+    /// Leapfrog steps L of a trajectory: L + 1 gradients are released a chain and step.
+    pub leapfrog_steps: u32,
+    /// Whether η is multiplied by `0.9 + 0.2u`, u from a randomised Halton sequence, one
+    /// element an iteration for all chains.
+    pub jitter: bool,
+    /// Mass matrix M.
+    pub mass: Mass,
+    /// Warm-up.
+    pub warmup: HamiltonianWarmup,
+}
+
+impl HamiltonianSettings {
+    /// Checks all of them for d parameters.
+    ///
+    /// # Errors
+    /// [`SettingError`] naming the setting.
+    pub fn validate(&self, d: usize) -> Result<(), SettingError> {
+        let refuse = |key, what: String| Err(SettingError::new(key, what));
+        if !(self.step > 1e-200 && self.step < 1e200) {
+            return refuse("step", format!("must be positive, not {}", self.step));
+        }
+        if !(1..=MOST_LEAPFROG_STEPS).contains(&self.leapfrog_steps) {
+            let (given, most) = (self.leapfrog_steps, MOST_LEAPFROG_STEPS);
+            return refuse(
+                "leapfrog_steps",
+                format!("must lie between 1 and {most}, not {given}"),
+            );
+        }
+        let largest = self.largest_clip;
+        if !(largest > SMALLEST_CLIP && largest <= f64::powi(2.0, 80)) {
+            return refuse(
+                "largest_clip",
+                format!("must lie between 2^-20 and 2^80 nats, not {largest}"),
+            );
+        }
+        if let Some(ClipRule { rate, norm }) = self.clip {
+            if !(rate > 0.0 && rate.is_finite()) {
+                return refuse("clip", format!("needs a positive rate, not {rate}"));
+            }
+            if norm == ClipNorm::Constant && rate > largest {
+                return refuse(
+                    "largest_clip",
+                    format!(
+                        "is {largest} nats, under the constant clip {rate}: no move could be made; raise it"
+                    ),
+                );
+            }
+        }
+        self.mass.validate(d)?;
+        self.warmup.validate()
+    }
+}
