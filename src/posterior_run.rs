@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Anchor;
 use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts, Voucher};
-use crate::sampler::{Chains, ChainsState, RandomWalk, SamplerState, StepInfo};
+use crate::sampler::{Chains, ChainsState, Sampler, SamplerState, StepInfo, Variational};
 
 /// How long a run is and what it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,9 @@ pub struct RunState {
 /// A run in progress. See [`PosteriorRun::step`].
 pub struct PosteriorRun {
     curator: Curator,
-    sampler: RandomWalk,
+    sampler: Sampler,
+    /// What puts the chains at their start, before the first step.
+    start: Option<Variational>,
     chains: Chains,
     length: RunLength,
     iteration: u64,
@@ -102,7 +104,7 @@ impl PosteriorRun {
     /// what its certificate must say.
     pub fn new(
         curator: Curator,
-        sampler: RandomWalk,
+        sampler: impl Into<Sampler>,
         chains: Chains,
         length: RunLength,
         resolved: String,
@@ -111,7 +113,8 @@ impl PosteriorRun {
         PosteriorRun {
             used: curator.ledger().is_some_and(|l| l.spent() > 0.0),
             curator,
-            sampler,
+            sampler: sampler.into(),
+            start: None,
             chains,
             length,
             iteration: 0,
@@ -123,6 +126,13 @@ impl PosteriorRun {
             resolved,
             anchor: None,
         }
+    }
+
+    /// Puts every chain at a draw of a Gaussian fitted by `fit`, charged before the first step.
+    #[must_use]
+    pub fn starting_by(mut self, fit: Option<Variational>) -> Self {
+        self.start = fit;
+        self
     }
 
     /// Takes up a saved state, with the curator's fresh secret generator.
@@ -159,7 +169,11 @@ impl PosteriorRun {
             self.set_anchor(anchor.clone()).map_err(|e| e.to_string())?;
         }
         self.chains = chains;
-        self.sampler.restore(&state.sampler)?;
+        let d = self.chains.thetas.ncols();
+        self.sampler.restore(&state.sampler, d)?;
+        if state.iteration > 0 {
+            self.start = None;
+        }
         self.iteration = state.iteration;
         self.kept_accepted = state.kept_accepted;
         self.resumed = true;
@@ -189,19 +203,27 @@ impl PosteriorRun {
         &self.status
     }
 
-    /// The anchor first, where one is wanted; then one step of the sampler.
+    /// Start and anchor first, where they are wanted; then one step of the sampler.
     fn advance(&mut self) -> Result<StepInfo, Halt> {
-        if self.sampler.wants_anchor() {
-            let anchor = self.sampler.release_anchor(&mut self.curator)?;
+        if let Some(mut fit) = self.start.take() {
+            fit.step(&mut self.chains, &mut self.curator)?;
+        }
+        if let Some(walk) = self.sampler.walk().filter(|w| w.wants_anchor()) {
+            let anchor = walk.release_anchor(&mut self.curator)?;
             self.set_anchor(anchor)?;
-            self.sampler.start_at_anchor(&mut self.chains);
+            if let Some(walk) = self.sampler.walk() {
+                walk.start_at_anchor(&mut self.chains);
+            }
         }
         self.sampler.step(&mut self.chains, &mut self.curator)
     }
 
     fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
+        let Some(walk) = self.sampler.walk_mut() else {
+            return Err(Halt::Refused("this sampler takes no anchor".into()));
+        };
         self.curator.set_anchor(anchor.clone())?;
-        self.sampler.set_anchor(anchor.clone())?;
+        walk.set_anchor(anchor.clone())?;
         self.anchor = Some(anchor);
         Ok(())
     }
@@ -289,7 +311,7 @@ impl PosteriorRun {
             || self.used
             || self.resumed
             || bounded
-            || self.sampler.adaptation.is_active();
+            || self.sampler.costs_follow_releases();
         Certificate::new(
             &self.curator,
             &RunFacts {

@@ -1,12 +1,11 @@
 //! `dpmc check`: what a run file would do, before anything is spent.
 
-use super::CliError;
 use super::args::{CheckArguments, Overrides};
-use crate::config::{ConfigError, Plan};
+use super::{CliError, afford};
+use crate::config::Plan;
 use crate::data;
-use crate::model::Model;
-use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
-use crate::sampler::{Algorithm, AnchorSplit, RandomWalk};
+use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise};
+use crate::sampler::{Algorithm, RandomWalk, Sampler};
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let mut plan = Plan::read(&a.run)?;
@@ -43,20 +42,34 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         plan.chains(),
         length.warmup,
         length.iterations,
-        plan.combination()?.name()
+        plan.family()?.name()
     );
-    if matches!(sampler.estimator, Estimator::PublishedFastMh(_)) {
-        println!("clip       each row's own bound, as published");
-        return Ok(());
+    match &sampler {
+        Sampler::Walk(walk) => {
+            if matches!(walk.estimator, Estimator::PublishedFastMh(_)) {
+                println!("clip       each row's own bound, as published");
+                return Ok(());
+            }
+            print_clip(walk.typical_clip(model.dim()));
+            if walk.typical_clip(model.dim()).is_some() {
+                print_batches(walk, model.dim(), rows);
+            }
+        }
+        Sampler::Hamiltonian(s) => {
+            print_clip(s.typical_clip(model.dim()));
+            let per_step = format!("{} a step", s.leapfrog_steps() + 1);
+            print_gradients(s.settings().gradient, rows, &per_step);
+        }
+        Sampler::StochasticGradient(s) => {
+            println!("step       {:.4e} at first", s.first_step());
+            print_gradients(s.noise_of_step(1), rows, "1 a step");
+        }
+        Sampler::Variational(s) => {
+            print_gradients(s.noise(), rows, &format!("{} in all", s.gradients()));
+        }
     }
-    let Some(typical) = sampler.typical_clip(model.dim()) else {
-        println!("clip       none (widened until nothing is clipped)");
-        return Ok(());
-    };
-    println!("clip       c = {typical:.3e} nats for a typical move");
-    print_batches(&sampler, model.dim(), rows);
     if let Some(budget) = plan.budget()? {
-        if let Some(split) = anchor_split(&sampler) {
+        if let Some(split) = afford::anchor_split(&sampler) {
             println!(
                 "anchor     rho {:.4} for the warm start, {:.4} for the gradient, {:.4} for the curvature",
                 split.start, split.gradient, split.curvature
@@ -64,7 +77,11 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         }
         let measure = plan.measure(&sampler, &*model, rows, budget)?;
         let symbol = measure.symbol();
-        let (cost, steps) = affordable(&plan, &sampler, &*model, rows, budget, measure)?;
+        let start = afford::start_cost(&plan, &*model, budget, measure)?;
+        if start > 0.0 {
+            println!("start      {symbol} {start:.4} for the fit");
+        }
+        let (cost, steps) = afford::affordable(&plan, &sampler, &*model, rows, budget, measure)?;
         let total = (length.iterations as f64 + length.warmup as f64) * plan.chains() as f64;
         println!(
             "budget     ({}, {:e})-DP = {symbol} {:.4}; a typical step costs {symbol} {cost:.3e} (epsilon {:.2e} alone)",
@@ -88,6 +105,30 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         println!("budget     none: NOT private");
     }
     Ok(())
+}
+
+fn print_clip(typical: Option<f64>) {
+    match typical {
+        Some(clip) => println!("clip       c = {clip:.3e} nats for a typical move"),
+        None => println!("clip       none (widened until nothing is clipped)"),
+    }
+}
+
+/// How gradients are clipped and noised, and the rows that they read.
+fn print_gradients(noise: GradientNoise, rows: usize, count: &str) {
+    let Some(clip) = noise.clip else {
+        println!("gradients  {count}, not clipped");
+        return;
+    };
+    println!(
+        "gradients  {count}, clipped at {clip:.4e}, noise sd {:.3e} on the sum ({:.3} of its sensitivity)",
+        noise.sigma,
+        noise.sigma / (2.0 * clip)
+    );
+    if let Batch::Poisson { rate } = noise.batch {
+        let read = rate * rows as f64;
+        println!("minibatch  expects {read:.0} of {rows} rows a step");
+    }
 }
 
 /// Rows that a typical step reads, and how moves divide over the branches of DP-Fast MH.
@@ -138,53 +179,6 @@ pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
             "{flag}: a resumed run keeps its settings; only --iterations, --engine and --quiet may change"
         ))),
     }
-}
-
-/// The largest step, to one per cent, of which one typical move fits the budget; λ may
-/// depend on the step, so the cost is asked for and not scaled.
-fn fitting_step(
-    rows: usize,
-    clips: &[f64],
-    sampler: &RandomWalk,
-    budget: Budget,
-    measure: Measure,
-) -> f64 {
-    let most = 0.995 * measure.limit(budget);
-    let mut share = 1.0;
-    for _ in 0..20_000 {
-        share *= 0.99;
-        let shorter: Vec<f64> = clips.iter().map(|c| share * c).collect();
-        match mean_cost(rows, &shorter, sampler, budget, measure) {
-            Ok(Some((cost, _))) if cost <= most => break,
-            Ok(_) => {}
-            Err(_) => return 0.0,
-        }
-    }
-    share * sampler.step
-}
-
-/// Mean cost of moves with these clip bounds in the ledger's measure, and mean δ of their
-/// coins; `None` where the sampler is not private.
-fn mean_cost(
-    rows: usize,
-    clips: &[f64],
-    sampler: &RandomWalk,
-    budget: Budget,
-    measure: Measure,
-) -> Result<Option<(f64, f64)>, String> {
-    let (mut cost, mut coins) = (0.0, 0.0);
-    for &clip in clips {
-        let (estimator, acceptance) = sampler.rule(clip);
-        let event = Curator::cost(rows, clip, estimator, acceptance).map_err(|e| e.to_string())?;
-        let Some((key, draws)) = event else {
-            return Ok(None);
-        };
-        let price = measure.price(key, budget)?;
-        cost += price.cost.nats();
-        coins += draws + price.tail;
-    }
-    let n = clips.len().max(1) as f64;
-    Ok(Some((cost / n, coins / n)))
 }
 
 /// Flags override the run file; what they set is refused by the flag's name.
@@ -245,71 +239,4 @@ pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
         config.run.engine = engine.into();
     }
     Ok(())
-}
-
-/// What the anchor of an anchored run is to cost.
-pub(super) fn anchor_split(sampler: &RandomWalk) -> Option<AnchorSplit> {
-    sampler.anchoring.as_ref()?.anchoring.split
-}
-
-/// Cost of a typical step in the ledger's measure and the number of such steps that the
-/// budget holds; a budget too small for one is an error that says which step would fit.
-pub(super) fn affordable(
-    plan: &Plan,
-    sampler: &RandomWalk,
-    model: &dyn Model,
-    rows: usize,
-    budget: Budget,
-    measure: Measure,
-) -> Result<(f64, f64), CliError> {
-    let clips = sampler.typical_clips(model.dim());
-    if clips.is_empty() {
-        return Err(ConfigError::general("a private run needs a clip bound").into());
-    }
-    let refuse = |key: &str, what: String| CliError::from(plan.refuse(key, what));
-    let Some((cost, coins)) = mean_cost(rows, &clips, sampler, budget, measure)
-        .map_err(|e| refuse("privacy.order", e))?
-    else {
-        return Err(refuse(
-            "sampler.algorithm",
-            "is not private; use --not-private".into(),
-        ));
-    };
-    // Found by bisection, so once.
-    let limit = measure.limit(budget) - anchor_split(sampler).map_or(0.0, |s| s.rho());
-    let steps = limit / cost;
-    if steps.is_nan() || steps < 1.0 {
-        let symbol = measure.symbol();
-        let remedy = match (sampler.estimator, sampler.acceptance) {
-            (Estimator::FixedBatch { .. }, _) => {
-                "its cost falls with batch and rows alone: a smaller batch would fit, or a larger budget".into()
-            }
-            (_, Acceptance::Penalty { tau }) => {
-                format!("a tau of {:.3} would fit", 1.001 * tau / steps.sqrt())
-            }
-            _ => format!(
-                "a proposal step of {:.3e} instead of {:.3e} would fit",
-                fitting_step(rows, &clips, sampler, budget, measure),
-                sampler.step
-            ),
-        };
-        return Err(refuse(
-            "privacy.epsilon",
-            format!(
-                "the budget ({symbol} {limit:.3e}) is too small for a single step ({symbol} {cost:.3e}); {remedy}"
-            ),
-        ));
-    }
-    // Secret Poisson draws are right to 2^-100; at a huge ε even that costs too much δ.
-    let by_coins = budget.coin_delta() / coins;
-    if by_coins < 1.0 {
-        return Err(refuse(
-            "privacy.epsilon",
-            format!(
-                "at epsilon {} a Poisson minibatch cannot be paid for from delta; use barker (all rows) or a smaller epsilon",
-                budget.epsilon()
-            ),
-        ));
-    }
-    Ok((cost, steps.min(by_coins)))
 }

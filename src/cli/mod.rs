@@ -1,6 +1,7 @@
 //! The command: arguments → run configuration → run. No mathematics.
 
 mod account;
+mod afford;
 mod args;
 mod audit;
 mod bench;

@@ -11,7 +11,7 @@ use rand::{TryRng, rngs::SysRng};
 
 use super::CliError;
 use super::args::SampleArguments;
-use super::{check, summary};
+use super::{afford, check, summary};
 use crate::config::{Plan, RunSection};
 use crate::data::Dataset;
 use crate::engine::EngineSetup;
@@ -19,10 +19,13 @@ use crate::model::Model;
 use crate::output::{self, RunDirectory};
 use crate::posterior_run::{PosteriorRun, RunState, Status};
 use crate::privacy::{Curator, Ledger, Measure};
-use crate::sampler::{Chains, RandomWalk};
+use crate::sampler::{Chains, Family, Sampler, Variational};
 
 /// Why published DP-Fast MH is not private.
-const AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023, Algorithm 2) is not private, whatever its epsilon: without noise a Metropolis rejection is possible on one data set and impossible on its neighbour; 6Kp*epsilon fails for an epsilon above 3 an occurrence; batch sizes and noise scales follow the rows. Nor is it exact: the test B < K is not reversible. The sound form is dp-fast-mh";
+const FAST_MH_AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023, Algorithm 2) is not private, whatever its epsilon: without noise a Metropolis rejection is possible on one data set and impossible on its neighbour; 6Kp*epsilon fails for an epsilon above 3 an occurrence; batch sizes and noise scales follow the rows. Nor is it exact: the test B < K is not reversible. The sound form is dp-fast-mh";
+
+/// What published DP-SGLD does.
+const LI_AS_PUBLISHED: &str = "as published (Li 2019, Algorithm 1, the gradient's sign turned), dp-sgld injects half of the noise that leaves the posterior invariant and samples its square: standard deviations are too small by a factor of sqrt(2) (dp-sghmc has no listing there). The paper's claims of epsilon rest on constants that it does not give; this certificate charges what the mechanism does";
 
 /// Draws are published at least this often.
 const PUBLISH_EVERY: Duration = Duration::from_secs(2);
@@ -125,7 +128,9 @@ fn out_directory(a: &SampleArguments, plan: &Plan) -> PathBuf {
 struct Parts {
     data: Dataset,
     model: Arc<dyn Model>,
-    sampler: RandomWalk,
+    sampler: Sampler,
+    /// What puts the chains at their start.
+    fit: Option<Variational>,
     starts: Vec<Vec<f64>>,
     public_seed: [u8; 32],
     warnings: Vec<String>,
@@ -144,10 +149,12 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let sampler = plan.sampler(&*model, rows, data.row_norm())?;
     plan.check_range(&sampler, &*model, rows)?;
     let mut warnings = Vec::new();
+    let fit = plan.warm_start(&*model)?;
     let (mut measure, mut typical) = (Measure::Zcdp, 0.0);
     if let Some(budget) = plan.budget()? {
         measure = plan.measure(&sampler, &*model, rows, budget)?;
-        typical = check::affordable(plan, &sampler, &*model, rows, budget, measure)?.0;
+        typical = afford::affordable(plan, &sampler, &*model, rows, budget, measure)?.0
+            + afford::start_cost(plan, &*model, budget, measure)?;
         if budget.delta() > 1.0 / rows as f64 {
             warnings.push(format!(
                 "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
@@ -156,11 +163,15 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
         }
     }
     if plan.config.sampler.as_published {
-        warnings.push(AS_PUBLISHED.into());
+        warnings.push(match plan.family()? {
+            Family::Decisions(_) => FAST_MH_AS_PUBLISHED.into(),
+            _ => LI_AS_PUBLISHED.into(),
+        });
     }
     let public_seed = public_seed(plan.config.run.seed)?;
     Ok(Parts {
         starts: plan.starts(&*model, public_seed)?,
+        fit,
         data,
         model,
         sampler,
@@ -182,7 +193,7 @@ fn assemble(
     let (data, model) = (parts.data, parts.model);
     let engine = EngineSetup {
         choice: plan.config.run.engine,
-        listed_rows: plan.combination()?.reads_listed_rows(),
+        listed_rows: plan.family()?.reads_listed_rows(),
         chains: plan.chains(),
     };
     let curator = match plan.budget()? {
@@ -196,7 +207,7 @@ fn assemble(
             let left = ledger.limit() - ledger.spent();
             // A resumed run has its anchor already.
             let anchored = saved.is_some_and(|s| s.anchor.is_some());
-            let anchor = check::anchor_split(&parts.sampler).filter(|_| !anchored);
+            let anchor = afford::anchor_split(&parts.sampler).filter(|_| !anchored);
             let first = parts.typical + anchor.map_or(0.0, |s| s.rho());
             if first > left {
                 return Err(CliError::Input(format!(
@@ -218,7 +229,8 @@ fn assemble(
     let length = plan.length()?;
     let resolved = plan.resolved()?;
     let warnings = parts.warnings;
-    let mut run = PosteriorRun::new(curator, parts.sampler, chains, length, resolved, warnings);
+    let mut run = PosteriorRun::new(curator, parts.sampler, chains, length, resolved, warnings)
+        .starting_by(parts.fit);
     if let Some(state) = saved {
         run.resume(state).map_err(CliError::Input)?;
     }

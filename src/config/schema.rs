@@ -8,7 +8,7 @@ use crate::engine::EngineChoice;
 
 mod sampler;
 
-pub use sampler::{AnchorSection, SamplerSection};
+pub use sampler::{AnchorSection, GradientSection, SamplerSection, ScheduleEntry, ScheduleName};
 
 /// A run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -220,7 +220,8 @@ pub struct PriorEntry {
     pub scale: Option<Numbers>,
 }
 
-/// `start = …`: `"zero"`, `"prior"` or `{ value = […] }`.
+/// `start = …`: `"zero"`, `"prior"`, `{ value = […] }` or `{ dpvi = { … } }`; also
+/// `{ method = "dpvi", … }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StartEntry {
@@ -230,6 +231,36 @@ pub enum StartEntry {
     Prior,
     /// A public point.
     Value(Vec<f64>),
+    /// A draw for each chain of a Gaussian fitted by released gradients.
+    Dpvi(DpviEntry),
+}
+
+/// `start = { dpvi = { epsilon = 0.2, delta = 1e-6 } }`: a private warm start, whose cost is
+/// charged to the run's own budget first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DpviEntry {
+    /// ε that the fit alone may cost at `delta`; in a private run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
+    /// δ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
+    /// Steps of the fit; 200 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Adam's step; 0.05 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
+    /// Rough standard deviations of the posterior; 1 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Numbers>,
+    /// Bound on a row's gradient, nats a unit of θ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// The same as a share of the model's true bound; 1 without either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
 }
 
 /// `[run]`

@@ -33,7 +33,7 @@ impl GaussianMean {
         prior.validate(d)?;
         check_tempering(tempering)?;
         let precision =
-            invert_spd(covariance, d).map_err(|what| ModelError::new("model.covariance", what))?;
+            inverse(covariance, d).map_err(|what| ModelError::new("model.covariance", what))?;
         Ok(GaussianMean {
             parameters: features.iter().map(|f| format!("mean[{f}]")).collect(),
             precision_norm: spectral_bound(&precision, d),
@@ -153,7 +153,8 @@ pub(crate) fn cholesky(matrix: &[f64], d: usize) -> Result<Vec<f64>, String> {
     Ok(l)
 }
 
-fn invert_spd(matrix: &[f64], d: usize) -> Result<Vec<f64>, String> {
+/// Inverse of a symmetric positive definite matrix, row-major d×d.
+pub(crate) fn inverse(matrix: &[f64], d: usize) -> Result<Vec<f64>, String> {
     let l = cholesky(matrix, d)?;
     let mut inverse = vec![0.0; d * d];
     for column in 0..d {

@@ -13,7 +13,7 @@ mod mixture;
 mod prior;
 mod remainder;
 
-pub(crate) use gaussian_mean::cholesky;
+pub(crate) use gaussian_mean::{cholesky, inverse};
 
 pub use anchor::{Anchor, Anchored, Metric, check_anchorable, remainder_rate};
 pub use gaussian_mean::GaussianMean;

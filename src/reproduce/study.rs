@@ -12,7 +12,7 @@ use crate::data::Dataset;
 use crate::engine::EngineChoice;
 use crate::privacy::accountant::{Question, Sequence, account_without_losses};
 use crate::privacy::{Budget, Curator, Halt, Ledger, Neighbours};
-use crate::sampler::{Chains, RandomWalk};
+use crate::sampler::{Chains, Sampler};
 
 /// Room for whatever a method spends: figures report the cost, they do not limit it. The
 /// inexact coins of minibatches are paid from δ/(1 + e^ε), which needs a finite one.
@@ -238,7 +238,7 @@ fn set_up(
     method: &Method<'_>,
     iterations: u64,
     seed: u64,
-) -> Result<(RandomWalk, Meter, Chains), ReproduceError> {
+) -> Result<(Sampler, Meter, Chains), ReproduceError> {
     let privacy = match method.budget {
         Some(epsilon) => format!("epsilon = {epsilon:?}\ndelta = {:e}", problem.delta),
         None => "not_private = true".into(),
@@ -259,7 +259,7 @@ fn set_up(
         _ => 0.0,
     };
     let curator = if method.role.is_private() {
-        let algorithm = plan.combination()?;
+        let algorithm = plan.family()?;
         // Only full-batch steps need no inexact coins.
         let room = method
             .budget
@@ -278,12 +278,12 @@ fn set_up(
 }
 
 /// The anchor first, where one is wanted; then one step.
-fn advance(sampler: &mut RandomWalk, meter: &mut Meter, chains: &mut Chains) -> Result<(), Halt> {
-    if sampler.wants_anchor() {
-        let anchor = sampler.release_anchor(meter)?;
+fn advance(sampler: &mut Sampler, meter: &mut Meter, chains: &mut Chains) -> Result<(), Halt> {
+    if let Some(walk) = sampler.walk_mut().filter(|w| w.wants_anchor()) {
+        let anchor = walk.release_anchor(meter)?;
         meter.curator.set_anchor(anchor.clone())?;
-        sampler.set_anchor(anchor)?;
-        sampler.start_at_anchor(chains);
+        walk.set_anchor(anchor)?;
+        walk.start_at_anchor(chains);
     }
     sampler.step(chains, meter).map(|_| ())
 }

@@ -113,18 +113,24 @@ impl Sampler {
         }
     }
 
-    /// Cost of one step of one chain over `rows` rows, on average over `iterations` steps; d
-    /// parameters. For samplers other than random walks.
+    /// Cost of one step of one chain over `rows` rows, on average over `iterations` steps of
+    /// `chains` chains; d parameters. For samplers other than random walks.
     ///
     /// # Errors
     /// [`Halt::Refused`] where some step can never be charged.
-    pub fn step_cost(&self, rows: usize, d: usize, iterations: u64) -> Result<StepCost, Halt> {
+    pub fn step_cost(
+        &self,
+        rows: usize,
+        d: usize,
+        (iterations, chains): (u64, usize),
+    ) -> Result<StepCost, Halt> {
         match self {
             Sampler::Walk(_) => Ok(StepCost::default()),
             Sampler::Hamiltonian(s) => hamiltonian_cost(s, rows, d),
             Sampler::StochasticGradient(s) => scheduled_cost(s, iterations),
             Sampler::Variational(s) => {
-                let per_draw = s.gradients() as f64 / iterations.max(1) as f64;
+                let draws = iterations.max(1) as f64 * chains.max(1) as f64;
+                let per_draw = s.gradients() as f64 / draws;
                 let key = Curator::gradient_cost(s.noise())?;
                 Ok(StepCost {
                     events: vec![(key, per_draw)],
@@ -144,16 +150,16 @@ impl Sampler {
         }
     }
 
-    /// Restores the public state.
+    /// Restores the public state of d parameters.
     ///
     /// # Errors
     /// A message naming the field that is damaged, or that it is of another sampler.
-    pub fn restore(&mut self, state: &SamplerState) -> Result<(), String> {
+    pub fn restore(&mut self, state: &SamplerState, d: usize) -> Result<(), String> {
         match (self, state) {
             (Sampler::Walk(s), SamplerState::Walk(t)) => s.restore(t),
             (Sampler::Hamiltonian(s), SamplerState::Hamiltonian(t)) => s.restore(t),
             (Sampler::StochasticGradient(s), SamplerState::StochasticGradient(t)) => s.restore(t),
-            (Sampler::Variational(s), SamplerState::Variational(t)) => s.restore(t),
+            (Sampler::Variational(s), SamplerState::Variational(t)) => s.restore(t, d),
             _ => Err("'sampler' is the state of another algorithm".into()),
         }
     }

@@ -1,6 +1,7 @@
 //! Samplers: public post-processing. They propose, integrate and adapt, and see
 //! neither a row, an exact sum nor the secret generator.
 
+mod adam;
 mod adaptation;
 mod anchored;
 mod anchored_walk;
@@ -10,7 +11,9 @@ pub mod catalog;
 mod chains;
 mod chees;
 mod combination;
+mod dpvi;
 mod dual_averaging;
+mod dynamics;
 mod fast_mh;
 mod halton;
 mod hamiltonian;
@@ -20,10 +23,21 @@ mod hamiltonian_tests;
 mod hamiltonian_warmup;
 #[cfg(test)]
 mod known_density;
+#[cfg(test)]
+mod known_gradients;
+mod langevin;
+mod langevin_published;
+#[cfg(test)]
+mod langevin_simulations;
+mod langevin_state;
+#[cfg(test)]
+mod langevin_tests;
 mod leapfrog;
 mod mass;
 mod proposal;
 mod random_walk;
+mod schedule;
+mod variational;
 mod windows;
 
 pub use adaptation::{Adapt, Adaptation};
@@ -35,10 +49,16 @@ pub use catalog::{Algorithm, DynamicsName, Family};
 pub(crate) use chains::stream;
 pub use chains::{Chains, ChainsState, PublicRng};
 pub use combination::{AcceptanceName, Combination, EstimatorName};
+pub use dpvi::{Dpvi, VariationalPosterior, gradient_sigma};
+pub use dynamics::Dynamics;
 pub use fast_mh::FastMh;
 pub use hamiltonian::{Hamiltonian, HamiltonianState};
 pub use hamiltonian_settings::{HamiltonianSettings, SettingError};
 pub use hamiltonian_warmup::HamiltonianWarmup;
+pub use langevin::{GradientSettings, StochasticGradient, StochasticGradientState};
+pub use langevin_published::LiSettings;
 pub use mass::Mass;
 pub use proposal::{ClipNorm, ClipRule, Preconditioner};
 pub use random_walk::{RandomWalk, RandomWalkState, StepInfo};
+pub use schedule::Schedule;
+pub use variational::{Variational, VariationalState};

@@ -7,7 +7,7 @@ use crate::model::Model;
 use crate::privacy::{
     Budget, Curator, EventKey, FastMhSettings, Measure, best_order, largest_batch_clip,
 };
-use crate::sampler::{ClipNorm, ClipRule, Combination, EstimatorName, RandomWalk};
+use crate::sampler::{ClipNorm, ClipRule, Combination, EstimatorName, RandomWalk, Sampler};
 
 /// λ of the authors' code, for both of their experiments; less where K is small.
 const LAMBDA: f64 = 10.0;
@@ -166,7 +166,7 @@ impl Plan {
     /// [`ConfigError`] naming the key.
     pub fn measure(
         &self,
-        sampler: &RandomWalk,
+        sampler: &Sampler,
         model: &dyn Model,
         rows: usize,
         budget: Budget,
@@ -181,24 +181,38 @@ impl Plan {
                 format!("at order {order} the conversion alone costs more than epsilon = {}; state a larger order", budget.epsilon()),
             ));
         }
-        if sampler.has_rho() {
+        let keys = match sampler.walk() {
+            Some(walk) if walk.has_rho() => return Ok(Measure::Zcdp),
+            Some(walk) => walk_events(walk, model, rows),
+            None => {
+                let length = self.length()?;
+                let steps = length.iterations.saturating_add(length.warmup);
+                let cost = sampler
+                    .step_cost(rows, model.dim(), (steps, self.chains()))
+                    .map_err(|halt| self.refuse("sampler.gradient", halt.to_string()))?;
+                cost.events.iter().map(|(key, _)| *key).collect()
+            }
+        };
+        if keys.iter().all(|key| key.rho().is_some()) {
             return Ok(Measure::Zcdp);
         }
-        let edge = sampler
-            .fast_mh
-            .and_then(|fast| fast.largest_noisy_minibatch());
-        let clips = sampler.typical_clips(model.dim()).into_iter().chain(edge);
-        let keys: Vec<EventKey> = clips
-            .filter_map(|clip| {
-                let (estimator, acceptance) = sampler.rule(clip);
-                Curator::cost(rows, clip, estimator, acceptance)
-                    .ok()
-                    .flatten()
-            })
-            .map(|(key, _)| key)
-            .collect();
         Ok(Measure::Renyi {
             order: best_order(&keys, budget),
         })
     }
+}
+
+/// Events of typical moves, and of the dearest one.
+fn walk_events(sampler: &RandomWalk, model: &dyn Model, rows: usize) -> Vec<EventKey> {
+    let edge = sampler
+        .fast_mh
+        .and_then(|fast| fast.largest_noisy_minibatch());
+    let clips = sampler.typical_clips(model.dim()).into_iter().chain(edge);
+    clips
+        .filter_map(|clip| {
+            let (estimator, acceptance) = sampler.rule(clip);
+            let event = Curator::cost(rows, clip, estimator, acceptance);
+            event.ok().flatten().map(|(key, _)| key)
+        })
+        .collect()
 }

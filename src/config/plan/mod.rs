@@ -3,10 +3,12 @@
 mod anchor;
 mod data;
 mod fast_mh;
+mod gradient;
 mod model;
 mod range;
 mod run;
 mod sampler;
+mod stochastic;
 
 use std::path::{Path, PathBuf};
 
@@ -145,6 +147,7 @@ impl Plan {
         let model = self.model_for(&names, norm)?;
         // Any number of rows: they scale clips and noise, and make nothing valid or not.
         self.sampler(&*model, 1000, norm)?;
+        self.warm_start(&*model)?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::model::Model;
 use crate::privacy::{Acceptance, Curator, Estimator, Lambda};
-use crate::sampler::{ClipNorm, RandomWalk};
+use crate::sampler::{ClipNorm, RandomWalk, Sampler};
 
 /// Grids exist for log2 c within ±80. A single move and warm-up may stray from the typical
 /// one by a factor of 2^6.
@@ -18,6 +18,26 @@ impl Plan {
     /// # Errors
     /// [`ConfigError`] naming the key whose value is the most extreme.
     pub fn check_range(
+        &self,
+        sampler: &Sampler,
+        model: &dyn Model,
+        rows: usize,
+    ) -> Result<(), ConfigError> {
+        if let Some(walk) = sampler.walk() {
+            return self.check_walk(walk, model, rows);
+        }
+        if self.config.privacy.not_private {
+            return Ok(());
+        }
+        let length = self.length()?;
+        let steps = length.iterations.saturating_add(length.warmup);
+        sampler
+            .step_cost(rows, model.dim(), (steps, self.chains()))
+            .map(|_| ())
+            .map_err(|halt| self.refuse("sampler.gradient", halt.to_string()))
+    }
+
+    fn check_walk(
         &self,
         sampler: &RandomWalk,
         model: &dyn Model,

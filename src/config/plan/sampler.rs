@@ -6,8 +6,8 @@ use crate::config::schema::SamplerSection;
 use crate::model::{Model, cholesky};
 use crate::privacy::{Acceptance, Correction, Estimator, Lambda};
 use crate::sampler::{
-    AcceptanceName, Adaptation, ClipNorm, ClipRule, Combination, EstimatorName, FastMh,
-    Preconditioner, RandomWalk,
+    AcceptanceName, Adaptation, ClipNorm, ClipRule, Combination, EstimatorName, Family, FastMh,
+    Preconditioner, RandomWalk, Sampler,
 };
 
 impl Plan {
@@ -20,19 +20,35 @@ impl Plan {
         model: &dyn Model,
         rows: usize,
         row_norm: f64,
-    ) -> Result<RandomWalk, ConfigError> {
+    ) -> Result<Sampler, ConfigError> {
         let s = &self.config.sampler;
-        let d = model.dim();
-        let chosen = self.combination()?;
+        let family = self.family()?;
         self.check_positive(s)?;
-        self.check_privacy(chosen)?;
-        self.check_keys(s, chosen)?;
+        self.check_privacy(family)?;
+        self.check_keys(s, family)?;
+        match family {
+            Family::Decisions(chosen) if chosen.leapfrog => {
+                Ok(self.hamiltonian(s, chosen, model, rows)?.into())
+            }
+            Family::Decisions(chosen) => Ok(self.walk(s, chosen, model, (rows, row_norm))?.into()),
+            Family::StochasticGradient { dynamics, private } => Ok(self
+                .stochastic_gradient(s, (dynamics, private), model, rows)?
+                .into()),
+            Family::Variational => Ok(self.variational(s, model)?.into()),
+        }
+    }
+
+    fn walk(
+        &self,
+        s: &SamplerSection,
+        chosen: Combination,
+        model: &dyn Model,
+        (rows, row_norm): (usize, f64),
+    ) -> Result<RandomWalk, ConfigError> {
+        let d = model.dim();
         let estimator = self.estimator(s, chosen, rows)?;
         let acceptance = self.acceptance(s, chosen)?;
-        let target = s.target_acceptance.unwrap_or(chosen.default_target());
-        if !(target > 0.0 && target < 1.0) {
-            return Err(self.refuse("sampler.target_acceptance", "must lie between 0 and 1"));
-        }
+        let target = self.target(s, chosen.default_target())?;
         let length = self.length()?;
         let anchored = match chosen.anchored {
             true => Some(self.anchoring(s, model, (rows, row_norm), (estimator, acceptance))?),
@@ -60,6 +76,15 @@ impl Plan {
         })
     }
 
+    /// Acceptance rate that warm-up aims at.
+    pub(super) fn target(&self, s: &SamplerSection, usual: f64) -> Result<f64, ConfigError> {
+        let target = s.target_acceptance.unwrap_or(usual);
+        if target > 0.0 && target < 1.0 {
+            return Ok(target);
+        }
+        Err(self.refuse("sampler.target_acceptance", "must lie between 0 and 1"))
+    }
+
     fn check_positive(&self, s: &SamplerSection) -> Result<(), ConfigError> {
         for (key, value) in [
             ("lambda", s.lambda),
@@ -68,6 +93,8 @@ impl Plan {
             ("tau", s.tau),
             ("step_epsilon", s.step_epsilon),
             ("step", s.step),
+            ("friction", s.friction),
+            ("diffusion", s.diffusion),
         ] {
             if let Some(v) = value
                 && !(v > 0.0 && v.is_finite())
@@ -81,12 +108,12 @@ impl Plan {
         Ok(())
     }
 
-    /// The combination that `[sampler]` names, by one name or by its choices: the only place
-    /// that reads them.
+    /// The kind of sampler that `[sampler]` names, by one name or by its choices: the only
+    /// place that reads them.
     ///
     /// # Errors
     /// [`ConfigError`] where it is over- or underspecified, or cannot be run by anyone.
-    pub fn combination(&self) -> Result<Combination, ConfigError> {
+    pub fn family(&self) -> Result<Family, ConfigError> {
         let s = &self.config.sampler;
         let choices = [
             ("estimator", s.estimator.is_some()),
@@ -95,7 +122,7 @@ impl Plan {
         ];
         let given = choices.iter().find(|(_, given)| *given);
         let combination = match (s.algorithm, given, s.estimator, s.acceptance) {
-            (Some(algorithm), None, _, _) => return Ok(algorithm.combination()),
+            (Some(algorithm), None, _, _) => return Ok(algorithm.family()),
             (Some(algorithm), Some((key, _)), _, _) => {
                 return Err(self.refuse(
                     &format!("sampler.{key}"),
@@ -116,6 +143,7 @@ impl Plan {
                 acceptance,
                 anchored: s.anchored.unwrap_or(false),
                 fast_mh: false,
+                leapfrog: s.leapfrog_steps.is_some(),
             },
             (None, _, None, _) => {
                 return Err(self.refuse(
@@ -132,7 +160,7 @@ impl Plan {
         };
         match combination.refusal() {
             Some((key, why)) => Err(self.refuse(&format!("sampler.{key}"), why)),
-            None => Ok(combination),
+            None => Ok(Family::Decisions(combination)),
         }
     }
 
@@ -145,21 +173,27 @@ impl Plan {
     }
 
     /// A private run needs a private algorithm.
-    fn check_privacy(&self, chosen: Combination) -> Result<(), ConfigError> {
+    fn check_privacy(&self, chosen: Family) -> Result<(), ConfigError> {
         if chosen.is_private() || self.config.privacy.not_private {
             return Ok(());
+        }
+        let name = chosen.name();
+        if let Family::StochasticGradient { .. } = chosen {
+            return Err(self.refuse(
+                "sampler.algorithm",
+                format!("'{name}' is not private; choose dp-{name}, which clips gradients and charges their noise, or run it with --not-private"),
+            ));
         }
         Err(self.refuse(
             self.choice("sampler.acceptance"),
             format!(
-                "'{}' is not private, for metropolis acceptance without noise is not; choose a private one such as barker, poisson-barker or anchored-barker, or run it with --not-private",
-                chosen.name()
+                "'{name}' is not private, for metropolis acceptance without noise is not; choose a private one such as barker, poisson-barker or anchored-barker, or run it with --not-private"
             ),
         ))
     }
 
-    /// Refuses keys that mean nothing to this combination.
-    fn check_keys(&self, s: &SamplerSection, chosen: Combination) -> Result<(), ConfigError> {
+    /// Refuses keys that mean nothing to this sampler.
+    fn check_keys(&self, s: &SamplerSection, chosen: Family) -> Result<(), ConfigError> {
         let particular = s.particular();
         let foreign = particular
             .iter()
@@ -170,7 +204,8 @@ impl Plan {
                 format!("belongs to {owner}; '{}' has no use for it", chosen.name()),
             ));
         }
-        if s.as_published && !self.config.privacy.not_private {
+        let fast_mh = matches!(chosen, Family::Decisions(_));
+        if s.as_published && fast_mh && !self.config.privacy.not_private {
             return Err(self.refuse(
                 "sampler.as_published",
                 "published DP-Fast MH is not private; leave this out, or run it with --not-private",
@@ -179,7 +214,7 @@ impl Plan {
         Ok(())
     }
 
-    fn estimator(
+    pub(super) fn estimator(
         &self,
         s: &SamplerSection,
         chosen: Combination,
@@ -216,7 +251,7 @@ impl Plan {
         })
     }
 
-    fn acceptance(
+    pub(super) fn acceptance(
         &self,
         s: &SamplerSection,
         chosen: Combination,
@@ -259,12 +294,16 @@ impl Plan {
         };
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
-        let share = if chosen.anchored { 0.5 } else { 1.0 };
+        let share = if chosen.anchored || chosen.leapfrog {
+            0.5
+        } else {
+            1.0
+        };
         // The slack covers the rounding of σ² and of the event grid, both upwards.
         Ok((steps / (2.0 * share * budget.rho())).sqrt() * (1.0 + 2e-5))
     }
 
-    fn clip(
+    pub(super) fn clip(
         &self,
         s: &SamplerSection,
         chosen: Combination,

@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Numbers;
-use crate::sampler::{
-    AcceptanceName, Adapt, Algorithm, AnchoredProposal, ClipNorm, Combination, EstimatorName,
-};
+use crate::sampler::{AcceptanceName, Adapt, Algorithm, AnchoredProposal, ClipNorm, EstimatorName};
 
 /// `clip = { rate = … }`, `{ rms = … }` or `{ share = … }`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,6 +94,98 @@ pub struct SamplerSection {
     /// Anchored samplers: how the anchor is found and paid for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor: Option<AnchorSection>,
+    /// Leapfrog steps L of a trajectory; in a combination by its choices this key asks for
+    /// trajectories instead of a random walk. 10 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leapfrog_steps: Option<u32>,
+    /// Hamiltonian samplers: whether the step size is jittered; true without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<bool>,
+    /// Hamiltonian samplers: whether warm-up adapts L (two chains or more).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapt_length: Option<bool>,
+    /// Samplers on gradients: how these are clipped and released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gradient: Option<GradientSection>,
+    /// Stochastic gradients: how the step falls; fixed without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleEntry>,
+    /// SGHMC: share of the momentum lost in a step; 0.1 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub friction: Option<f64>,
+    /// SGNHT: diffusion A; 1 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diffusion: Option<f64>,
+    /// SGLD: a metric learned from released gradients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preconditioner: Option<RmsEntry>,
+    /// DPVI: steps of the fit; 200 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+}
+
+/// `[sampler.gradient]`: clip and noise of released gradients.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GradientSection {
+    /// Bound b on a row's tempered gradient, nats a unit of θ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// The same as a share of the model's true bound; 1 without either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// Hamiltonian samplers, DPVI: noise on the sum in units of its sensitivity 2b, all rows:
+    /// ρ = 1/(2τ²) a gradient. What the budget allows without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tau: Option<f64>,
+    /// Stochastic gradients: rate q of the Poisson batches; all rows without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Stochastic gradients: noise beyond what the dynamics inject, in units of 2b.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra_tau: Option<f64>,
+}
+
+/// `schedule = "fixed"`, `"cube-root"` or `{ offset = …, exponent = … }`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ScheduleEntry {
+    /// By name.
+    Named(ScheduleName),
+    /// `step·(offset + t)^−exponent`.
+    Polynomial(PolynomialEntry),
+}
+
+/// Schedules by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScheduleName {
+    /// `step`.
+    Fixed,
+    /// `step·t^(−1/3)`.
+    CubeRoot,
+}
+
+/// A polynomial schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolynomialEntry {
+    /// b ≥ 0.
+    pub offset: f64,
+    /// γ in (0, 1].
+    pub exponent: f64,
+}
+
+/// `preconditioner = { decay = 0.99, floor = 0.05, adapt = 1000 }`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RmsEntry {
+    /// Weight of the past in the running mean of squared gradients.
+    pub decay: f64,
+    /// Smallest curvature taken seriously, relative to the largest.
+    pub floor: f64,
+    /// Steps over which the metric is learned.
+    pub adapt: u64,
 }
 
 /// `[sampler.anchor]`; shares are of the budget's ρ.
@@ -123,12 +213,14 @@ pub struct AnchorSection {
 }
 
 impl SamplerSection {
-    /// The keys that some combinations alone have a use for: whether each is given, and whose
-    /// it is.
-    pub fn particular(&self) -> [(&'static str, bool, &'static str); 12] {
+    /// The keys that some samplers alone have a use for: whether each is given, and whose it
+    /// is.
+    pub fn particular(&self) -> [(&'static str, bool, &'static str); 28] {
         let minibatch = "Poisson minibatches (dp-fast-mh takes 'lambda' itself)";
         let fast_mh = "dp-fast-mh";
         let anchored = "anchored samplers (anchored-barker, or anchored = true)";
+        let leapfrog = "Hamiltonian samplers (hmc, dp-hmc, barker-hmc)";
+        let decisions = "samplers that decide on proposals";
         [
             ("lambda", self.lambda.is_some(), minibatch),
             ("lambda_ratio", self.lambda_ratio.is_some(), minibatch),
@@ -145,11 +237,39 @@ impl SamplerSection {
                 "fixed batches (dp-barker-subsampled)",
             ),
             ("batch_cap", self.batch_cap.is_some(), fast_mh),
-            ("as_published", self.as_published, fast_mh),
+            (
+                "as_published",
+                self.as_published,
+                "dp-fast-mh, dp-sgld and dp-sghmc",
+            ),
             ("step_epsilon", self.step_epsilon.is_some(), fast_mh),
             ("step_delta", self.step_delta.is_some(), fast_mh),
             ("proposal", self.proposal.is_some(), anchored),
             ("anchor", self.anchor.is_some(), anchored),
+            ("leapfrog_steps", self.leapfrog_steps.is_some(), leapfrog),
+            ("jitter", self.jitter.is_some(), leapfrog),
+            ("adapt_length", self.adapt_length.is_some(), leapfrog),
+            ("gradient", self.gradient.is_some(), "samplers on gradients"),
+            ("schedule", self.schedule.is_some(), "stochastic gradients"),
+            ("friction", self.friction.is_some(), "sghmc and dp-sghmc"),
+            ("diffusion", self.diffusion.is_some(), "sgnht and dp-sgnht"),
+            (
+                "preconditioner",
+                self.preconditioner.is_some(),
+                "sgld and dp-sgld",
+            ),
+            ("steps", self.steps.is_some(), "dpvi"),
+            ("clip", self.clip.is_some(), decisions),
+            ("covariance", self.covariance.is_some(), decisions),
+            ("adapt", self.adapt != Adapt::None, decisions),
+            (
+                "target_acceptance",
+                self.target_acceptance.is_some(),
+                decisions,
+            ),
+            ("estimator", self.estimator.is_some(), decisions),
+            ("acceptance", self.acceptance.is_some(), decisions),
+            ("anchored", self.anchored.is_some(), decisions),
         ]
     }
 
@@ -157,9 +277,8 @@ impl SamplerSection {
     pub fn choose(&mut self, algorithm: Algorithm) {
         self.algorithm = Some(algorithm);
         (self.estimator, self.acceptance, self.anchored) = (None, None, None);
-        let combination: Combination = algorithm.combination();
         for (key, _, _) in self.particular() {
-            if combination.takes(key) {
+            if algorithm.family().takes(key) {
                 continue;
             }
             match key {
@@ -174,7 +293,21 @@ impl SamplerSection {
                 "step_epsilon" => self.step_epsilon = None,
                 "step_delta" => self.step_delta = None,
                 "proposal" => self.proposal = None,
-                _ => self.anchor = None,
+                "anchor" => self.anchor = None,
+                "leapfrog_steps" => self.leapfrog_steps = None,
+                "jitter" => self.jitter = None,
+                "adapt_length" => self.adapt_length = None,
+                "gradient" => self.gradient = None,
+                "schedule" => self.schedule = None,
+                "friction" => self.friction = None,
+                "diffusion" => self.diffusion = None,
+                "preconditioner" => self.preconditioner = None,
+                "steps" => self.steps = None,
+                "clip" => self.clip = None,
+                "covariance" => self.covariance = None,
+                "adapt" => self.adapt = Adapt::None,
+                // The choices of a combination are dropped above.
+                _ => self.target_acceptance = None,
             }
         }
     }

@@ -1,0 +1,378 @@
+//! The keys of samplers on gradients: Hamiltonian, stochastic-gradient and variational ones.
+
+use super::Plan;
+use crate::config::ConfigError;
+use crate::config::schema::{DpviEntry, GradientSection, SamplerSection, StartEntry};
+use crate::model::{Model, inverse};
+use crate::privacy::{Acceptance, Batch, Budget, Curator, GradientNoise, rho_of_budget};
+use crate::sampler::{
+    Combination, Dpvi, Hamiltonian, HamiltonianSettings, HamiltonianWarmup, Mass, Variational,
+    gradient_sigma,
+};
+
+/// L without a key.
+const LEAPFROG_STEPS: u32 = 10;
+/// Length of a trajectory without a step, for parameters of unit scale: a quarter turn.
+const TRAJECTORY: f64 = std::f64::consts::FRAC_PI_2;
+/// Steps of a variational fit.
+const FIT_STEPS: u64 = 200;
+/// Adam's step.
+const FIT_STEP: f64 = 0.05;
+/// Points of a fit's step.
+const FIT_DRAWS: usize = 1;
+/// A Barker decision dearer than so many typical clips is not made.
+const LARGEST_CLIPS: f64 = 20.0;
+/// Least share of the budget that goes to gradients.
+const LEAST_GRADIENTS: f64 = 0.1;
+
+impl Plan {
+    /// A Hamiltonian sampler.
+    pub(super) fn hamiltonian(
+        &self,
+        s: &SamplerSection,
+        chosen: Combination,
+        model: &dyn Model,
+        rows: usize,
+    ) -> Result<Hamiltonian, ConfigError> {
+        let d = model.dim();
+        let length = self.length()?;
+        let leapfrog_steps = s.leapfrog_steps.unwrap_or(LEAPFROG_STEPS);
+        let shaped = s.scale.is_some() || s.covariance.is_some();
+        let adapts = length.warmup > 0 && s.adapt != crate::sampler::Adapt::None;
+        let step = match s.step {
+            Some(step) => step,
+            None if shaped || adapts => TRAJECTORY / f64::from(leapfrog_steps.max(1)),
+            None => {
+                return Err(self.refuse(
+                    "sampler.step",
+                    "is missing: give the leapfrog step, or 'scale' (rough posterior standard deviations), or let warm-up adapt it",
+                ));
+            }
+        };
+        let estimator = self.estimator(s, chosen, rows)?;
+        let acceptance = self.acceptance(s, chosen)?;
+        let mut settings = HamiltonianSettings {
+            estimator,
+            acceptance,
+            clip: self.clip(s, chosen, model, rows)?,
+            largest_clip: f64::powi(2.0, 20),
+            gradient: GradientNoise {
+                clip: None,
+                batch: Batch::All,
+                sigma: 0.0,
+            },
+            step,
+            leapfrog_steps,
+            jitter: s.jitter.unwrap_or(true),
+            mass: self.mass(s, d)?,
+            warmup: HamiltonianWarmup {
+                adapt: s.adapt,
+                target: self.target(s, HamiltonianWarmup::default_target(acceptance))?,
+                steps: length.warmup,
+                adapt_length: s.adapt_length.unwrap_or(false),
+                ..HamiltonianWarmup::none()
+            },
+        };
+        let build = |settings: &HamiltonianSettings| {
+            Hamiltonian::new(model.prior().clone(), settings.clone(), d)
+                .map_err(|e| self.refuse(setting_key(e.key), e.what))
+        };
+        let bare = build(&settings)?;
+        let typical = bare.typical_clip(d);
+        if let (Acceptance::Barker, Some(clip)) = (acceptance, typical) {
+            settings.largest_clip = settings.largest_clip.min(LARGEST_CLIPS * clip);
+        }
+        settings.gradient = self.leapfrog_noise(s, model, rows, &settings, typical)?;
+        build(&settings)
+    }
+
+    /// Clip and noise of a trajectory's gradients: as given, or what decisions leave of the
+    /// budget.
+    fn leapfrog_noise(
+        &self,
+        s: &SamplerSection,
+        model: &dyn Model,
+        rows: usize,
+        settings: &HamiltonianSettings,
+        typical_clip: Option<f64>,
+    ) -> Result<GradientNoise, ConfigError> {
+        let section = s.gradient.clone().unwrap_or_default();
+        for (key, given) in [
+            ("rate", section.rate.is_some()),
+            ("extra_tau", section.extra_tau.is_some()),
+        ] {
+            if given {
+                return Err(self.refuse(
+                    &format!("sampler.gradient.{key}"),
+                    "belongs to stochastic gradients; a trajectory follows all rows, with noise 'tau'",
+                ));
+            }
+        }
+        let budget = self.budget()?;
+        let clip = self.gradient_clip(&section, model, "sampler.gradient", budget.is_some())?;
+        let length = self.length()?;
+        let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
+        let gradients = steps * (f64::from(settings.leapfrog_steps) + 1.0);
+        let sigma = match (clip, section.tau, budget) {
+            (Some(clip), Some(tau), _) => 2.0 * clip * self.tau_within(tau)?,
+            (None, Some(_), _) => {
+                return Err(self.refuse(
+                    "sampler.gradient.tau",
+                    "is noise in units of the clip; give 'clip' beside it",
+                ));
+            }
+            (Some(clip), None, Some(budget)) => {
+                let rho = budget.rho();
+                let key = typical_clip
+                    .map(|c| Curator::cost(rows, c, settings.estimator, settings.acceptance));
+                let decision = match key {
+                    Some(Ok(Some((key, _)))) => key.rho().unwrap_or(0.0),
+                    _ => 0.0,
+                };
+                // Barker's decisions cost what the moves make them cost: a third of room.
+                let room = match settings.acceptance {
+                    Acceptance::Penalty { .. } => 1.0,
+                    _ => 1.33,
+                };
+                let left = (rho - room * decision * steps).max(LEAST_GRADIENTS * rho);
+                gradient_sigma(clip, left / gradients) * (1.0 + 2e-5)
+            }
+            (_, None, _) => 0.0,
+        };
+        Ok(GradientNoise {
+            clip,
+            batch: Batch::All,
+            sigma,
+        })
+    }
+
+    fn tau_within(&self, tau: f64) -> Result<f64, ConfigError> {
+        if tau > 0.0 && tau.is_finite() {
+            return Ok(tau);
+        }
+        Err(self.refuse(
+            "sampler.gradient.tau",
+            format!("must be positive, not {tau}"),
+        ))
+    }
+
+    /// The bound on a row's gradient; `None` without privacy where none is given.
+    pub(super) fn gradient_clip(
+        &self,
+        section: &GradientSection,
+        model: &dyn Model,
+        key: &str,
+        private: bool,
+    ) -> Result<Option<f64>, ConfigError> {
+        let clip = match (section.clip, section.share, model.ratio_rate()) {
+            (Some(_), Some(_), _) => {
+                return Err(self.refuse(
+                    &format!("{key}.share"),
+                    "contradicts 'clip'; keep one of the two",
+                ));
+            }
+            (Some(clip), None, _) => clip,
+            (None, share, Some(bound)) => share.unwrap_or(1.0) * bound,
+            (None, Some(_), None) => {
+                return Err(self.refuse(
+                    &format!("{key}.share"),
+                    format!(
+                        "model '{}' has no bound on its gradients here; give 'clip'",
+                        model.name()
+                    ),
+                ));
+            }
+            (None, None, None) if private => {
+                return Err(self.refuse(
+                    if key.starts_with("run") { key } else { "sampler" },
+                    format!(
+                        "model '{}' has no bound on its gradients here; give {key}.clip, or declare a parameter 'box' in [model]",
+                        model.name()
+                    ),
+                ));
+            }
+            (None, None, None) => return Ok(None),
+        };
+        if clip > 0.0 && clip.is_finite() {
+            return Ok(Some(clip));
+        }
+        Err(self.refuse(
+            &format!("{key}.clip"),
+            format!("must be positive, not {clip}"),
+        ))
+    }
+
+    /// The mass that fits parameters of the declared scale or covariance.
+    fn mass(&self, s: &SamplerSection, d: usize) -> Result<Mass, ConfigError> {
+        match (&s.scale, &s.covariance) {
+            (None, None) => Ok(Mass::Scalar(1.0)),
+            (Some(_), None) => Ok(Mass::Diagonal(
+                self.scale(s, d)?.iter().map(|v| 1.0 / (v * v)).collect(),
+            )),
+            (None, Some(rows)) => {
+                let flat = self.matrix("sampler.covariance", rows, d)?;
+                let precision =
+                    inverse(&flat, d).map_err(|what| self.refuse("sampler.covariance", what))?;
+                Mass::dense(&precision, d).map_err(|e| self.refuse("sampler.covariance", e.what))
+            }
+            _ => Err(self.refuse("sampler.covariance", "contradicts 'scale'; keep one")),
+        }
+    }
+
+    /// `scale`, one positive number a parameter; 1 without it.
+    pub(super) fn scale(&self, s: &SamplerSection, d: usize) -> Result<Vec<f64>, ConfigError> {
+        let values = s.scale.as_ref().map_or(vec![1.0; d], |v| v.expand(d));
+        if values.len() == d && values.iter().all(|v| *v > 0.0 && v.is_finite()) {
+            return Ok(values);
+        }
+        Err(self.refuse(
+            "sampler.scale",
+            format!("needs a positive number, or {d} of them"),
+        ))
+    }
+
+    /// DPVI as a sampler: all of the budget in one fit.
+    pub(super) fn variational(
+        &self,
+        s: &SamplerSection,
+        model: &dyn Model,
+    ) -> Result<Variational, ConfigError> {
+        let section = s.gradient.clone().unwrap_or_default();
+        let budget = self.budget()?;
+        let clip = self.gradient_clip(&section, model, "sampler.gradient", budget.is_some())?;
+        let fit = Dpvi {
+            steps: s.steps.unwrap_or(FIT_STEPS),
+            learning_rate: s.step.unwrap_or(FIT_STEP),
+            draws_per_step: FIT_DRAWS,
+            scale: Some(self.scale(s, model.dim())?),
+        };
+        self.check_fit(&fit, model, ("sampler.steps", "sampler.step"))?;
+        let releases = fit.steps as f64 * fit.draws_per_step as f64;
+        let sigma = match (clip, section.tau, budget) {
+            (Some(clip), Some(tau), _) => 2.0 * clip * self.tau_within(tau)?,
+            (Some(clip), None, Some(budget)) => {
+                gradient_sigma(clip, budget.rho() / releases) * (1.0 + 2e-5)
+            }
+            _ => 0.0,
+        };
+        let noise = GradientNoise {
+            clip,
+            batch: Batch::All,
+            sigma,
+        };
+        Ok(Variational::new(model.prior().clone(), fit, noise))
+    }
+
+    /// The private warm start that `[run] start` asks for.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for keys that are missing or bad.
+    pub fn warm_start(&self, model: &dyn Model) -> Result<Option<Variational>, ConfigError> {
+        let StartEntry::Dpvi(entry) = &self.config.run.start else {
+            return Ok(None);
+        };
+        let budget = self.fit_budget(entry)?;
+        let section = GradientSection {
+            clip: entry.clip,
+            share: entry.share,
+            ..GradientSection::default()
+        };
+        let clip = self.gradient_clip(&section, model, "run.start.dpvi", budget.is_some())?;
+        let d = model.dim();
+        let scale = entry.scale.as_ref().map_or(vec![1.0; d], |v| v.expand(d));
+        if scale.len() != d || !scale.iter().all(|v| *v > 0.0 && v.is_finite()) {
+            return Err(self.refuse(
+                "run.start",
+                format!("'scale' needs a positive number, or {d} of them"),
+            ));
+        }
+        let fit = Dpvi {
+            steps: entry.steps.unwrap_or(FIT_STEPS),
+            learning_rate: entry.step.unwrap_or(FIT_STEP),
+            draws_per_step: FIT_DRAWS,
+            scale: Some(scale),
+        };
+        self.check_fit(&fit, model, ("run.start", "run.start"))?;
+        let releases = fit.steps as f64 * fit.draws_per_step as f64;
+        let sigma = match (clip, budget) {
+            (Some(clip), Some(budget)) => {
+                let rho = rho_of_budget(budget.epsilon(), budget.delta());
+                gradient_sigma(clip, rho / releases) * (1.0 + 2e-5)
+            }
+            _ => 0.0,
+        };
+        let noise = GradientNoise {
+            clip,
+            batch: Batch::All,
+            sigma,
+        };
+        Ok(Some(Variational::new(model.prior().clone(), fit, noise)))
+    }
+
+    /// What the fit alone may cost; `None` without privacy.
+    fn fit_budget(&self, entry: &DpviEntry) -> Result<Option<Budget>, ConfigError> {
+        let whole = self.budget()?;
+        match (entry.epsilon, entry.delta, whole) {
+            (None, None, None) => Ok(None),
+            (Some(epsilon), Some(delta), Some(whole)) => {
+                let budget =
+                    Budget::new(epsilon, delta).map_err(|e| self.refuse("run.start", e.what))?;
+                if budget.rho() >= whole.rho() {
+                    return Err(self.refuse(
+                        "run.start",
+                        format!(
+                            "a fit of ({epsilon}, {delta:e}) leaves nothing of the run's budget ({}, {:e}), which pays for it",
+                            whole.epsilon(),
+                            whole.delta()
+                        ),
+                    ));
+                }
+                Ok(Some(budget))
+            }
+            (_, _, None) => Err(self.refuse(
+                "run.start",
+                "a non-private run's fit costs nothing; drop epsilon and delta",
+            )),
+            _ => Err(self.refuse(
+                "run.start",
+                "dpvi needs epsilon and delta: what the fit may cost, charged to the run's budget",
+            )),
+        }
+    }
+
+    fn check_fit(
+        &self,
+        fit: &Dpvi,
+        model: &dyn Model,
+        (steps, step): (&str, &str),
+    ) -> Result<(), ConfigError> {
+        if fit.steps == 0 {
+            return Err(self.refuse(steps, "'steps' must be at least 1"));
+        }
+        if !(fit.learning_rate > 0.0 && fit.learning_rate <= 1.0) {
+            return Err(self.refuse(
+                step,
+                format!("'step' must lie in (0, 1], not {}", fit.learning_rate),
+            ));
+        }
+        if model.prior().is_bounded() {
+            return Err(self.refuse(
+                "model.box",
+                "variational inference fits a Gaussian, which no box holds; drop the box, or start elsewhere",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Where a Hamiltonian sampler's setting is declared.
+fn setting_key(key: &str) -> &'static str {
+    match key {
+        "leapfrog_steps" => "sampler.leapfrog_steps",
+        "clip" | "largest_clip" => "sampler.clip",
+        "mass" => "sampler.scale",
+        "target" => "sampler.target_acceptance",
+        "step" => "sampler.step",
+        _ => "sampler",
+    }
+}

@@ -1,0 +1,211 @@
+//! The keys of stochastic-gradient samplers, and the step that a budget affords.
+
+use super::Plan;
+use crate::config::ConfigError;
+use crate::config::schema::{SamplerSection, ScheduleEntry, ScheduleName};
+use crate::model::Model;
+use crate::privacy::{Batch, Budget, Curator, EventKey, Measure, best_order};
+use crate::sampler::{
+    Dynamics, DynamicsName, GradientSettings, LiSettings, Schedule, StochasticGradient,
+};
+
+/// Share of the momentum that SGHMC loses in a step.
+const FRICTION: f64 = 0.1;
+/// Diffusion of SGNHT.
+const DIFFUSION: f64 = 1.0;
+/// Noise levels of a schedule that a run is priced at while its step is looked for.
+const LEVELS: u64 = 8;
+
+impl Plan {
+    /// A stochastic-gradient sampler. Without `step`, the longest that lets a private run of
+    /// the planned length fit its budget.
+    pub(super) fn stochastic_gradient(
+        &self,
+        s: &SamplerSection,
+        (dynamics, private): (DynamicsName, bool),
+        model: &dyn Model,
+        rows: usize,
+    ) -> Result<StochasticGradient, ConfigError> {
+        let section = s.gradient.clone().unwrap_or_default();
+        if section.tau.is_some() {
+            return Err(self.refuse(
+                "sampler.gradient.tau",
+                "belongs to Hamiltonian samplers and dpvi; here the noise follows from the step, and 'extra_tau' adds to it",
+            ));
+        }
+        let clip = self.gradient_clip(&section, model, "sampler.gradient", private)?;
+        let batch = match section.rate {
+            None => Batch::All,
+            Some(rate) if rate > 0.0 && rate < 1.0 => Batch::Poisson { rate },
+            Some(1.0) => Batch::All,
+            Some(rate) => {
+                return Err(self.refuse(
+                    "sampler.gradient.rate",
+                    format!("must lie in (0, 1], not {rate}"),
+                ));
+            }
+        };
+        let gradients = GradientSettings {
+            clip,
+            batch,
+            extra_noise: section.extra_tau.unwrap_or(0.0),
+        };
+        let build = |step: f64| self.with_step(s, dynamics, model, rows, gradients, step);
+        match (s.step, self.budget()?) {
+            (Some(step), _) => build(step),
+            (None, Some(budget)) => self.affordable_step(budget, build),
+            (None, None) => Err(self.refuse(
+                "sampler.step",
+                "is missing: the step of the dynamics, a few per cent of the posterior's variance for sgld",
+            )),
+        }
+    }
+
+    fn with_step(
+        &self,
+        s: &SamplerSection,
+        dynamics: DynamicsName,
+        model: &dyn Model,
+        rows: usize,
+        gradients: GradientSettings,
+        step: f64,
+    ) -> Result<StochasticGradient, ConfigError> {
+        let schedule = match s.schedule {
+            None | Some(ScheduleEntry::Named(ScheduleName::Fixed)) => Schedule::Fixed { step },
+            Some(ScheduleEntry::Named(ScheduleName::CubeRoot)) => Schedule::CubeRoot { step },
+            Some(ScheduleEntry::Polynomial(p)) => Schedule::Polynomial {
+                step,
+                offset: p.offset,
+                exponent: p.exponent,
+            },
+        };
+        let (prior, d) = (model.prior().clone(), model.dim());
+        let friction = s.friction.unwrap_or(FRICTION);
+        let built = if s.as_published {
+            let clip = gradients.clip.unwrap_or(f64::NAN);
+            let rate = match gradients.batch {
+                Batch::All => 1.0,
+                Batch::Poisson { rate } => rate,
+            };
+            let settings = LiSettings {
+                clip,
+                eta: schedule,
+                batch: rate * rows as f64,
+                rows: rows as u64,
+            };
+            match dynamics {
+                DynamicsName::Sgld => StochasticGradient::published_dp_sgld(prior, d, settings),
+                _ => StochasticGradient::published_dp_sghmc(prior, d, settings, friction),
+            }
+        } else {
+            let dynamics = match (dynamics, s.preconditioner) {
+                (DynamicsName::Sgld, None) => Dynamics::Sgld,
+                (DynamicsName::Sgld, Some(p)) => Dynamics::PreconditionedSgld {
+                    decay: p.decay,
+                    floor: p.floor,
+                    adapt: p.adapt,
+                },
+                (DynamicsName::Sghmc, _) => Dynamics::Sghmc { friction },
+                (DynamicsName::Sgnht, _) => Dynamics::Sgnht {
+                    diffusion: s.diffusion.unwrap_or(DIFFUSION),
+                },
+            };
+            StochasticGradient::new(prior, d, dynamics, schedule, gradients)
+        };
+        let built = match (&s.scale, built) {
+            (Some(_), Ok(sampler)) => sampler.with_scale(&self.scale(s, d)?),
+            (_, built) => built,
+        };
+        built.map_err(|what| self.refuse(message_key(&what), what))
+    }
+
+    /// The longest step whose planned run fits the budget, to a part in 10^4: a longer one
+    /// injects less noise.
+    fn affordable_step(
+        &self,
+        budget: Budget,
+        build: impl Fn(f64) -> Result<StochasticGradient, ConfigError>,
+    ) -> Result<StochasticGradient, ConfigError> {
+        let length = self.length()?;
+        let steps = length.iterations.saturating_add(length.warmup);
+        let levels = steps.min(LEVELS);
+        let keys = |step: f64| -> Option<Vec<EventKey>> {
+            let sampler = build(step).ok()?;
+            let at = |i: u64| (steps as f64 * (i as f64 + 0.5) / levels as f64).ceil() as u64;
+            let keys = (0..levels).map(|i| Curator::gradient_cost(sampler.noise_of_step(at(i))));
+            keys.collect::<Result<_, _>>().ok()
+        };
+        let total = steps as f64 * self.chains() as f64 / levels as f64;
+        let fits = |step: f64, measure: Measure| -> bool {
+            let Some(keys) = keys(step) else {
+                return false;
+            };
+            let cost: Option<f64> = keys
+                .iter()
+                .map(|key| Some(measure.price(*key, budget).ok()?.cost.nats()))
+                .sum();
+            // The slack covers the rounding of events and the coarse schedule.
+            cost.is_some_and(|c| c * total * 1.002 <= measure.limit(budget))
+        };
+        let (mut measure, mut found) = (Measure::Zcdp, None);
+        // The order and the step depend on one another.
+        for _ in 0..3 {
+            let exponents = -80.0..60.0;
+            let (mut low, mut high) = (exponents.start, exponents.end);
+            // The noise leaves the range that can be charged at both ends.
+            let works = |e: f64| fits(f64::exp2(e), measure);
+            let Some(start) = (0..280)
+                .map(|i| high - 0.5 * f64::from(i))
+                .find(|e| works(*e))
+            else {
+                break;
+            };
+            (low, high) = (start.max(low), start + 0.5);
+            while high - low > 1e-4 {
+                let middle = 0.5 * (low + high);
+                if works(middle) {
+                    low = middle;
+                } else {
+                    high = middle;
+                }
+            }
+            found = Some(low);
+            let Some(keys) = keys(f64::exp2(low)) else {
+                break;
+            };
+            if keys.iter().all(|k| k.rho().is_some()) {
+                break;
+            }
+            let order = match self.config.privacy.order {
+                Some(order) => order,
+                None => best_order(&keys, budget),
+            };
+            measure = Measure::Renyi { order };
+        }
+        match found {
+            Some(log) => build(f64::exp2(log)),
+            None => Err(self.refuse(
+                "privacy.epsilon",
+                "no step lets so many iterations fit the budget; fewer iterations, a smaller gradient clip or rate, or a larger budget",
+            )),
+        }
+    }
+}
+
+/// The key that a sampler's message names in quotes.
+fn message_key(what: &str) -> &'static str {
+    const KEYS: [(&str, &str); 10] = [
+        ("'step'", "sampler.step"),
+        ("'offset'", "sampler.schedule"),
+        ("'exponent'", "sampler.schedule"),
+        ("'friction'", "sampler.friction"),
+        ("'diffusion'", "sampler.diffusion"),
+        ("'decay'", "sampler.preconditioner"),
+        ("'floor'", "sampler.preconditioner"),
+        ("'extra_noise'", "sampler.gradient"),
+        ("'scale'", "sampler.scale"),
+        ("'model.box'", "model.box"),
+    ];
+    let named = KEYS.iter().find(|(word, _)| what.contains(word));
+    named.map_or("sampler", |(_, key)| key)
+}

@@ -1,0 +1,140 @@
+//! Public step sizes as a function of the iteration.
+
+use serde::{Deserialize, Serialize};
+
+/// Step size of every iteration; t counts from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// `a_t = step`.
+    Fixed {
+        /// Step.
+        step: f64,
+    },
+    /// `a_t = step · t^(−1/3)` (Li 2019, section 4).
+    CubeRoot {
+        /// Step of the first iteration.
+        step: f64,
+    },
+    /// `a_t = step · (offset + t)^(−exponent)` (Welling & Teh 2011, section 2).
+    Polynomial {
+        /// Factor.
+        step: f64,
+        /// b ≥ 0.
+        offset: f64,
+        /// γ in (0, 1].
+        exponent: f64,
+    },
+}
+
+impl Schedule {
+    /// Step size of iteration t ≥ 1.
+    pub fn at(self, t: u64) -> f64 {
+        // Whole counts below 2^53 are exact; no run is longer.
+        let t = t.max(1) as f64;
+        match self {
+            Schedule::Fixed { step } => step,
+            Schedule::CubeRoot { step } => step / t.cbrt(),
+            Schedule::Polynomial {
+                step,
+                offset,
+                exponent,
+            } => step * (offset + t).powf(-exponent),
+        }
+    }
+
+    /// The same schedule with steps `factor` times as long.
+    #[must_use]
+    pub(super) fn times(self, factor: f64) -> Self {
+        match self {
+            Schedule::Fixed { step } => Schedule::Fixed {
+                step: step * factor,
+            },
+            Schedule::CubeRoot { step } => Schedule::CubeRoot {
+                step: step * factor,
+            },
+            Schedule::Polynomial {
+                step,
+                offset,
+                exponent,
+            } => Schedule::Polynomial {
+                step: step * factor,
+                offset,
+                exponent,
+            },
+        }
+    }
+
+    /// Checks its numbers.
+    ///
+    /// # Errors
+    /// A message naming the key.
+    pub(super) fn validate(self) -> Result<(), String> {
+        let (Schedule::Fixed { step }
+        | Schedule::CubeRoot { step }
+        | Schedule::Polynomial { step, .. }) = self;
+        if !(step > 0.0 && step.is_finite()) {
+            return Err(format!("'step' must be positive, not {step}"));
+        }
+        if let Schedule::Polynomial {
+            offset, exponent, ..
+        } = self
+        {
+            if !(offset >= 0.0 && offset.is_finite()) {
+                return Err(format!("'offset' must be at least 0, not {offset}"));
+            }
+            if !(exponent > 0.0 && exponent <= 1.0) {
+                return Err(format!(
+                    "'exponent' must lie in (0, 1], not {exponent}; faster decay stops the chain short"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_decay_at_their_rate() {
+        let cube = Schedule::CubeRoot { step: 0.1 };
+        assert_eq!(cube.at(1), 0.1);
+        assert!((cube.at(1000) - 0.01).abs() < 1e-15);
+        let polynomial = Schedule::Polynomial {
+            step: 6.0,
+            offset: 7.0,
+            exponent: 0.5,
+        };
+        assert!((polynomial.at(2) - 2.0).abs() < 1e-15);
+        assert!((polynomial.times(0.5).at(29) - 0.5).abs() < 1e-15);
+        assert_eq!(Schedule::Fixed { step: 0.3 }.at(1 << 40), 0.3);
+    }
+
+    #[test]
+    fn impossible_schedules_are_named() {
+        for (schedule, key) in [
+            (Schedule::Fixed { step: 0.0 }, "'step'"),
+            (Schedule::CubeRoot { step: f64::NAN }, "'step'"),
+            (
+                Schedule::Polynomial {
+                    step: 1.0,
+                    offset: -1.0,
+                    exponent: 0.5,
+                },
+                "'offset'",
+            ),
+            (
+                Schedule::Polynomial {
+                    step: 1.0,
+                    offset: 0.0,
+                    exponent: 1.5,
+                },
+                "'exponent'",
+            ),
+        ] {
+            assert!(schedule.validate().unwrap_err().contains(key));
+        }
+    }
+}
