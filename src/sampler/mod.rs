@@ -1,6 +1,7 @@
 //! Samplers: public post-processing. They propose, integrate and adapt, and see
 //! neither a row, an exact sum nor the secret generator.
 
+mod adam;
 mod adaptation;
 mod anchored;
 mod anchored_walk;
@@ -8,6 +9,7 @@ mod anchoring;
 pub mod catalog;
 mod chains;
 mod combination;
+mod dpvi;
 mod dynamics;
 mod fast_mh;
 #[cfg(test)]
@@ -31,6 +33,7 @@ pub use catalog::Algorithm;
 pub(crate) use chains::stream;
 pub use chains::{Chains, ChainsState, PublicRng};
 pub use combination::{AcceptanceName, Combination, EstimatorName};
+pub use dpvi::{Dpvi, VariationalPosterior, gradient_sigma};
 pub use dynamics::Dynamics;
 pub use fast_mh::FastMh;
 pub use langevin::{GradientSettings, StochasticGradient, StochasticGradientState};

@@ -1,0 +1,66 @@
+//! Adam (Kingma & Ba 2015, algorithm 1), ascending.
+
+/// First and second moments of a gradient.
+pub(super) struct Adam {
+    first: Vec<f64>,
+    second: Vec<f64>,
+    count: i32,
+}
+
+/// Weight of the past in the mean, and in the mean square.
+const DECAY: [f64; 2] = [0.9, 0.999];
+
+impl Adam {
+    pub(super) fn new(d: usize) -> Self {
+        Adam {
+            first: vec![0.0; d],
+            second: vec![0.0; d],
+            count: 0,
+        }
+    }
+
+    /// The step of each of d coordinates, in units of the learning rate. A gradient that is
+    /// not finite teaches nothing and moves nothing.
+    pub(super) fn step(&mut self, gradient: &[f64]) -> Vec<f64> {
+        if !gradient.iter().all(|g| (g * g).is_finite()) {
+            return vec![0.0; gradient.len()];
+        }
+        self.count = self.count.saturating_add(1);
+        let corrections = DECAY.map(|b| 1.0 - b.powi(self.count));
+        let moments = self.first.iter_mut().zip(&mut self.second);
+        moments
+            .zip(gradient)
+            .map(|((m, v), g)| {
+                *m = DECAY[0] * *m + (1.0 - DECAY[0]) * g;
+                *v = DECAY[1] * *v + (1.0 - DECAY[1]) * g * g;
+                let root = (*v / corrections[1]).sqrt();
+                // A flat direction has 0/0; the usual 1e-8 would fix a scale.
+                if root > 0.0 {
+                    *m / corrections[0] / root
+                } else {
+                    0.0
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two steps by hand; no scale; nothing learned from what is not a number.
+    #[test]
+    fn steps_are_adams() {
+        let mut adam = Adam::new(2);
+        assert_eq!(adam.step(&[3.0, 0.0]), [1.0, 0.0]);
+        assert_eq!(adam.step(&[f64::NAN, 1.0]), [0.0, 0.0]);
+        let m = 0.9 * 0.3 - 0.1;
+        let v: f64 = 0.999 * 0.009 + 0.001;
+        let expected = m / (1.0 - 0.81) / (v / (1.0 - 0.999 * 0.999)).sqrt();
+        assert!((adam.step(&[-1.0, 0.0])[0] - expected).abs() < 1e-12);
+        let mut scaled = Adam::new(2);
+        scaled.step(&[3e100, 0.0]);
+        assert!((scaled.step(&[-1e100, 0.0])[0] - expected).abs() < 1e-12);
+    }
+}
