@@ -203,8 +203,9 @@ fn walk(
             column.push(*v);
         }
     }
-    let clip = sampler.typical_clip(d).ok_or("no clip")?;
-    let (estimator, acceptance) = sampler.rule(clip);
+    let walk = sampler.walk().ok_or("no walk")?;
+    let clip = walk.typical_clip(d).ok_or("no clip")?;
+    let (estimator, acceptance) = walk.rule(clip);
     let cost = Curator::cost(rows, clip, estimator, acceptance)?
         .and_then(|(key, _)| key.rho())
         .unwrap_or(f64::INFINITY);
@@ -234,7 +235,8 @@ fn anchored(problem: &Problem, epsilon: f64, iterations: u64) -> Result<(f64, f6
     let rows = data.rows() as f64;
     let model = plan.model(&data)?;
     let sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
-    let big = rows * sampler.typical_clip(model.dim()).ok_or("no clip")?;
+    let walk = sampler.walk().ok_or("no walk")?;
+    let big = rows * walk.typical_clip(model.dim()).ok_or("no clip")?;
     let chains = Chains::new(&plan.starts(&*model, [1; 32])?, [1; 32]);
     let ledger = Ledger::in_memory(plan.budget()?.ok_or("no budget")?);
     let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, Some(1))?;

@@ -93,6 +93,8 @@ fn a_learned_metric_leaves_the_posterior_alone() {
         sigma.to_bits()
     );
     let scale = sampler.scale();
+    simulate(&mut sampler, &precision, 2, (0, 1));
+    assert_eq!(sampler.scale(), scale);
     assert_eq!(scale[0], 1.0);
     // E g² = λ up to the step's bias; the floor counts on both.
     let ratio = (floor * 5.0 + 1.0) / (floor * 5.0 + 5.0);
