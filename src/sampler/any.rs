@@ -183,16 +183,11 @@ fn hamiltonian_cost(s: &Hamiltonian, rows: usize, d: usize) -> Result<StepCost, 
     Ok(cost)
 }
 
-/// Noise levels that a schedule is priced at.
-const LEVELS: u64 = 64;
-
-/// The gradients of a schedule, at the middles of equal parts of the run.
+/// The gradients of a schedule.
 fn scheduled_cost(s: &StochasticGradient, iterations: u64) -> Result<StepCost, Halt> {
-    let parts = iterations.clamp(1, LEVELS);
-    let events = (0..parts).map(|i| {
-        let t = (iterations as f64 * (i as f64 + 0.5) / parts as f64).ceil();
-        let key = Curator::gradient_cost(s.noise_of_step(t as u64))?;
-        Ok((key, 1.0 / parts as f64))
+    let events = s.levels(iterations).into_iter().map(|(t, count)| {
+        let key = Curator::gradient_cost(s.noise_of_step(t))?;
+        Ok((key, count as f64 / iterations.max(1) as f64))
     });
     Ok(StepCost {
         events: events.collect::<Result<_, Halt>>()?,

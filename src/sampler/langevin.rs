@@ -13,6 +13,9 @@ use super::{Chains, PublicRng, Schedule, StepInfo};
 use crate::model::Prior;
 use crate::privacy::{Batch, GradientNoise, Halt, Releases};
 
+/// Ratio of the iterations where a level of a falling schedule ends and begins.
+const LEVEL: f64 = 1.15;
+
 /// A θ beyond this in any coordinate is not gone to.
 const FARTHEST: f64 = 1e100;
 
@@ -126,6 +129,24 @@ impl StochasticGradient {
             batch: self.gradients.batch,
             sigma: if extra > 0.0 { own.hypot(extra) } else { own },
         }
+    }
+
+    /// Iterations that stand for all of the first `iterations`, each with how many it stands
+    /// for: parts of equal step, or whose steps differ by a few per cent.
+    pub fn levels(&self, iterations: u64) -> Vec<(u64, u64)> {
+        if matches!(self.schedule, Schedule::Fixed { .. }) {
+            return vec![(1, iterations)];
+        }
+        let mut levels = Vec::new();
+        let mut first = 1u64;
+        while first <= iterations {
+            let next = (first + 1).max((first as f64 * LEVEL) as u64);
+            let next = next.min(iterations.saturating_add(1));
+            let middle = (first as f64 * (next - 1) as f64).sqrt() as u64;
+            levels.push((middle, next - first));
+            first = next;
+        }
+        levels
     }
 
     /// Step of the first iteration.

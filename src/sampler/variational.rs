@@ -76,6 +76,7 @@ impl Variational {
             theta.assign(&ArrayView1::from(&posterior.draw(rng)));
         }
         self.state.posterior = Some(posterior);
+        chains.accepted.iter_mut().for_each(|a| *a += 1);
         Ok(StepInfo {
             accepted: vec![true; chains.len()],
         })

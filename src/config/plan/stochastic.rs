@@ -13,8 +13,8 @@ use crate::sampler::{
 const FRICTION: f64 = 0.1;
 /// Diffusion of SGNHT.
 const DIFFUSION: f64 = 1.0;
-/// Noise levels of a schedule that a run is priced at while its step is looked for.
-const LEVELS: u64 = 8;
+/// Order at which the search for a step begins.
+const FIRST_ORDER: f64 = 20.0;
 
 impl Plan {
     /// A stochastic-gradient sampler. Without `step`, the longest that lets a private run of
@@ -53,7 +53,10 @@ impl Plan {
         let build = |step: f64| self.with_step(s, dynamics, model, rows, gradients, step);
         match (s.step, self.budget()?) {
             (Some(step), _) => build(step),
-            (None, Some(budget)) => self.affordable_step(budget, build),
+            (None, Some(budget)) => {
+                let sampled = batch != Batch::All;
+                self.affordable_step(budget, sampled, build)
+            }
             (None, None) => Err(self.refuse(
                 "sampler.step",
                 "is missing: the step of the dynamics, a few per cent of the posterior's variance for sgld",
@@ -124,30 +127,37 @@ impl Plan {
     fn affordable_step(
         &self,
         budget: Budget,
+        sampled: bool,
         build: impl Fn(f64) -> Result<StochasticGradient, ConfigError>,
     ) -> Result<StochasticGradient, ConfigError> {
         let length = self.length()?;
         let steps = length.iterations.saturating_add(length.warmup);
-        let levels = steps.min(LEVELS);
-        let keys = |step: f64| -> Option<Vec<EventKey>> {
+        let keys = |step: f64| -> Option<Vec<(EventKey, u64)>> {
             let sampler = build(step).ok()?;
-            let at = |i: u64| (steps as f64 * (i as f64 + 0.5) / levels as f64).ceil() as u64;
-            let keys = (0..levels).map(|i| Curator::gradient_cost(sampler.noise_of_step(at(i))));
+            let levels = sampler.levels(steps).into_iter();
+            let keys = levels.map(|(t, count)| {
+                Curator::gradient_cost(sampler.noise_of_step(t)).map(|key| (key, count))
+            });
             keys.collect::<Result<_, _>>().ok()
         };
-        let total = steps as f64 * self.chains() as f64 / levels as f64;
+        let chains = self.chains() as f64;
         let fits = |step: f64, measure: Measure| -> bool {
             let Some(keys) = keys(step) else {
                 return false;
             };
             let cost: Option<f64> = keys
                 .iter()
-                .map(|key| Some(measure.price(*key, budget).ok()?.cost.nats()))
+                .map(|(key, n)| Some(measure.price(*key, budget).ok()?.cost.nats() * *n as f64))
                 .sum();
-            // The slack covers the rounding of events and the coarse schedule.
-            cost.is_some_and(|c| c * total * 1.002 <= measure.limit(budget))
+            // The slack covers the rounding of events and of levels.
+            cost.is_some_and(|c| c * chains * 1.003 <= measure.limit(budget))
         };
-        let (mut measure, mut found) = (Measure::Zcdp, None);
+        let guess = self.config.privacy.order.unwrap_or(FIRST_ORDER);
+        let mut measure = match sampled {
+            false => Measure::Zcdp,
+            true => Measure::Renyi { order: guess },
+        };
+        let mut found = None;
         // The order and the step depend on one another.
         for _ in 0..3 {
             let exponents = -80.0..60.0;
@@ -173,6 +183,7 @@ impl Plan {
             let Some(keys) = keys(f64::exp2(low)) else {
                 break;
             };
+            let keys: Vec<EventKey> = keys.into_iter().map(|(key, _)| key).collect();
             if keys.iter().all(|k| k.rho().is_some()) {
                 break;
             }
