@@ -172,7 +172,8 @@ const WAYS: [(Noise, f64, f64); 3] = [
     (Noise::Lattice(0.75), 0.5, 2.0),
 ];
 
-/// The target stays for every rule and all of these: 9 runs, false alarm 1.1e-6 · 9/9 at most.
+/// The target stays for every rule and all of these: 9 runs, false alarm at most
+/// 9 · 1.2e-7 / 1.2, that is under 1e-6.
 fn target_stays(target: &Target, seed: u8) {
     for rule in RULES {
         for (noise, scale, clip) in WAYS {
@@ -228,14 +229,14 @@ fn wrong_acceptance_ratios_are_seen() {
     ];
     for rule in RULES {
         for (what, target, tamper) in &broken {
-            let mut seen = vec![];
-            for (noise, scale, clip) in WAYS {
+            // Lattice gradients that are half of what they should be hide part of it.
+            for (noise, scale, clip) in [WAYS[0], WAYS[1]] {
                 let mut density = target.density(14);
                 (density.noise, density.scale, density.clip) = (noise, scale, clip);
                 density.tamper = *tamper;
-                seen.push(target.run(rule, &mut density, 14).0);
+                let (defect, _) = target.run(rule, &mut density, 14);
+                assert!(defect > 12.0, "{rule:?} {noise:?} {what}: {defect}");
             }
-            println!("{rule:?} {what}: {seen:?}");
         }
     }
 }

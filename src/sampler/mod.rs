@@ -18,8 +18,12 @@ mod hamiltonian_settings;
 mod hamiltonian_tests;
 mod hamiltonian_warmup;
 #[cfg(test)]
+mod hamiltonian_warmup_tests;
+#[cfg(test)]
 mod known_density;
 mod leapfrog;
+#[cfg(test)]
+mod leapfrog_tests;
 mod mass;
 mod proposal;
 mod random_walk;
