@@ -132,7 +132,7 @@ impl Hamiltonian {
 
     /// Clip bound of a move, nats: symmetric in θ, θ' to the bit, and never zero. Infinite
     /// where the move is longer than the bounds on it allow.
-    fn clip(&self, theta: ArrayView1<'_, f64>, proposal: ArrayView1<'_, f64>) -> f64 {
+    pub(super) fn clip(&self, theta: ArrayView1<'_, f64>, proposal: ArrayView1<'_, f64>) -> f64 {
         let gap: Vec<f64> = theta.iter().zip(proposal).map(|(t, p)| p - t).collect();
         let length = self.tuned.mass.norm(&gap);
         if !(length <= LONGEST_MOVE) {

@@ -155,10 +155,10 @@ impl Tuner {
         }
         if matches!(warmup.adapt, Adapt::Diagonal | Adapt::Full) {
             self.windows.observe(drawn);
-            // Not at the very end: the step could not settle on another mass any more.
-            if self.windows.ends_at(iteration) && !last {
-                self.end_window(warmup, iteration, tuned);
-            }
+        }
+        // Not at the very end: the step could not settle on another mass any more.
+        if warmup.adapt != Adapt::None && self.windows.ends_at(iteration) && !last {
+            self.end_window(warmup, iteration, tuned);
         }
         // One chain cannot estimate the criterion, so L must not follow the step either.
         if warmup.adapt_length && drawn.nrows() > 1 {
@@ -171,7 +171,8 @@ impl Tuner {
         }
     }
 
-    /// Installs the inverse of the window's covariance as the mass.
+    /// Installs the inverse of the window's covariance as the mass; without one to learn, the
+    /// step starts again from where it got to, so that a poor first guess no longer pulls.
     fn end_window(&mut self, warmup: &HamiltonianWarmup, iteration: u64, tuned: &mut Tuned) {
         let d = self.windows.dim();
         let covariance = self.windows.covariance();
@@ -181,7 +182,12 @@ impl Tuner {
                 .and_then(Lower::new)
                 .and_then(|root| root.inverse_covariance())
                 .map(Mass::Dense),
-            _ => Some(Mass::Diagonal(
+            Adapt::None | Adapt::Step => {
+                tuned.step = self.step.averaged();
+                self.step = DualAveraging::new(tuned.step);
+                None
+            }
+            Adapt::Diagonal => Some(Mass::Diagonal(
                 (0..d).map(|i| 1.0 / covariance[i * d + i]).collect(),
             )),
         };

@@ -22,6 +22,8 @@ mod hamiltonian_settings;
 mod hamiltonian_tests;
 mod hamiltonian_warmup;
 #[cfg(test)]
+mod hamiltonian_warmup_tests;
+#[cfg(test)]
 mod known_density;
 #[cfg(test)]
 mod known_gradients;
@@ -33,6 +35,8 @@ mod langevin_state;
 #[cfg(test)]
 mod langevin_tests;
 mod leapfrog;
+#[cfg(test)]
+mod leapfrog_tests;
 mod mass;
 mod proposal;
 mod random_walk;
