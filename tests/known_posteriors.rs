@@ -10,7 +10,7 @@ mod chains;
 
 use std::sync::Arc;
 
-use chains::{AnyCurator, assert_moments, quadrature, run, samplers};
+use chains::{AnyCurator, assert_moments, log_posterior_by_curator, quadrature, run, samplers};
 use dpmc::data::{Dataset, synthetic};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{GaussianMean, Logistic, Mixture, Model, Prior};
@@ -138,31 +138,6 @@ fn gaussian_sum() -> [f64; 2] {
         let sums = open.exact_log_ratios(&[&zero], &[&unit], &[16.0]).unwrap();
         sums[0].0 + n / 2.0
     })
-}
-
-fn log_posterior_by_curator(
-    data: fn() -> Dataset,
-    model: Arc<dyn Model>,
-    base: Vec<f64>,
-) -> impl Fn(&[f64]) -> f64 {
-    // Exact sums relative to a base point, summed in f64 from the engine's integers;
-    // their agreement with the f64 oracle is a test of its own (engine/tests.rs).
-    let open =
-        dpmc::privacy::Curator::not_private(data(), model.clone(), EngineChoice::Cpu, 1).unwrap();
-    let open = std::cell::RefCell::new(open);
-    move |theta: &[f64]| {
-        let prior = model.prior().log_density(theta);
-        if prior == f64::NEG_INFINITY {
-            return prior;
-        }
-        let distance: f64 = theta.iter().zip(&base).map(|(a, b)| (a - b).powi(2)).sum();
-        let clip = (1.01 * model.ratio_rate().unwrap() * distance.sqrt()).max(1e-9);
-        let sums = open
-            .borrow_mut()
-            .exact_log_ratios(&[&base], &[theta], &[clip])
-            .unwrap();
-        sums[0].0 + prior
-    }
 }
 
 fn logistic_data() -> Dataset {

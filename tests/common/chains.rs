@@ -9,7 +9,9 @@ use dpmc::model::Model;
 use dpmc::privacy::{
     Acceptance, Budget, Curator, Estimator, Lambda, Ledger, OpenCurator, Releases,
 };
-use dpmc::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
+use dpmc::sampler::{
+    Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk, Sampler,
+};
 
 /// The largest budget there is.
 pub fn large() -> Ledger {
@@ -86,7 +88,7 @@ pub fn run(
         norm: ClipNorm::Euclidean,
     };
     let d = model.dim();
-    let mut sampler = RandomWalk::new(
+    let sampler = RandomWalk::new(
         model.prior().clone(),
         estimator,
         acceptance,
@@ -95,8 +97,19 @@ pub fn run(
         Preconditioner::Diagonal(scale.to_vec()),
         Adaptation::new(Adapt::None, 0.3, 0, d),
     );
+    drive(sampler.into(), curator, start, iterations, seed)
+}
+
+/// Draws of one long chain of any sampler, 2000 of warm-up dropped.
+pub fn drive(
+    mut sampler: Sampler,
+    curator: &mut AnyCurator,
+    start: &[f64],
+    iterations: usize,
+    seed: u8,
+) -> Vec<Vec<f64>> {
     let mut chains = Chains::new(&[start.to_vec()], [seed; 32]);
-    let mut draws = vec![Vec::with_capacity(iterations); d];
+    let mut draws = vec![Vec::with_capacity(iterations); start.len()];
     for i in 0..iterations + 2000 {
         sampler
             .step(&mut chains, curator.releases())
@@ -164,4 +177,29 @@ pub fn quadrature(
             (mean, (second[j] / mass - mean * mean).sqrt())
         })
         .collect()
+}
+
+/// Log posterior up to a constant, over the exact sums of an open curator.
+pub fn log_posterior_by_curator(
+    data: fn() -> Dataset,
+    model: Arc<dyn Model>,
+    base: Vec<f64>,
+) -> impl Fn(&[f64]) -> f64 {
+    // Exact sums relative to a base point, summed in f64 from the engine's integers;
+    // their agreement with the f64 oracle is a test of its own (engine/tests.rs).
+    let open = Curator::not_private(data(), model.clone(), EngineChoice::Cpu, 1).unwrap();
+    let open = std::cell::RefCell::new(open);
+    move |theta: &[f64]| {
+        let prior = model.prior().log_density(theta);
+        if prior == f64::NEG_INFINITY {
+            return prior;
+        }
+        let distance: f64 = theta.iter().zip(&base).map(|(a, b)| (a - b).powi(2)).sum();
+        let clip = (1.01 * model.ratio_rate().unwrap() * distance.sqrt()).max(1e-9);
+        let sums = open
+            .borrow_mut()
+            .exact_log_ratios(&[&base], &[theta], &[clip])
+            .unwrap();
+        sums[0].0 + prior
+    }
 }
