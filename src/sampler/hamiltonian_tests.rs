@@ -4,7 +4,7 @@
 
 use rand_distr::{Distribution, StandardNormal};
 
-use super::known_density::{KnownDensity, Noise};
+use super::known_density::{Gradient, KnownDensity, Noise, Tamper};
 use super::*;
 use crate::model::{Density, Prior, Support};
 use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise};
@@ -55,7 +55,7 @@ pub(super) fn settings(
 struct Target {
     prior: Prior,
     log_likelihood: fn(&[f64]) -> f64,
-    gradient: fn(&[f64]) -> Vec<f64>,
+    gradient: Gradient,
     theta: fn([f64; 2]) -> [f64; 2],
     z: fn(&[f64]) -> [f64; 2],
     mass: Mass,
@@ -217,7 +217,7 @@ fn chains_find_the_target_from_far_off() {
 /// The power of the statistic above: every wrong h is seen at twice its threshold.
 #[test]
 fn wrong_acceptance_ratios_are_seen() {
-    let broken: [(&str, Target, fn(f64, &[f64], &[f64]) -> f64); 4] = [
+    let broken: [(&str, Target, Tamper); 4] = [
         ("K(p') − K(p)", banana(), |h, _, _| -h),
         ("no kinetic energy", banana(), |_, _, _| 0.0),
         // With M = 2I, ‖p‖²/2 is twice the kinetic energy.

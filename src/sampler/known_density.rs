@@ -21,17 +21,24 @@ pub(super) enum Noise {
     Lattice(f64),
 }
 
+/// log p(x|θ), θ of d values.
+pub(super) type Density = fn(&[f64]) -> f64;
+/// Its gradient.
+pub(super) type Gradient = fn(&[f64]) -> Vec<f64>;
+/// h to use instead, from (h, θ, θ').
+pub(super) type Tamper = fn(f64, &[f64], &[f64]) -> f64;
+
 /// The fake curator.
 pub(super) struct KnownDensity {
-    pub log_likelihood: fn(&[f64]) -> f64,
-    pub gradient: fn(&[f64]) -> Vec<f64>,
+    pub log_likelihood: Density,
+    pub gradient: Gradient,
     pub noise: Noise,
     /// Factor on gradients; 1 is right.
     pub scale: f64,
     /// Bound on the norm of a gradient.
     pub clip: f64,
-    /// Changes h before it is used, from (h, θ, θ'): for samplers broken on purpose.
-    pub tamper: fn(f64, &[f64], &[f64]) -> f64,
+    /// Changes h before it is used: for samplers broken on purpose.
+    pub tamper: Tamper,
     /// Noise to add instead of fresh one, in this order; scripted noise is used up.
     pub script: Vec<Array2<f64>>,
     /// Noise of every call so far.
@@ -44,11 +51,7 @@ pub(super) struct KnownDensity {
 }
 
 impl KnownDensity {
-    pub(super) fn new(
-        log_likelihood: fn(&[f64]) -> f64,
-        gradient: fn(&[f64]) -> Vec<f64>,
-        seed: u8,
-    ) -> Self {
+    pub(super) fn new(log_likelihood: Density, gradient: Gradient, seed: u8) -> Self {
         KnownDensity {
             log_likelihood,
             gradient,

@@ -4,7 +4,7 @@
 use ndarray::{Array2, array};
 
 use super::hamiltonian_tests::{RULES, flat, settings};
-use super::known_density::{KnownDensity, Noise};
+use super::known_density::{Gradient, KnownDensity, Noise};
 use super::leapfrog::Leapfrog;
 use super::*;
 use crate::model::{Lower, Prior};
@@ -125,9 +125,10 @@ fn determinant(mut m: [[f64; 4]; 4]) -> f64 {
         det *= m[k][k];
         for i in k + 1..4 {
             let factor = m[i][k] / m[k][k];
-            for j in k..4 {
-                m[i][j] -= factor * m[k][j];
-            }
+            let pivot = m[k];
+            m[i].iter_mut()
+                .zip(pivot)
+                .for_each(|(m, p)| *m -= factor * p);
         }
     }
     det
@@ -137,7 +138,7 @@ fn determinant(mut m: [[f64; 4]; 4]) -> f64 {
 /// above, also where every trajectory diverges; what is not a number gets nowhere.
 #[test]
 fn every_step_asks_for_as_much() {
-    let wild: [(&str, fn(&[f64]) -> Vec<f64>, f64); 5] = [
+    let wild: [(&str, Gradient, f64); 5] = [
         ("usual", |t| t.iter().map(|t| -t).collect(), 0.3),
         ("not a number", |_| vec![f64::NAN; 2], 0.3),
         ("infinite", |_| vec![f64::INFINITY, 0.0], 0.3),
