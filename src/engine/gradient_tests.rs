@@ -8,7 +8,7 @@ use rand_chacha::ChaCha12Rng;
 use super::cpu::{CpuEngine, InstructionSet};
 use super::{Engine, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, synthetic};
-use crate::model::{GaussianMean, Logistic, Mixture, Model, Prior};
+use crate::model::{Banana, GaussianMean, Linear, Logistic, Mixture, Model, Poisson, Prior};
 
 /// How far a coordinate of an unclipped row may lie from the f64 oracle: relative to the
 /// largest coordinate of the row, f32's rounding through a few operations; half a grid step.
@@ -26,6 +26,9 @@ fn cases() -> Vec<Case> {
     let logistic = synthetic::logistic(1_003, &theta, 1).unwrap();
     let mixture = synthetic::mixture(721, Some(3.0), 2).unwrap();
     let gaussian = synthetic::gaussian(501, &[0.0, 3.0, 0.0], &[1.0, 0.5, 2.0], 8.0, 3).unwrap();
+    let linear = synthetic::linear(403, &[0.8, -1.1, 0.2], 0.6, 2.5, 5).unwrap();
+    let poisson = synthetic::poisson(402, &[0.8, -0.5, 0.3], 12, 6).unwrap();
+    let banana = synthetic::banana(401, [0.3, -0.4], 0.5, [2.0, 1.5], 6.0, 7).unwrap();
     let names = logistic.features().to_vec();
     let covariance = [1.0, 0.1, 0.0, 0.1, 0.25, 0.0, 0.0, 0.0, 4.0];
     vec![
@@ -53,6 +56,37 @@ fn cases() -> Vec<Case> {
                 .unwrap(),
             ),
             data: Arc::new(gaussian),
+        },
+        Case {
+            model: Box::new(
+                Linear::new(
+                    linear.features(),
+                    0.4,
+                    linear.label_kind().unwrap(),
+                    3.0,
+                    Prior::normal(3, 4.0),
+                    0.7,
+                )
+                .unwrap(),
+            ),
+            data: Arc::new(linear),
+        },
+        Case {
+            model: Box::new(
+                Poisson::new(
+                    poisson.features(),
+                    poisson.label_kind().unwrap(),
+                    3.0,
+                    Prior::normal(3, 4.0),
+                    0.7,
+                )
+                .unwrap(),
+            ),
+            data: Arc::new(poisson),
+        },
+        Case {
+            model: Box::new(Banana::new(0.5, [2.0, 1.5], 6.0, Prior::normal(2, 4.0), 0.7).unwrap()),
+            data: Arc::new(banana),
         },
     ]
 }

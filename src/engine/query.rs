@@ -17,11 +17,12 @@ pub(crate) struct RatioSum {
 pub(crate) struct RatioQuery {
     function: RowFunction,
     features: usize,
+    labelled: bool,
     /// Per chain K offsets, f32.
     offsets: Vec<f32>,
     /// Per chain K×d weights, f32.
     weights: Vec<f32>,
-    /// Per chain κ/γ: untempered ratio → grid steps.
+    /// Per chain κ/γ times the model's unit: row function → grid steps.
     scales: Vec<f32>,
     grids: Vec<Grid>,
     signs: Vec<i32>,
@@ -54,6 +55,7 @@ impl RatioQuery {
         let mut query = RatioQuery {
             function,
             features: model.features(),
+            labelled: model.labelled(),
             offsets: Vec::with_capacity(thetas.len() * function.forms()),
             weights: Vec::with_capacity(thetas.len() * function.forms() * model.features()),
             scales: Vec::with_capacity(thetas.len()),
@@ -83,9 +85,10 @@ impl RatioQuery {
             query
                 .weights
                 .extend(forms.weights.iter().map(|&v| v as f32));
+            let unit = model.tempering() * model.unit();
             query
                 .scales
-                .push((model.tempering() * f64::powi(2.0, -grid.exponent())) as f32);
+                .push((unit * f64::powi(2.0, -grid.exponent())) as f32);
             query.grids.push(grid);
             query.signs.push(if swap { -1 } else { 1 });
         }
@@ -95,7 +98,7 @@ impl RatioQuery {
     /// Refuses a query that does not fit the rows: sums are exact only over rows of the
     /// width and kind that the model was checked for.
     pub fn check(&self, data_features: usize, labelled: bool) -> Result<(), EngineError> {
-        if self.features != data_features || self.function == RowFunction::Logistic && !labelled {
+        if self.features != data_features || self.labelled && !labelled {
             return Err(EngineError::Query(
                 "the model does not fit the rows it is asked about".into(),
             ));

@@ -173,6 +173,8 @@ fn sanitize(values: &mut [Lanes]) {
 fn scores<const FMA: bool>(score: Score, eta: &Lanes, labels: &Lanes) -> Lanes {
     std::array::from_fn(|i| match score {
         Score::Logistic => labels[i] / (1.0 + exp::<FMA>(labels[i] * eta[i])),
+        Score::Linear => labels[i] - eta[i],
+        Score::Poisson => labels[i] - exp::<FMA>(eta[i]),
     })
 }
 

@@ -44,7 +44,7 @@ pub(super) fn exp<const FMA: bool>(x: f32) -> f32 {
     multiply_add::<FMA>(p, power, power)
 }
 
-/// e^x − 1 for 0 ≤ x ≤ 87.
+/// e^x − 1 for |x| ≤ 87.
 #[inline(always)]
 fn exp_m1<const FMA: bool>(x: f32) -> f32 {
     let (p, power) = split_exp::<FMA>(x);
@@ -95,6 +95,18 @@ pub(super) fn softplus_difference<const FMA: bool>(a: f32, delta: f32) -> f32 {
     value.copysign(delta)
 }
 
+/// `yδ − e^η(e^δ − 1)`, both exponents cut at ±87.
+#[inline(always)]
+pub(super) fn poisson_ratio<const FMA: bool>(y: f32, eta: f32, delta: f32) -> f32 {
+    let growth = exp::<FMA>(eta) * exp_m1::<FMA>(clamp(delta, -87.0, 87.0));
+    // As in `softplus_difference`.
+    if is_nan(eta) | is_nan(delta) {
+        f32::NAN
+    } else {
+        y * delta - growth
+    }
+}
+
 /// By the bits, as on the GPU.
 #[inline(always)]
 pub(super) fn is_nan(x: f32) -> bool {
@@ -140,6 +152,19 @@ mod tests {
             check::<false>(a, d)?;
         }
 
+        /// Each exponential to a few ulp; their arguments are given in f32.
+        #[test]
+        fn poisson_ratio_is_accurate(y in 0u8..50, a in -20f32..20.0, log in -20f32..3.0, up in any::<bool>()) {
+            let d = if up { log.exp() } else { -log.exp() };
+            let y = f32::from(y);
+            let growth = f64::from(a).exp() * f64::from(d).exp_m1();
+            let exact = f64::from(y) * f64::from(d) - growth;
+            for ours in [poisson_ratio::<true>(y, a, d), poisson_ratio::<false>(y, a, d)] {
+                let allowed = 2e-6 * growth.abs() + 2e-7 * f64::from((y * d).abs());
+                prop_assert!((f64::from(ours) - exact).abs() <= allowed, "{y} {a} {d}: {ours} for {exact}");
+            }
+        }
+
         #[test]
         fn quantize_matches_the_oracle(steps in -3e6f32..3e6, bound in 524_289i32..1_048_576) {
             let oracle = (steps.round_ties_even() as i32).clamp(-bound, bound);
@@ -157,5 +182,7 @@ mod tests {
         assert!(softplus_difference::<true>(nan, 1.0).is_nan());
         assert!(softplus_difference::<true>(1.0, nan).is_nan());
         assert_eq!(softplus_difference::<true>(0.3, 0.0), 0.0);
+        assert!(poisson_ratio::<true>(2.0, nan, 1.0).is_nan());
+        assert!(poisson_ratio::<true>(2.0, 1.0, nan).is_nan());
     }
 }

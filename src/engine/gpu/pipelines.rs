@@ -49,6 +49,8 @@ fn model_source(function: RowFunction) -> &'static str {
         RowFunction::LogisticRemainder => {
             include_str!("../../../shaders/model/logistic_remainder.wgsl")
         }
+        RowFunction::Linear => include_str!("../../../shaders/model/linear.wgsl"),
+        RowFunction::Poisson => include_str!("../../../shaders/model/poisson.wgsl"),
     }
 }
 
@@ -173,11 +175,13 @@ mod tests {
         module
     }
 
-    const FUNCTIONS: [RowFunction; 4] = [
+    const FUNCTIONS: [RowFunction; 6] = [
         RowFunction::Logistic,
         RowFunction::Affine,
         RowFunction::Mixture,
         RowFunction::LogisticRemainder,
+        RowFunction::Linear,
+        RowFunction::Poisson,
     ];
 
     #[test]
