@@ -184,6 +184,8 @@ pub enum ModelKind {
     Poisson,
     /// The banana of Räisä 2021.
     Banana,
+    /// Bayesian neural network with one hidden layer.
+    Mlp,
 }
 
 /// `[model]`
@@ -207,6 +209,9 @@ pub struct ModelSection {
     /// Gaussian mean: known covariance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covariance: Option<Vec<Vec<f64>>>,
+    /// Network: units of the hidden layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<usize>,
     /// Banana: curvature a.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curvature: Option<f64>,

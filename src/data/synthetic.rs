@@ -132,6 +132,21 @@ pub fn poisson(rows: usize, theta: &[f64], max: u32, seed: u64) -> Result<Datase
     })
 }
 
+/// `rows` rows x ~ N(0, I/d), clipped to norm 3, in classes by steps of x·θ plus standard
+/// normal noise: class 0 below −1, the last from 1 on, the others of equal width between.
+///
+/// # Errors
+/// [`DataError`] for fewer than two rows, no feature or fewer than two classes.
+pub fn classes(rows: usize, theta: &[f64], classes: u32, seed: u64) -> Result<Dataset, DataError> {
+    let label = LabelKind::Class { classes };
+    regression(rows, theta, label, seed, |eta, rng| {
+        let z: f64 = StandardNormal.sample(rng);
+        let inner = f64::from(classes) - 2.0;
+        let step = (0.5 * (eta + z + 1.0) * inner.max(1e-9)).floor() + 1.0;
+        step.clamp(0.0, inner + 1.0)
+    })
+}
+
 /// Rows x ~ N(0, I/d) with a label drawn at η = x·θ.
 fn regression(
     rows: usize,

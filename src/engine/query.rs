@@ -20,7 +20,7 @@ pub(crate) struct RatioQuery {
     labelled: bool,
     /// Per chain K offsets, f32.
     offsets: Vec<f32>,
-    /// Per chain K×d weights, f32.
+    /// Per chain K×d weights, f32; a network's θ and Δθ.
     weights: Vec<f32>,
     /// Per chain κ/γ times the model's unit: row function → grid steps.
     scales: Vec<f32>,
@@ -57,7 +57,7 @@ impl RatioQuery {
             features: model.features(),
             labelled: model.labelled(),
             offsets: Vec::with_capacity(thetas.len() * function.forms()),
-            weights: Vec::with_capacity(thetas.len() * function.forms() * model.features()),
+            weights: Vec::with_capacity(thetas.len() * function.weights(model.features())),
             scales: Vec::with_capacity(thetas.len()),
             grids: Vec::with_capacity(thetas.len()),
             signs: Vec::with_capacity(thetas.len()),
@@ -71,7 +71,7 @@ impl RatioQuery {
             };
             let forms = model.forms(low, high);
             if forms.offsets.len() != function.forms()
-                || forms.weights.len() != function.forms() * query.features
+                || forms.weights.len() != function.weights(query.features)
             {
                 return Err(EngineError::Query(format!(
                     "model '{}' gave forms of the wrong size",
@@ -134,6 +134,12 @@ impl RatioQuery {
 
     pub fn offset(&self, chain: usize, form: usize) -> f32 {
         self.offsets[chain * self.function.forms() + form]
+    }
+
+    /// All weights of one chain.
+    pub fn weights_of(&self, chain: usize) -> &[f32] {
+        let count = self.function.weights(self.features);
+        &self.weights[chain * count..(chain + 1) * count]
     }
 
     pub fn weight(&self, chain: usize, form: usize, feature: usize) -> f32 {

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha12Rng;
 use super::RatioQuery;
 use crate::data::{Dataset, synthetic};
 use crate::model::{
-    Anchor, Anchored, Banana, GaussianMean, Linear, Logistic, Metric, Mixture, Model, Poisson,
+    Anchor, Anchored, Banana, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model, Poisson,
     Prior, remainder_rate,
 };
 
@@ -78,6 +78,28 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
+/// Networks with a Bernoulli and a softmax head, which the CPU engine alone computes.
+pub(super) fn networks() -> Vec<Case> {
+    let network = |hidden| {
+        move |d: &Dataset| -> Box<dyn Model> {
+            let (names, label) = (d.features(), d.label_kind().unwrap());
+            let shape = Mlp::shape(names.len(), hidden, label).unwrap();
+            let prior = Prior::normal(shape.parameters(), 2.0);
+            Box::new(Mlp::new(names, hidden, label, prior, 0.7).unwrap())
+        }
+    };
+    vec![
+        case(
+            synthetic::logistic(1_003, &[2.0, -1.0, 0.5], 8).unwrap(),
+            network(5),
+        ),
+        case(
+            synthetic::classes(777, &[2.0, -1.0], 4, 9).unwrap(),
+            network(7),
+        ),
+    ]
+}
+
 /// Anchored logistic regression in plain coordinates, far from its edge.
 pub(super) fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored {
     let d = at.len();
@@ -96,7 +118,7 @@ pub(super) fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored
     Anchored::new(Arc::new(model), anchor).unwrap()
 }
 
-/// A true bound on the model's row ratios for this pair.
+/// A true bound on the model's row ratios for this pair, where there is one.
 pub(super) fn bound(model: &dyn Model, theta: &[f64], proposal: &[f64]) -> f64 {
     let step = distance(theta, proposal);
     match (&model.prior().anchor, model.ratio_rate()) {
@@ -104,7 +126,8 @@ pub(super) fn bound(model: &dyn Model, theta: &[f64], proposal: &[f64]) -> f64 {
             let reach = distance(theta, &anchor.at).max(distance(proposal, &anchor.at));
             remainder_rate(model.tempering(), anchor.metric.row_bound) * reach * reach * step
         }
-        (None, rate) => rate.unwrap() * step,
+        // Networks have no bound: a clip that few of these rows reach.
+        (None, rate) => rate.unwrap_or(4.0) * step,
     }
 }
 

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
-use super::test_cases::{Case, anchored, bound, cases, distance, pairs, query};
+use super::test_cases::{Case, anchored, bound, cases, distance, networks, pairs, query};
 use super::{Engine, RatioQuery, RatioSum};
 use crate::data::{Dataset, LabelKind, synthetic};
 use crate::model::{Logistic, Model, Prior};
@@ -61,7 +61,7 @@ fn totals(rows: &[Vec<i32>], q: &RatioQuery) -> Vec<RatioSum> {
 
 #[test]
 fn cpu_rows_match_the_f64_oracle_and_sum_to_the_sums() {
-    for case in cases() {
+    for case in cases().into_iter().chain(networks()) {
         let pairs = pairs(&*case.model, 11, 5);
         for share in [1.0, 0.02] {
             let q = query(&*case.model, &pairs, share);
@@ -117,7 +117,7 @@ fn cpu_sums_have_the_same_bits_for_any_threads_blocks_and_row_order() {
 
 #[test]
 fn ratios_are_odd_to_the_bit() {
-    for case in cases() {
+    for case in cases().into_iter().chain(networks()) {
         let forward = pairs(&*case.model, 6, 7);
         let backward: Vec<_> = forward
             .iter()

@@ -1,6 +1,6 @@
 //! Models: what a row says about θ, and what is known about it in public.
 //!
-//! Every model here sees a row only through a few affine forms `u_k = o_k + w_k·x`,
+//! All models but the network see a row only through a few affine forms `u_k = o_k + w_k·x`,
 //! whose coefficients the host computes in f64 from (θ, θ'); a scalar row function of
 //! the forms gives the log-likelihood ratio. The row function exists three times: the
 //! f64 oracle here, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
@@ -14,6 +14,7 @@ mod linear;
 mod logistic;
 mod lower;
 mod mixture;
+mod mlp;
 mod poisson;
 mod prior;
 mod remainder;
@@ -27,6 +28,7 @@ pub use linear::Linear;
 pub use logistic::Logistic;
 pub use lower::Lower;
 pub use mixture::Mixture;
+pub use mlp::{Mlp, NetworkShape};
 pub use poisson::Poisson;
 pub use prior::{Density, Prior, Support};
 pub use remainder::remainder_difference;
@@ -68,27 +70,39 @@ pub enum RowFunction {
     Linear,
     /// `u = (x·θ, x·Δθ)`, label y a count: `y u₁ − e^{u₀}(e^{u₁} − 1)`.
     Poisson,
+    /// A network, which sees the whole row: weights θ, then Δθ.
+    Network(NetworkShape),
 }
 
 impl RowFunction {
-    /// Number K of affine forms.
+    /// Number K of affine forms; 0 where the row function sees the row itself.
     pub fn forms(self) -> usize {
         match self {
+            RowFunction::Network(_) => 0,
             RowFunction::Affine => 1,
             RowFunction::Logistic | RowFunction::Linear | RowFunction::Poisson => 2,
             RowFunction::Mixture | RowFunction::LogisticRemainder => 3,
         }
     }
 
-    /// Stem of the WGSL file in `shaders/model`.
-    pub fn shader(self) -> &'static str {
+    /// Weights of a query over so many features.
+    pub fn weights(self, features: usize) -> usize {
         match self {
-            RowFunction::Affine => "gaussian_mean",
-            RowFunction::Logistic => "logistic",
-            RowFunction::Mixture => "mixture",
-            RowFunction::LogisticRemainder => "logistic_remainder",
-            RowFunction::Linear => "linear",
-            RowFunction::Poisson => "poisson",
+            RowFunction::Network(shape) => 2 * shape.parameters(),
+            _ => self.forms() * features,
+        }
+    }
+
+    /// Stem of the WGSL file in `shaders/model`; none where the CPU engine alone computes it.
+    pub fn shader(self) -> Option<&'static str> {
+        match self {
+            RowFunction::Affine => Some("gaussian_mean"),
+            RowFunction::Logistic => Some("logistic"),
+            RowFunction::Mixture => Some("mixture"),
+            RowFunction::LogisticRemainder => Some("logistic_remainder"),
+            RowFunction::Linear => Some("linear"),
+            RowFunction::Poisson => Some("poisson"),
+            RowFunction::Network(_) => None,
         }
     }
 }
@@ -103,6 +117,8 @@ pub enum GradientFunction {
     /// Forms `(a₁, a₂, s)`, a_k the two components' scores and s the log odds of the second:
     /// `(a₁ + σ(s)(a₂ − a₁), σ(s) a₂)`.
     Mixture,
+    /// Back-propagation through a network, whose weights are θ.
+    Network(NetworkShape),
 }
 
 /// Derivative of a row's log likelihood in its linear predictor η.
@@ -120,7 +136,7 @@ impl GradientFunction {
     /// Offsets of a query for d parameters.
     pub fn offsets(self, d: usize) -> usize {
         match self {
-            GradientFunction::Score(_) => 0,
+            GradientFunction::Score(_) | GradientFunction::Network(_) => 0,
             GradientFunction::Affine => d,
             GradientFunction::Mixture => 3,
         }
@@ -132,6 +148,7 @@ impl GradientFunction {
             GradientFunction::Score(_) => features,
             GradientFunction::Affine => d * features,
             GradientFunction::Mixture => 3 * features,
+            GradientFunction::Network(_) => d,
         }
     }
 }

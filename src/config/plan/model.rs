@@ -7,8 +7,8 @@ use crate::config::ConfigError;
 use crate::config::schema::{ModelKind, PriorEntry, PriorKind};
 use crate::data::{Dataset, LabelKind};
 use crate::model::{
-    Banana, Density, GaussianMean, Linear, Logistic, Mixture, Model, ModelError, Poisson, Prior,
-    Support,
+    Banana, Density, GaussianMean, Linear, Logistic, Mixture, Mlp, Model, ModelError, Poisson,
+    Prior, Support,
 };
 
 impl Plan {
@@ -29,13 +29,17 @@ impl Plan {
         self.check_names(features)?;
         let m = &self.config.model;
         let refuse = |e: ModelError| self.refuse(&e.key, e.what);
+        self.check_kind()?;
+        let label = self.label_kind()?.unwrap_or(LabelKind::Binary);
         let d = match m.kind {
             ModelKind::Mixture | ModelKind::Banana => 2,
+            ModelKind::Mlp => {
+                let shape = Mlp::shape(features.len(), self.hidden()?, label);
+                shape.map_err(refuse)?.parameters()
+            }
             _ => features.len(),
         };
         let prior = self.prior(d)?;
-        self.check_kind()?;
-        let label = self.label_kind()?.unwrap_or(LabelKind::Binary);
         Ok(match m.kind {
             ModelKind::Logistic => {
                 Arc::new(Logistic::new(features, row_norm, prior, m.tempering).map_err(refuse)?)
@@ -45,6 +49,10 @@ impl Plan {
                     self.refuse("model", "linear needs 'variance', that of the noise")
                 })?;
                 let model = Linear::new(features, variance, label, row_norm, prior, m.tempering);
+                Arc::new(model.map_err(refuse)?)
+            }
+            ModelKind::Mlp => {
+                let model = Mlp::new(features, self.hidden()?, label, prior, m.tempering);
                 Arc::new(model.map_err(refuse)?)
             }
             ModelKind::Poisson => {
@@ -79,6 +87,12 @@ impl Plan {
         })
     }
 
+    /// Width of a network.
+    fn hidden(&self) -> Result<usize, ConfigError> {
+        let hidden = self.config.model.hidden;
+        hidden.ok_or_else(|| self.refuse("model", "mlp needs 'hidden', its number of hidden units"))
+    }
+
     /// Names of features are columns of the draws.
     fn check_names(&self, features: &[String]) -> Result<(), ConfigError> {
         for (i, name) in features.iter().enumerate() {
@@ -96,7 +110,7 @@ impl Plan {
     fn check_kind(&self) -> Result<(), ConfigError> {
         use ModelKind as K;
         let m = &self.config.model;
-        let keys: [(&str, bool, &[K], &str); 4] = [
+        let keys: [(&str, bool, &[K], &str); 5] = [
             (
                 "variance",
                 m.variance.is_some(),
@@ -109,6 +123,7 @@ impl Plan {
                 &[K::GaussianMean],
                 "\"gaussian-mean\"",
             ),
+            ("hidden", m.hidden.is_some(), &[K::Mlp], "\"mlp\""),
             (
                 "curvature",
                 m.curvature.is_some(),
@@ -134,13 +149,15 @@ impl Plan {
                 "a linear model needs a numeric label: clamp = [low, high] or scale = [low, high]"
             }
             K::Poisson => "a Poisson model needs counts as its label: count = max",
+            K::Mlp => "a network needs a binary label, or classes = k",
             K::GaussianMean | K::Mixture | K::Banana => return Ok(()),
         };
         let fits = match self.label_kind()? {
-            Some(LabelKind::Binary) => m.kind == K::Logistic,
+            Some(LabelKind::Binary) => matches!(m.kind, K::Logistic | K::Mlp),
             Some(LabelKind::Number { .. }) => m.kind == K::Linear,
             Some(LabelKind::Count { .. }) => m.kind == K::Poisson,
-            Some(LabelKind::Class { .. }) | None => false,
+            Some(LabelKind::Class { .. }) => m.kind == K::Mlp,
+            None => false,
         };
         if fits {
             Ok(())

@@ -3,8 +3,11 @@
 
 use super::gradient::{self, Block, Scratch};
 use super::kernel::{self, RowForms};
+use super::lanes::Lanes;
+use super::network;
 #[cfg(target_arch = "x86_64")]
 use crate::data::TILE;
+use crate::model::NetworkShape;
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
 /// machine has the set ([`InstructionSet::available`]), which makes the calls sound.
@@ -87,6 +90,25 @@ impl InstructionSet {
         }
     }
 
+    /// Ratios of one tile of a network's rows.
+    pub(super) fn network_ratios(
+        self,
+        shape: NetworkShape,
+        weights: &[f32],
+        tile: &[Lanes],
+        labels: &Lanes,
+    ) -> Lanes {
+        match self.0 {
+            Set::Baseline => network::ratios::<false>(shape, weights, tile, labels),
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { x86::network_ratios_avx2(shape, weights, tile, labels) },
+            // SAFETY: as in `forms`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { x86::network_ratios_avx512(shape, weights, tile, labels) },
+        }
+    }
+
     /// Quantised ratios, one a row of `out`.
     pub fn steps(self, row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
         match self.0 {
@@ -107,7 +129,7 @@ mod x86 {
         __m256, __m512, _mm256_fmadd_ps, _mm256_set1_ps, _mm512_fmadd_ps, _mm512_set1_ps,
     };
 
-    use super::{Block, RowForms, Scratch, TILE, gradient, kernel};
+    use super::{Block, Lanes, NetworkShape, RowForms, Scratch, TILE, gradient, kernel, network};
 
     /// One vector version of [`kernel::forms`]: `$parts` vectors of `$vector` make a tile.
     macro_rules! forms {
@@ -171,6 +193,26 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
     pub fn steps_avx512(row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
         kernel::steps::<true>(row, scale, bound, out);
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub fn network_ratios_avx2(
+        shape: NetworkShape,
+        weights: &[f32],
+        tile: &[Lanes],
+        labels: &Lanes,
+    ) -> Lanes {
+        network::ratios::<true>(shape, weights, tile, labels)
+    }
+
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
+    pub fn network_ratios_avx512(
+        shape: NetworkShape,
+        weights: &[f32],
+        tile: &[Lanes],
+        labels: &Lanes,
+    ) -> Lanes {
+        network::ratios::<true>(shape, weights, tile, labels)
     }
 
     #[target_feature(enable = "avx2,fma")]

@@ -3,13 +3,14 @@
 
 use super::dispatch::InstructionSet;
 use super::lanes::{Lanes, exp, multiply_add};
+use super::network;
 use crate::data::TILE;
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{GradientQuery, GradientSum};
 use crate::model::{GradientFunction, Score};
 
 /// 1.5·2^23: in `v + ROUND` the low bits are v's nearest integer.
-const ROUND: f32 = 12_582_912.0;
+pub(super) const ROUND: f32 = 12_582_912.0;
 const ROUND_BITS: u32 = 0x4b40_0000;
 /// Tiles a lane's integers can take: 2^10 · 2^20 fits an i32.
 pub(super) const MOST_TILES: usize = 1024;
@@ -60,30 +61,34 @@ fn scratch_lanes(query: &GradientQuery) -> usize {
     match query.function() {
         GradientFunction::Score(_) => 0,
         GradientFunction::Affine | GradientFunction::Mixture => query.dim(),
+        GradientFunction::Network(shape) => network::scratch_lanes(shape),
     }
 }
 
 /// What one call computes.
 pub(super) struct Block<'a> {
-    query: &'a GradientQuery,
-    first: usize,
-    tiles: &'a [f32],
-    labels: &'a [f32],
-    rows: usize,
+    pub query: &'a GradientQuery,
+    pub first: usize,
+    pub tiles: &'a [f32],
+    pub labels: &'a [f32],
+    pub rows: usize,
 }
 
 /// Where it is put.
 pub(super) struct Scratch {
     /// `[chain][coordinate]`, with the bits of [`ROUND`] once a tile.
-    integers: Vec<[u32; TILE]>,
-    gradient: Vec<Lanes>,
-    clipped: Vec<u64>,
+    pub integers: Vec<[u32; TILE]>,
+    pub gradient: Vec<Lanes>,
+    pub clipped: Vec<u64>,
 }
 
 /// Plain loops over lanes that vectorise for the caller's instruction set.
 #[inline(always)]
 pub(super) fn gradients<const FMA: bool>(block: &Block<'_>, scratch: &mut Scratch) {
     let query = block.query;
+    if let GradientFunction::Network(shape) = query.function() {
+        return network::gradients::<FMA>(block, scratch, shape);
+    }
     let (d, features) = (query.dim(), query.features());
     let tiles = block.tiles.chunks_exact(features * TILE);
     for (t, tile) in tiles.take(block.rows.div_ceil(TILE)).enumerate() {
@@ -116,7 +121,8 @@ pub(super) fn gradients<const FMA: bool>(block: &Block<'_>, scratch: &mut Scratc
                     let square = squares::<FMA>(&scratch.gradient);
                     ([query.scale(); TILE], square, &scratch.gradient[..])
                 }
-                GradientFunction::Mixture => {
+                // Networks have left above.
+                GradientFunction::Mixture | GradientFunction::Network(_) => {
                     mixture::<FMA>(tile, offsets, weights, &mut scratch.gradient);
                     sanitize(&mut scratch.gradient);
                     let square = squares::<FMA>(&scratch.gradient);
@@ -136,7 +142,7 @@ pub(super) fn gradients<const FMA: bool>(block: &Block<'_>, scratch: &mut Scratc
 
 /// `o + Σ_j w_j x_j` of a tile.
 #[inline(always)]
-fn form<const FMA: bool>(tile: &[Lanes], weights: &[f32], offset: f32) -> Lanes {
+pub(super) fn form<const FMA: bool>(tile: &[Lanes], weights: &[f32], offset: f32) -> Lanes {
     let mut sum = [offset; TILE];
     for (x, w) in tile.iter().zip(weights) {
         for i in 0..TILE {
@@ -160,7 +166,7 @@ fn squares<const FMA: bool>(values: &[Lanes]) -> Lanes {
 
 /// Not a number, or too large to square, becomes 0: such a coordinate says nothing.
 #[inline(always)]
-fn sanitize(values: &mut [Lanes]) {
+pub(super) fn sanitize(values: &mut [Lanes]) {
     for lanes in values {
         for v in lanes {
             *v = if v.abs() <= 1e18 { *v } else { 0.0 };
@@ -194,7 +200,7 @@ fn mixture<const FMA: bool>(tile: &[Lanes], offsets: &[f32], weights: &[f32], ou
 /// Scales down the factors t of rows with `|t|·√square > limit`, and zeroes those of rows past
 /// the last one and those that are not numbers; returns how many live rows were touched.
 #[inline(always)]
-fn clip(factor: &mut Lanes, square: &Lanes, limit: f32, live: usize) -> u64 {
+pub(super) fn clip(factor: &mut Lanes, square: &Lanes, limit: f32, live: usize) -> u64 {
     let mut clipped = 0;
     for i in 0..TILE {
         let norm = square[i].sqrt();
