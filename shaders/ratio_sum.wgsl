@@ -6,7 +6,7 @@
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: Params in src/engine/gpu/buffers.rs) |
 // | 1       | read    | rows, four to a vector: rows[feature·quads + quad] |
-// | 2       | read    | labels ±1, four to a vector (one vector when there are none) |
+// | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
 // | 3       | read    | per tile: T scales, T bounds, K·T offsets, features·K·T weights |
 // | 4       | write   | sums[slot·T + chain] = (low halves, high halves, saturated, 0) |
 //

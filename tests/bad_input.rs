@@ -82,6 +82,20 @@ scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => run.toml, line 9; data.featu
 scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]; finite
 "logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0], [1, 0], [0, 0, 1]] => @covariance; model.covariance; row 1
 "logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0, 1, 0, 0, 0, 1]] => @covariance; model.covariance[0]; row 1
+"logistic"       => "linear"\nvariance = 1 => @[data.label]; data.label; linear; clamp = [low, high]
+"logistic"       => "poisson"                => @[data.label]; data.label; count = max
+"logistic"       => "logistic"\ncurvature = 2 => @curvature; model.curvature; banana
+"logistic"       => "banana"\nvariances = [1, 1] => data.features; exactly two
+"logistic"       => "logistic"\nvariances = [1, 1] => @variances; model.variances; banana
+"y"              => "y"\nclamp = [0, 1]      => @[data.label]; data.label; binary
+"y"              => "y"\nclamp = [1, 0]      => @[data.label]; data.label; reversed
+"y"              => "y"\nscale = [0, nan]    => @[data.label]; data.label; finite
+"y"              => "y"\ncount = 0           => @[data.label]; data.label; count
+"y"              => "y"\ncount = -3          => @count
+"y"              => "y"\nclasses = 1         => @[data.label]; data.label; classes
+"y"              => "y"\nmissing = 1         => @[data.label]; data.label; missing
+"y"              => "y"\nclamp = [0, 1]\ncount = 3 => @[data.label]; data.label; contradict
+column = "y"     =>                          => @[data.label]; data.label; column
 "barker"         => "barker"\ncovariance = [[1, 0, 0], [0], [1, 0, 0, 0, 1]] => @covariance; sampler.covariance; row 2
 "a", "b"         => "a", "a"                 => run.toml, line; data.features; 'a'
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = true => no.csv

@@ -11,9 +11,9 @@ mod chains;
 use std::sync::Arc;
 
 use chains::{AnyCurator, assert_moments, log_posterior_by_curator, quadrature, run, samplers};
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::{Dataset, LabelKind, synthetic};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{GaussianMean, Logistic, Mixture, Model, Prior};
+use dpmc::model::{GaussianMean, Linear, Logistic, Mixture, Model, Prior};
 use dpmc::privacy::Acceptance;
 
 struct Problem {
@@ -138,6 +138,68 @@ fn gaussian_sum() -> [f64; 2] {
         let sums = open.exact_log_ratios(&[&zero], &[&unit], &[16.0]).unwrap();
         sums[0].0 + n / 2.0
     })
+}
+
+/// Rows (x, y) of a linear regression, in f32 as a data set holds them.
+fn line() -> Vec<([f32; 2], f32)> {
+    let row = |i: usize| {
+        let t = i as f32;
+        let x = [(0.7 * t).sin(), (1.3 * t).cos() * 0.8];
+        (x, 0.9 * x[0] - 0.4 * x[1] + 0.5 * (2.9 * t).sin())
+    };
+    (0..80).map(row).collect()
+}
+
+fn line_data() -> Dataset {
+    let label = LabelKind::Number {
+        low: -4.0,
+        high: 4.0,
+    };
+    let names = vec!["a".into(), "b".into()];
+    let mut set = Dataset::builder_with(names, Some(label), 2.0).unwrap();
+    for (x, y) in line() {
+        set.push_value(&x, Some(f64::from(y))).unwrap();
+    }
+    set.finish().unwrap()
+}
+
+/// Exact (mean, sd) of the posterior of `y ~ N(x·θ, variance)`, tempered, under N(0, sd²).
+fn line_posterior(variance: f64, kappa: f64, prior_sd: f64) -> Vec<(f64, f64)> {
+    let (mut p, mut b) = ([prior_sd.powi(-2), 0.0, prior_sd.powi(-2)], [0.0; 2]);
+    for (x, y) in line() {
+        let (x, y) = (x.map(f64::from), f64::from(y));
+        p[0] += kappa * x[0] * x[0] / variance;
+        p[1] += kappa * x[0] * x[1] / variance;
+        p[2] += kappa * x[1] * x[1] / variance;
+        b[0] += kappa * x[0] * y / variance;
+        b[1] += kappa * x[1] * y / variance;
+    }
+    let det = p[0] * p[2] - p[1] * p[1];
+    vec![
+        ((p[2] * b[0] - p[1] * b[1]) / det, (p[2] / det).sqrt()),
+        ((p[0] * b[1] - p[1] * b[0]) / det, (p[0] / det).sqrt()),
+    ]
+}
+
+#[test]
+fn linear_regression_matches_its_closed_form() {
+    // A box far outside the posterior; a prior that counts.
+    let prior = Prior {
+        support: dpmc::model::Support::Box(vec![3.0; 2]),
+        ..Prior::normal(2, 0.3)
+    };
+    let data = line_data();
+    let label = data.label_kind().unwrap();
+    let model = Linear::new(data.features(), 0.5, label, 2.0, prior, 0.6).unwrap();
+    check_all(
+        &Problem {
+            name: "linear",
+            data: line_data,
+            model: Arc::new(model),
+            exact: line_posterior(0.5, 0.6, 0.3),
+        },
+        160_000,
+    );
 }
 
 fn logistic_data() -> Dataset {

@@ -29,7 +29,7 @@ impl CliError {
             CliError::Output(e) => e.is_input(),
             CliError::Curator(CuratorError::Mismatch(_)) => true,
             CliError::Curator(CuratorError::Engine(
-                EngineError::NoAdapter { .. } | EngineError::NotBuilt,
+                EngineError::NoAdapter { .. } | EngineError::NotBuilt | EngineError::CpuOnly,
             )) => true,
             CliError::Curator(_) | CliError::Failure(_) => false,
         };

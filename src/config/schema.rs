@@ -41,7 +41,7 @@ pub struct DataSection {
     pub name: Option<String>,
     /// CSV (gzip allowed), Parquet or NPY; relative to the run file.
     pub file: PathBuf,
-    /// NPY file of 0/1 labels.
+    /// NPY file of labels: 0/1, or what a `[data.label]` without a column declares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_file: Option<PathBuf>,
     /// Declared bound B on a row's L2 norm; by default what the features imply.
@@ -105,18 +105,34 @@ pub struct IndicatorEntry {
     pub below: Option<f64>,
 }
 
-/// `[data.label]`
+/// `[data.label]`: binary, or exactly one of `clamp`, `scale`, `count`, `classes`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelEntry {
-    /// The column.
-    pub column: String,
-    /// Texts that mean 1; without it cells must be 0 or 1.
+    /// The column; none where `label_file` holds the labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// Texts that mean 1; without it the cells of a binary label must be 0 or 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub positive: Vec<String>,
     /// Beside positive: texts that mean 0; without it everything not positive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub negative: Vec<String>,
+    /// A number: declared bounds, units kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clamp: Option<[f64; 2]>,
+    /// A number: declared bounds, mapped onto [−1, 1].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<[f64; 2]>,
+    /// Whole numbers from 0 to this bound, clamped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Whole numbers from 0 to this less one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<u32>,
+    /// Value of a missing cell, in the column's units; for clamp, scale and count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<f64>,
 }
 
 /// `[test]`: a held-out table that is **not** protected.
@@ -162,6 +178,14 @@ pub enum ModelKind {
     GaussianMean,
     /// Two-component Gaussian mixture with tied means.
     Mixture,
+    /// Bayesian linear regression with known noise variance.
+    Linear,
+    /// Poisson regression with a log link.
+    Poisson,
+    /// The banana of Räisä 2021.
+    Banana,
+    /// Bayesian neural network with one hidden layer.
+    Mlp,
 }
 
 /// `[model]`
@@ -179,12 +203,21 @@ pub struct ModelSection {
     /// `|θ_j| ≤ box`: parameters outside have density zero.
     #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
     pub support: Option<Numbers>,
-    /// Mixture: variance of each component.
+    /// Mixture: variance of each component. Linear: variance of the noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variance: Option<f64>,
     /// Gaussian mean: known covariance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covariance: Option<Vec<Vec<f64>>>,
+    /// Network: units of the hidden layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<usize>,
+    /// Banana: curvature a.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curvature: Option<f64>,
+    /// Banana: variances of the two columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variances: Option<[f64; 2]>,
 }
 
 fn one() -> f64 {

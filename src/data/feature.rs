@@ -62,29 +62,6 @@ pub enum Condition {
     Below(f64),
 }
 
-/// The declared binary label.
-#[derive(Clone, Debug)]
-pub struct Label {
-    /// The column read.
-    pub column: String,
-    /// Which cells are positive and negative.
-    pub levels: LabelLevels,
-}
-
-/// Which label cells are positive and which negative.
-#[derive(Clone, Debug)]
-pub enum LabelLevels {
-    /// Cells must be 0 or 1.
-    ZeroOne,
-    /// These texts are positive, these negative; with no negatives, all others are.
-    Named {
-        /// Texts that mean 1.
-        positive: Vec<String>,
-        /// Texts that mean 0; empty: everything else.
-        negative: Vec<String>,
-    },
-}
-
 impl Feature {
     /// Names of the features this declaration makes, in order.
     pub fn names(&self) -> Vec<String> {
@@ -213,49 +190,27 @@ impl Feature {
     }
 
     fn number(&self, cell: Cell<'_>) -> Result<f64, String> {
-        let value = match cell {
-            Cell::Number(v) => Some(v),
-            Cell::Missing => None,
-            Cell::Text(t) if is_missing(t) => None,
-            Cell::Text(t) => Some(
-                t.trim()
-                    .parse::<f64>()
-                    .map_err(|_| "does not hold a number".to_string())?,
-            ),
-        };
-        match value.or(self.missing) {
-            Some(v) if v.is_finite() => Ok(v),
-            Some(_) => Err("holds NaN or infinity".into()),
-            None => Err("is missing; declare 'missing = …' for this feature".into()),
-        }
+        number(cell, self.missing, "declare 'missing = …' for this feature")
     }
 }
 
-impl Label {
-    pub(super) fn read(&self, cell: Cell<'_>) -> Result<bool, String> {
-        match &self.levels {
-            LabelLevels::ZeroOne => {
-                let v = match cell {
-                    Cell::Number(v) => Some(v),
-                    Cell::Text(t) => t.trim().parse::<f64>().ok(),
-                    Cell::Missing => None,
-                };
-                match v {
-                    Some(1.0) => Ok(true),
-                    Some(0.0) => Ok(false),
-                    _ => Err("the label is not 0 or 1; declare 'positive = [\"…\"]'".into()),
-                }
-            }
-            LabelLevels::Named { positive, negative } => {
-                if positive.iter().any(|l| equals(cell, l)) {
-                    Ok(true)
-                } else if negative.is_empty() || negative.iter().any(|l| equals(cell, l)) {
-                    Ok(false)
-                } else {
-                    Err("the label is neither a declared positive nor a declared negative".into())
-                }
-            }
-        }
+/// The number in a cell, or what was declared to stand for a missing one; `hint` says what to
+/// do where nothing was.
+pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result<f64, String> {
+    let value = match cell {
+        Cell::Number(v) => Some(v),
+        Cell::Missing => None,
+        Cell::Text(t) if is_missing(t) => None,
+        Cell::Text(t) => Some(
+            t.trim()
+                .parse::<f64>()
+                .map_err(|_| "does not hold a number".to_string())?,
+        ),
+    };
+    match value.or(missing) {
+        Some(v) if v.is_finite() => Ok(v),
+        Some(_) => Err("holds NaN or infinity".into()),
+        None => Err(format!("is missing; {hint}")),
     }
 }
 
@@ -263,7 +218,7 @@ fn is_missing(text: &str) -> bool {
     matches!(text.trim(), "" | "?" | "NA" | "NaN" | "nan" | "null")
 }
 
-fn equals(cell: Cell<'_>, level: &str) -> bool {
+pub(super) fn equals(cell: Cell<'_>, level: &str) -> bool {
     match cell {
         Cell::Text(t) => t.trim() == level,
         Cell::Number(v) => level.parse::<f64>().is_ok_and(|l| l == v),

@@ -11,7 +11,7 @@ use super::{read_csv, read_npy, read_parquet};
 pub struct Source {
     /// CSV (`.csv`, `.csv.gz`, `.tsv`), Parquet (`.parquet`) or NPY (`.npy`).
     pub path: PathBuf,
-    /// An NPY file of 0/1 labels beside an NPY table.
+    /// An NPY file of labels; 0/1 ones unless `label` declares others.
     pub label_file: Option<PathBuf>,
     /// Feature declarations, in order.
     pub features: Vec<Feature>,
@@ -120,8 +120,22 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
     }
     let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
     let width = names.len();
-    let labelled = source.label.is_some() || source.label_file.is_some();
-    let mut builder = Dataset::builder(names, labelled, source.norm_bound())?;
+    let label = match (&source.label, &source.label_file) {
+        (Some(label), _) => Some(label.clone()),
+        (None, Some(_)) => Some(Label::zero_one_file()),
+        (None, None) => None,
+    };
+    if let Some(label) = &label {
+        label
+            .validate()
+            .map_err(|what| DataError::declaration("data.label", what))?;
+        if label.column.is_some() == source.label_file.is_some() {
+            let what = "give its 'column' or a label_file, one of them";
+            return Err(DataError::declaration("data.label", what.into()));
+        }
+    }
+    let kind = label.as_ref().map(Label::kind);
+    let mut builder = Dataset::builder_with(names, kind, source.norm_bound())?;
 
     let mut wanted = Wanted { names: Vec::new() };
     let mut index = |column: &str| {
@@ -139,10 +153,10 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
         .iter()
         .map(|f| f.column.as_deref().map(&mut index))
         .collect();
-    let label_cell = source.label.as_ref().map(|l| index(&l.column));
-    let side_labels = match &source.label_file {
-        Some(path) => Some(read_npy::labels(path)?),
-        None => None,
+    let label_cell = label.as_ref().and_then(|l| l.column.as_deref()).map(index);
+    let side_labels = match (&source.label_file, &label) {
+        (Some(path), Some(label)) => Some(read_npy::labels(path, label)?),
+        _ => None,
     };
 
     let mut values: Vec<f32> = Vec::with_capacity(width);
@@ -165,11 +179,12 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
                 .push(cell, &mut values)
                 .map_err(|what| fail(feature.column.as_ref(), what))?;
         }
-        let label = match (&source.label, label_cell, &side_labels) {
+        let label = match (&label, label_cell, &side_labels) {
             (Some(label), Some(k), _) => Some(
                 label
                     .read(table[k])
-                    .map_err(|what| fail(Some(&label.column), what))?,
+                    .and_then(|y| label.kind().store(y).map(f64::from))
+                    .map_err(|what| fail(label.column.as_ref(), what))?,
             ),
             (_, _, Some(labels)) => Some(*labels.get(row).ok_or_else(|| {
                 fail(
@@ -181,10 +196,10 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
         };
         row += 1;
         builder
-            .push(&values, label)
+            .push_value(&values, label)
             .map_err(|e| fail(None, e.to_string()))
     };
-    let fits = |rows: u64| check_memory(&source.path, rows, width, labelled);
+    let fits = |rows: u64| check_memory(&source.path, rows, width, kind.is_some());
     match format {
         Format::Csv => read_csv::rows(&source.path, &wanted, &fits, &mut sink)?,
         Format::Parquet => read_parquet::rows(&source.path, &wanted, &fits, &mut sink)?,

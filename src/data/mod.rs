@@ -6,6 +6,7 @@
 
 mod error;
 mod feature;
+mod label;
 mod load;
 mod read_csv;
 mod read_npy;
@@ -13,7 +14,8 @@ mod read_parquet;
 pub mod synthetic;
 
 pub use error::DataError;
-pub use feature::{Condition, Feature, FeatureKind, Label, LabelLevels};
+pub use feature::{Condition, Feature, FeatureKind};
+pub use label::{Label, LabelKind, LabelValues};
 #[cfg(feature = "cli")]
 pub(crate) use load::available_memory;
 pub(crate) use load::stem;
@@ -34,6 +36,7 @@ pub struct Dataset {
     rows: usize,
     tiles: Vec<f32>,
     labels: Option<Vec<f32>>,
+    label_kind: Option<LabelKind>,
     row_norm: f64,
 }
 
@@ -48,6 +51,21 @@ impl Dataset {
         labelled: bool,
         row_norm: f64,
     ) -> Result<DatasetBuilder, DataError> {
+        Self::builder_with(features, labelled.then_some(LabelKind::Binary), row_norm)
+    }
+
+    /// As [`Dataset::builder`], with a label of any kind.
+    ///
+    /// # Errors
+    /// [`DataError::Declaration`] as there, and where the label's bounds are impossible.
+    pub fn builder_with(
+        features: Vec<String>,
+        label: Option<LabelKind>,
+        row_norm: f64,
+    ) -> Result<DatasetBuilder, DataError> {
+        label
+            .map_or(Ok(()), LabelKind::validate)
+            .map_err(|what| DataError::declaration("data.label", what))?;
         if !(row_norm > 0.0 && row_norm.is_finite()) {
             return Err(DataError::declaration(
                 "data.row_norm",
@@ -66,7 +84,8 @@ impl Dataset {
                 features,
                 rows: 0,
                 tiles: Vec::new(),
-                labels: labelled.then(Vec::new),
+                labels: label.map(|_| Vec::new()),
+                label_kind: label,
                 row_norm,
             },
             clipped: vec![0.0; width],
@@ -88,9 +107,14 @@ impl Dataset {
         self.row_norm
     }
 
-    /// Whether rows carry a binary label.
+    /// Whether rows carry a label.
     pub fn labelled(&self) -> bool {
         self.labels.is_some()
+    }
+
+    /// What the labels are, where rows carry some.
+    pub fn label_kind(&self) -> Option<LabelKind> {
+        self.label_kind
     }
 
     /// Bytes held by the rows.
@@ -103,7 +127,7 @@ impl Dataset {
         &self.tiles
     }
 
-    /// Labels as −1 / +1, one a row, padded to whole tiles; empty when unlabelled.
+    /// Labels as their kind stores them (binary: −1 / +1), one a row, padded to whole tiles; empty when unlabelled.
     pub(crate) fn labels(&self) -> &[f32] {
         self.labels.as_deref().unwrap_or(&[])
     }
@@ -170,12 +194,21 @@ pub struct DatasetBuilder {
 }
 
 impl DatasetBuilder {
-    /// Adds one row, scaled to norm ≤ B where it is longer.
+    /// Adds one row with its binary label, scaled to norm ≤ B where it is longer.
     ///
     /// # Errors
     /// [`DataError::Row`] where the width is wrong, a value is not finite, or a label
     /// is missing or not expected. The message holds the row's number, never a value.
     pub fn push(&mut self, row: &[f32], label: Option<bool>) -> Result<(), DataError> {
+        self.push_value(row, label.map(|y| if y { 1.0 } else { -1.0 }))
+    }
+
+    /// As [`DatasetBuilder::push`], with a label of any kind: numbers and counts beyond their
+    /// bounds are clipped, a binary label is ±1.
+    ///
+    /// # Errors
+    /// [`DataError::Row`], as there, and for a label that is none of its kind.
+    pub fn push_value(&mut self, row: &[f32], label: Option<f64>) -> Result<(), DataError> {
         let set = &mut self.set;
         let (d, i) = (set.features.len(), set.rows);
         let refuse = |what: String| Err(DataError::Row { row: i + 1, what });
@@ -199,11 +232,15 @@ impl DatasetBuilder {
         for (to, &from) in self.clipped.iter_mut().zip(row) {
             *to = (f64::from(from) * shrink) as f32;
         }
-        match (&set.labels, label) {
+        let label = match (set.label_kind, label) {
             (Some(_), None) => return refuse("the label is missing".into()),
             (None, Some(_)) => return refuse("a label was given but none was declared".into()),
-            _ => {}
-        }
+            (Some(kind), Some(value)) => match kind.store(value) {
+                Ok(stored) => Some(stored),
+                Err(what) => return refuse(what),
+            },
+            (None, None) => None,
+        };
         let lane = i % TILE;
         if lane == 0 {
             set.tiles.resize(set.tiles.len() + d * TILE, 0.0);
@@ -216,7 +253,7 @@ impl DatasetBuilder {
             if lane == 0 {
                 labels.resize(labels.len() + TILE, 0.0);
             }
-            labels[i] = if y { 1.0 } else { -1.0 };
+            labels[i] = y;
         }
         set.rows += 1;
         Ok(())

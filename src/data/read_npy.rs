@@ -1,14 +1,14 @@
 //! NPY arrays: a two-dimensional table with columns named `x0`, `x1`, …, or a
-//! one-dimensional column of 0/1 labels.
+//! one-dimensional column of labels.
 
 use std::io::{BufReader, Read};
 use std::path::Path;
 
 use npyz::{NpyFile, Order, TypeChar};
 
-use super::DataError;
 use super::feature::Cell;
 use super::load::{Position, RowSink, Wanted, find_columns, open};
+use super::{DataError, Label};
 
 fn damaged(path: &Path, what: impl std::fmt::Display) -> DataError {
     DataError::File {
@@ -104,25 +104,23 @@ pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
     Ok((0..columns).map(|j| format!("x{j}")).collect())
 }
 
-pub(super) fn labels(path: &Path) -> Result<Vec<bool>, DataError> {
+/// The labels of a file of their own, as [`super::LabelKind::store`] takes them.
+pub(super) fn labels(path: &Path, label: &Label) -> Result<Vec<f64>, DataError> {
     let npy = array(path)?;
     if npy.shape().len() != 1 {
         return Err(damaged(path, "labels must have one dimension"));
     }
     let mut labels = Vec::new();
     values(path, npy, |i, v| {
-        labels.push(match v {
-            0.0 => false,
-            1.0 => true,
-            _ => {
-                return Err(DataError::Cell {
-                    path: path.into(),
-                    line: i + 1,
-                    column: None,
-                    what: "the label is not 0 or 1".into(),
-                });
-            }
-        });
+        let value = label
+            .read(Cell::Number(v))
+            .and_then(|y| label.kind().store(y).map(f64::from));
+        labels.push(value.map_err(|what| DataError::Cell {
+            path: path.into(),
+            line: i + 1,
+            column: None,
+            what,
+        })?);
         Ok(())
     })?;
     Ok(labels)

@@ -14,6 +14,11 @@ pub enum EngineError {
     /// The engine was not compiled in.
     #[error("this build has no GPU engine; build with feature `gpu` or use `--engine cpu`")]
     NotBuilt,
+    /// The model has no GPU form.
+    #[error(
+        "this model is computed on the CPU alone; use `--engine cpu` (or engine = \"auto\", which picks it)"
+    )]
+    CpuOnly,
     /// The device went away; the run ends with what was drawn.
     #[error("the GPU device was lost ({0}); draws up to here are kept")]
     DeviceLost(String),

@@ -66,7 +66,7 @@ impl GradientQuery {
             labelled: model.labelled(),
             offsets: Vec::new(),
             weights: Vec::new(),
-            scale: (model.tempering() * f64::powi(2.0, -grid.exponent())) as f32,
+            scale: (model.tempering() * model.unit() * f64::powi(2.0, -grid.exponent())) as f32,
             grid,
             limit: limit(grid, d)?,
             chains: thetas.len(),
@@ -124,7 +124,7 @@ impl GradientQuery {
         self.grid
     }
 
-    /// κ/γ: untempered gradient → grid steps.
+    /// κ/γ times the model's unit: gradient function → grid steps.
     pub fn scale(&self) -> f32 {
         self.scale
     }

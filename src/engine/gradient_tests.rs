@@ -6,55 +6,22 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
+use super::test_cases::{self, Case, networks};
 use super::{Engine, GradientQuery, GradientSum, Rows};
-use crate::data::{Dataset, synthetic};
-use crate::model::{GaussianMean, Logistic, Mixture, Model, Prior};
+use crate::data::{Dataset, LabelKind};
+use crate::model::{Logistic, Mlp, Model, Prior};
 
 /// How far a coordinate of an unclipped row may lie from the f64 oracle: relative to the
-/// largest coordinate of the row, f32's rounding through a few operations; half a grid step.
-fn tolerance(largest: f64) -> f64 {
-    0.51 + 4e-6 * largest
+/// largest coordinate of the row, f32's rounding through a few operations; the same of what a
+/// regression's label is subtracted from; half a grid step.
+fn tolerance(largest: f64, predicted: f64) -> f64 {
+    0.51 + 4e-6 * largest + 2e-6 * predicted
 }
 
-struct Case {
-    data: Arc<Dataset>,
-    model: Box<dyn Model>,
-}
-
+/// Every model but the anchored one, whose gradient is another model's.
 fn cases() -> Vec<Case> {
-    let theta: Vec<f64> = (0..7).map(|j| 0.5 * f64::from(j) - 1.5).collect();
-    let logistic = synthetic::logistic(1_003, &theta, 1).unwrap();
-    let mixture = synthetic::mixture(721, Some(3.0), 2).unwrap();
-    let gaussian = synthetic::gaussian(501, &[0.0, 3.0, 0.0], &[1.0, 0.5, 2.0], 8.0, 3).unwrap();
-    let names = logistic.features().to_vec();
-    let covariance = [1.0, 0.1, 0.0, 0.1, 0.25, 0.0, 0.0, 0.0, 4.0];
-    vec![
-        Case {
-            model: Box::new(
-                Logistic::new(&names, logistic.row_norm(), Prior::normal(7, 10.0), 0.3).unwrap(),
-            ),
-            data: Arc::new(logistic),
-        },
-        Case {
-            model: Box::new(
-                Mixture::new(2.0, mixture.row_norm(), Prior::normal(2, 3.0), 0.02).unwrap(),
-            ),
-            data: Arc::new(mixture),
-        },
-        Case {
-            model: Box::new(
-                GaussianMean::new(
-                    gaussian.features(),
-                    &covariance,
-                    8.0,
-                    Prior::normal(3, 4.0),
-                    1.0,
-                )
-                .unwrap(),
-            ),
-            data: Arc::new(gaussian),
-        },
-    ]
+    let all = test_cases::cases().into_iter().chain(networks());
+    all.filter(|c| c.model.prior().anchor.is_none()).collect()
 }
 
 fn thetas(d: usize, chains: usize, seed: u64) -> Vec<Vec<f64>> {
@@ -94,6 +61,9 @@ fn rows_match_the_oracle() {
             let mut row = vec![0.0; data.features().len()];
             for clip in [1e-3, 0.05, 0.6, 30.0] {
                 let q = query(model, &points, clip);
+                let d = model.dim() as f64;
+                let bound = f64::from(q.grid().bound());
+                let shorter = (d + 16.0) * f64::powi(2.0, -23) + (d.sqrt() + 1.0) / bound + 2e-6;
                 let mut clipped = 0;
                 for i in 0..100 {
                     data.copy_row(i, &mut row);
@@ -105,17 +75,20 @@ fn rows_match_the_oracle() {
                         let shrink = (q.grid().clip_bound() / norm).min(1.0);
                         let unit = shrink / q.grid().step();
                         let largest = exact.iter().fold(0.0f64, |m, g| m.max(g.abs())) * unit;
+                        // Of a row with the label 0: the prediction alone.
+                        let bare = model.gradient(&row, 0.0, theta);
+                        let predicted = bare.iter().fold(0.0f64, |m, g| m.max(g.abs())) * unit;
                         clipped += sum.clipped;
                         for (g, s) in exact.iter().zip(&sum.steps) {
-                            // A clipped row is shorter by the margin, 6e-6 here.
+                            // A clipped row is shorter by the limit's margin.
                             let error = (g * unit - *s as f64).abs();
                             let margin = if sum.clipped > 0 {
-                                8e-6 * largest + 3.0
+                                shorter * largest + 1.0
                             } else {
                                 0.0
                             };
                             assert!(
-                                error <= tolerance(largest) + margin,
+                                error <= tolerance(largest, predicted) + margin,
                                 "{} {set:?} row {i} clip {clip}: {} for {}",
                                 model.name(),
                                 s,
@@ -224,6 +197,63 @@ fn no_row_leaves_the_ball() {
                 "d {d} {set:?}: never near the edge, {largest}"
             );
         }
+    }
+}
+
+/// As above for networks, whose gradients are quantised from their factors: small and large
+/// weights, one feature to 1e5 parameters.
+#[test]
+fn no_row_of_a_network_leaves_the_ball() {
+    let binary = LabelKind::Binary;
+    let ten = LabelKind::Class { classes: 10 };
+    for (features, hidden, label) in [
+        (1usize, 1usize, binary),
+        (33, 1, binary),
+        (2, 300, binary),
+        (20, 30, ten),
+        (1_000, 98, ten),
+    ] {
+        let names: Vec<String> = (0..features).map(|j| format!("x{j}")).collect();
+        let mut builder = Dataset::builder_with(names.clone(), Some(label), 1e25).unwrap();
+        let mut rows = adversarial(features);
+        rows.push(vec![3e20; features]);
+        for (i, row) in rows.iter().enumerate() {
+            let sign = if i % 2 == 0 { 1.0 } else { -1.0 };
+            let y = if label == binary {
+                sign
+            } else {
+                (i % 10) as f64
+            };
+            builder.push_value(row, Some(y)).unwrap();
+        }
+        let data = Arc::new(builder.finish().unwrap());
+        let d = Mlp::shape(features, hidden, label).unwrap().parameters();
+        let model = Mlp::new(&names, hidden, label, Prior::normal(d, 1.0), 1.0).unwrap();
+        let set = InstructionSet::detect();
+        let mut engine = CpuEngine::with(data, set, 16);
+        let mut largest = 0.0f64;
+        for (size, clip) in [
+            (1e-3, 0.3),
+            (1.0, 1e-4),
+            (1.0, 0.999_999),
+            (1e12, 0.5),
+            (1e-30, 1e-20),
+        ] {
+            let mut theta = thetas(d, 1, 3);
+            theta[0].iter_mut().for_each(|t| *t *= size);
+            let q = query(&model, &theta, clip);
+            let bound = i128::from(q.grid().bound());
+            for sum in each_row(&mut engine, &q, rows.len()) {
+                let square: i128 = sum.steps.iter().map(|s| i128::from(*s).pow(2)).sum();
+                assert!(square <= bound * bound, "d {d} size {size} clip {clip}");
+                largest = largest.max(square as f64 / (bound * bound) as f64);
+            }
+        }
+        let slack = 2e-4 + 3e-6 * (d as f64).sqrt() + 1e-6 * d as f64;
+        assert!(
+            largest > 1.0 - slack,
+            "d {d}: never near the edge, {largest}"
+        );
     }
 }
 

@@ -54,4 +54,6 @@ mod gradient_tests;
 #[cfg(test)]
 mod sensitivity_tests;
 #[cfg(test)]
+mod test_cases;
+#[cfg(test)]
 mod tests;

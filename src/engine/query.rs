@@ -17,11 +17,12 @@ pub(crate) struct RatioSum {
 pub(crate) struct RatioQuery {
     function: RowFunction,
     features: usize,
+    labelled: bool,
     /// Per chain K offsets, f32.
     offsets: Vec<f32>,
-    /// Per chain K×d weights, f32.
+    /// Per chain K×d weights, f32; a network's θ and Δθ.
     weights: Vec<f32>,
-    /// Per chain κ/γ: untempered ratio → grid steps.
+    /// Per chain κ/γ times the model's unit: row function → grid steps.
     scales: Vec<f32>,
     grids: Vec<Grid>,
     signs: Vec<i32>,
@@ -54,8 +55,9 @@ impl RatioQuery {
         let mut query = RatioQuery {
             function,
             features: model.features(),
+            labelled: model.labelled(),
             offsets: Vec::with_capacity(thetas.len() * function.forms()),
-            weights: Vec::with_capacity(thetas.len() * function.forms() * model.features()),
+            weights: Vec::with_capacity(thetas.len() * function.weights(model.features())),
             scales: Vec::with_capacity(thetas.len()),
             grids: Vec::with_capacity(thetas.len()),
             signs: Vec::with_capacity(thetas.len()),
@@ -69,7 +71,7 @@ impl RatioQuery {
             };
             let forms = model.forms(low, high);
             if forms.offsets.len() != function.forms()
-                || forms.weights.len() != function.forms() * query.features
+                || forms.weights.len() != function.weights(query.features)
             {
                 return Err(EngineError::Query(format!(
                     "model '{}' gave forms of the wrong size",
@@ -83,9 +85,10 @@ impl RatioQuery {
             query
                 .weights
                 .extend(forms.weights.iter().map(|&v| v as f32));
+            let unit = model.tempering() * model.unit();
             query
                 .scales
-                .push((model.tempering() * f64::powi(2.0, -grid.exponent())) as f32);
+                .push((unit * f64::powi(2.0, -grid.exponent())) as f32);
             query.grids.push(grid);
             query.signs.push(if swap { -1 } else { 1 });
         }
@@ -95,7 +98,7 @@ impl RatioQuery {
     /// Refuses a query that does not fit the rows: sums are exact only over rows of the
     /// width and kind that the model was checked for.
     pub fn check(&self, data_features: usize, labelled: bool) -> Result<(), EngineError> {
-        if self.features != data_features || self.function == RowFunction::Logistic && !labelled {
+        if self.features != data_features || self.labelled && !labelled {
             return Err(EngineError::Query(
                 "the model does not fit the rows it is asked about".into(),
             ));
@@ -131,6 +134,12 @@ impl RatioQuery {
 
     pub fn offset(&self, chain: usize, form: usize) -> f32 {
         self.offsets[chain * self.function.forms() + form]
+    }
+
+    /// All weights of one chain.
+    pub fn weights_of(&self, chain: usize) -> &[f32] {
+        let count = self.function.weights(self.features);
+        &self.weights[chain * count..(chain + 1) * count]
     }
 
     pub fn weight(&self, chain: usize, form: usize, feature: usize) -> f32 {

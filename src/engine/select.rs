@@ -65,11 +65,13 @@ pub(crate) fn open(
     data: Arc<Dataset>,
     model: &dyn Model,
 ) -> Result<Box<dyn Engine>, EngineError> {
+    let cpu_only = model.row_function().shader().is_none();
     match setup.choice {
         EngineChoice::Cpu => Ok(Box::new(CpuEngine::new(data))),
+        EngineChoice::Gpu if cpu_only => Err(EngineError::CpuOnly),
         EngineChoice::Gpu => open_gpu(setup, data),
         // Listed rows run on the CPU whatever sums do: nothing to measure.
-        EngineChoice::Auto if setup.listed_rows => Ok(Box::new(CpuEngine::new(data))),
+        EngineChoice::Auto if setup.listed_rows || cpu_only => Ok(Box::new(CpuEngine::new(data))),
         EngineChoice::Auto => faster(setup, data, model),
     }
 }

@@ -13,8 +13,10 @@ use super::{
     AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
     RatioQuery, RatioSum, Rows,
 };
-use crate::data::Dataset;
-use crate::model::{Anchor, Anchored, GaussianMean, Logistic, Metric, Mixture, Model, Prior};
+use crate::data::{Dataset, LabelKind};
+use crate::model::{
+    Anchor, Anchored, GaussianMean, Linear, Logistic, Metric, Mixture, Model, Poisson, Prior,
+};
 
 /// Rows of each data set: partial tiles, quads and workgroups.
 const ROWS: usize = 37;
@@ -42,7 +44,14 @@ fn families() -> Vec<Family> {
         centre: vec![0.0; 2],
         radius: 1e6,
     };
-    let models: [Box<dyn Model>; 4] = [
+    let number = LabelKind::Number {
+        low: -2.0,
+        high: 5.0,
+    };
+    let count = LabelKind::Count { max: 9 };
+    let models: [Box<dyn Model>; 6] = [
+        Box::new(Linear::new(&names, 0.5, number, 3.0, prior(), 1.0).unwrap()),
+        Box::new(Poisson::new(&names, count, 3.0, prior(), 1.0).unwrap()),
         Box::new(Anchored::new(Arc::new(logistic), anchor).unwrap()),
         Box::new(GaussianMean::new(&names, &covariance, 3.0, prior(), 1.0).unwrap()),
         Box::new(Logistic::new(&names, 3.0, prior(), 1.0).unwrap()),
@@ -52,29 +61,35 @@ fn families() -> Vec<Family> {
         .into_iter()
         .map(|model| {
             let width = model.features();
-            let labelled = model.labelled();
+            let kind = model.label();
+            // Binary −1 and +1, or a number's and a count's ends.
+            let ends = match kind {
+                Some(LabelKind::Number { low, high }) => [low, high],
+                Some(LabelKind::Count { max }) => [0.0, f64::from(max)],
+                _ => [-1.0, 1.0],
+            };
             let mut last = Vec::new();
             // Far beyond the model's own bound of 3, at it, denormal, nothing.
             for size in [3e38f32, -3e38, 1e20, -1e20, 3.0, -3.0, 1e-40, 0.0] {
-                for label in [true, false] {
-                    if labelled || label {
-                        last.push((size, labelled.then_some(label)));
-                    }
+                match kind {
+                    Some(_) => last.extend(ends.map(|y| (size, Some(y)))),
+                    None => last.push((size, None)),
                 }
             }
             let neighbours = last
                 .into_iter()
                 .map(|(size, label)| {
                     let names = names[..width].to_vec();
-                    let mut set = Dataset::builder(names, labelled, 3.2e38).unwrap();
+                    let mut set = Dataset::builder_with(names, kind, 3.2e38).unwrap();
                     for i in 1..ROWS {
                         let row: Vec<f32> =
                             (0..width).map(|j| ((i * (j + 3)) as f32).sin()).collect();
-                        set.push(&row, labelled.then_some(i % 3 == 0)).unwrap();
+                        set.push_value(&row, kind.map(|_| ends[usize::from(i % 3 == 0)]))
+                            .unwrap();
                     }
                     let mut row = vec![0.0; width];
                     row[0] = size;
-                    set.push(&row, label).unwrap();
+                    set.push_value(&row, label).unwrap();
                     Arc::new(set.finish().unwrap())
                 })
                 .collect();

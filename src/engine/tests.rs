@@ -6,127 +6,15 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
+use super::test_cases::{Case, anchored, bound, cases, distance, networks, pairs, query};
 use super::{Engine, RatioQuery, RatioSum};
-use crate::data::{Dataset, synthetic};
-use crate::model::{
-    Anchor, Anchored, GaussianMean, Logistic, Metric, Mixture, Model, Prior, remainder_rate,
-};
+use crate::data::{Dataset, LabelKind, synthetic};
+use crate::model::{Logistic, Model, Prior};
 
 /// How far an f32 ratio may lie from the f64 oracle, in grid steps: a relative error of
 /// 4e-6 of ratios up to the clip (4 steps), one step of rounding, and the rounding of
 /// forms in f32 (16 ulp of a value up to the clip bound: 2 steps).
 const QUANTA: i32 = 8;
-
-struct Case {
-    data: Arc<Dataset>,
-    rows: Vec<f64>,
-    labels: Vec<f64>,
-    model: Box<dyn Model>,
-}
-
-fn case(data: Dataset, model: impl Fn(&Dataset) -> Box<dyn Model>) -> Case {
-    let rows = data.public_rows().iter().map(|v| f64::from(*v)).collect();
-    let labels = data.labels().iter().map(|v| f64::from(*v)).collect();
-    Case {
-        model: model(&data),
-        data: Arc::new(data),
-        rows,
-        labels,
-    }
-}
-
-/// Row counts that leave partial tiles, quads and workgroups.
-fn cases() -> Vec<Case> {
-    let theta: Vec<f64> = (0..7).map(|j| 0.5 * f64::from(j) - 1.5).collect();
-    vec![
-        case(synthetic::logistic(3_003, &theta, 1).unwrap(), |d| {
-            let prior = Prior::normal(7, 10.0);
-            Box::new(Logistic::new(d.features(), d.row_norm(), prior, 0.3).unwrap())
-        }),
-        case(synthetic::mixture(2_021, Some(3.0), 2).unwrap(), |d| {
-            Box::new(Mixture::new(2.0, d.row_norm(), Prior::flat_box(2, 3.0), 0.02).unwrap())
-        }),
-        case(
-            synthetic::gaussian(1_501, &[0.0, 3.0, 0.0], &[1.0, 0.5, 2.0], 8.0, 3).unwrap(),
-            |d| {
-                let covariance = [1.0, 0.1, 0.0, 0.1, 0.25, 0.0, 0.0, 0.0, 4.0];
-                let prior = Prior::flat_box(3, 4.0);
-                let model = GaussianMean::new(d.features(), &covariance, 8.0, prior, 1.0);
-                Box::new(model.unwrap())
-            },
-        ),
-        case(synthetic::logistic(2_005, &theta, 4).unwrap(), |d| {
-            Box::new(anchored(d, 0.3, vec![0.1, -0.2, 0.3, 0.0, 0.5, -0.4, 0.2]))
-        }),
-    ]
-}
-
-/// Anchored logistic regression in plain coordinates, far from its edge.
-fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored {
-    let d = at.len();
-    let prior = Prior::normal(d, 10.0);
-    let model = Logistic::new(data.features(), data.row_norm(), prior, tempering).unwrap();
-    let anchor = Anchor {
-        at,
-        metric: Metric::identity(d, data.row_norm()),
-        gradient: vec![0.0; d],
-        curvature: vec![0.0; d * d],
-        gradient_sd: 0.0,
-        curvature_sd: 0.0,
-        centre: vec![0.0; d],
-        radius: 1e6,
-    };
-    Anchored::new(Arc::new(model), anchor).unwrap()
-}
-
-/// A true bound on the model's row ratios for this pair.
-fn bound(model: &dyn Model, theta: &[f64], proposal: &[f64]) -> f64 {
-    let step = distance(theta, proposal);
-    match (&model.prior().anchor, model.ratio_rate()) {
-        (Some(anchor), _) => {
-            let reach = distance(theta, &anchor.at).max(distance(proposal, &anchor.at));
-            remainder_rate(model.tempering(), anchor.metric.row_bound) * reach * reach * step
-        }
-        (None, rate) => rate.unwrap() * step,
-    }
-}
-
-/// `count` random pairs with moves from tiny to large.
-fn pairs(model: &dyn Model, count: usize, seed: u64) -> Vec<(Vec<f64>, Vec<f64>)> {
-    let mut rng = ChaCha12Rng::seed_from_u64(seed);
-    (0..count)
-        .map(|i| {
-            let size = 10f64.powi(-((i % 4) as i32)) * 0.5;
-            let theta: Vec<f64> = (0..model.dim())
-                .map(|_| 2.0 * rng.random::<f64>() - 1.0)
-                .collect();
-            let proposal = theta
-                .iter()
-                .map(|t| t + size * (2.0 * rng.random::<f64>() - 1.0))
-                .collect();
-            (theta, proposal)
-        })
-        .collect()
-}
-
-fn distance(a: &[f64], b: &[f64]) -> f64 {
-    a.iter()
-        .zip(b)
-        .map(|(a, b)| (a - b).powi(2))
-        .sum::<f64>()
-        .sqrt()
-}
-
-/// A query whose clip is `share` of the model's bound.
-fn query(model: &dyn Model, pairs: &[(Vec<f64>, Vec<f64>)], share: f64) -> RatioQuery {
-    let thetas: Vec<&[f64]> = pairs.iter().map(|p| &p.0[..]).collect();
-    let proposals: Vec<&[f64]> = pairs.iter().map(|p| &p.1[..]).collect();
-    let clips: Vec<f64> = pairs
-        .iter()
-        .map(|p| share * bound(model, &p.0, &p.1))
-        .collect();
-    RatioQuery::new(model, &thetas, &proposals, &clips).unwrap()
-}
 
 fn all_rows(case: &Case, chains: usize) -> Vec<Vec<u64>> {
     vec![(0..case.data.rows() as u64).collect(); chains]
@@ -173,7 +61,7 @@ fn totals(rows: &[Vec<i32>], q: &RatioQuery) -> Vec<RatioSum> {
 
 #[test]
 fn cpu_rows_match_the_f64_oracle_and_sum_to_the_sums() {
-    for case in cases() {
+    for case in cases().into_iter().chain(networks()) {
         let pairs = pairs(&*case.model, 11, 5);
         for share in [1.0, 0.02] {
             let q = query(&*case.model, &pairs, share);
@@ -229,7 +117,7 @@ fn cpu_sums_have_the_same_bits_for_any_threads_blocks_and_row_order() {
 
 #[test]
 fn ratios_are_odd_to_the_bit() {
-    for case in cases() {
+    for case in cases().into_iter().chain(networks()) {
         let forward = pairs(&*case.model, 6, 7);
         let backward: Vec<_> = forward
             .iter()
@@ -268,7 +156,12 @@ fn the_models_bounds_are_true() {
                 .iter()
                 .map(|t| inside(t + 0.02 * rng.random::<f64>() - 0.01))
                 .collect();
-            let label = if rng.random::<bool>() { 1.0 } else { -1.0 };
+            let (low, high) = match case.model.label() {
+                Some(LabelKind::Number { low, high }) => (low, high),
+                Some(LabelKind::Count { max }) => (0.0, f64::from(max)),
+                _ => (-1.0, 1.0),
+            };
+            let label = if rng.random::<bool>() { low } else { high };
             let ratio = case.model.log_ratio(&row, label, &theta, &proposal).abs();
             let limit = bound(&*case.model, &theta, &proposal);
             assert!(ratio <= limit * (1.0 + 1e-9), "{}", case.model.name());

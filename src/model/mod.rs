@@ -1,25 +1,35 @@
 //! Models: what a row says about θ, and what is known about it in public.
 //!
-//! Every model here sees a row only through a few affine forms `u_k = o_k + w_k·x`,
+//! All models but the network see a row only through a few affine forms `u_k = o_k + w_k·x`,
 //! whose coefficients the host computes in f64 from (θ, θ'); a scalar row function of
 //! the forms gives the log-likelihood ratio. The row function exists three times: the
 //! f64 oracle here, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
 
+use crate::data::LabelKind;
+
 mod anchor;
+mod banana;
 mod gaussian_mean;
+mod linear;
 mod logistic;
 mod lower;
 mod mixture;
+mod mlp;
+mod poisson;
 mod prior;
 mod remainder;
 
 pub(crate) use gaussian_mean::{cholesky, inverse};
 
 pub use anchor::{Anchor, Anchored, Metric, check_anchorable, remainder_rate};
+pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
+pub use linear::Linear;
 pub use logistic::Logistic;
 pub use lower::Lower;
 pub use mixture::Mixture;
+pub use mlp::{Mlp, NetworkShape};
+pub use poisson::Poisson;
 pub use prior::{Density, Prior, Support};
 pub use remainder::remainder_difference;
 pub(crate) use remainder::slopes;
@@ -56,25 +66,43 @@ pub enum RowFunction {
     /// `u = (x·θ*, x·v, x·Δθ)`: minus the change of softplus's third-order remainder at u₀
     /// from u₁ to u₁+u₂.
     LogisticRemainder,
+    /// `u = (x·θ, x·Δθ)`, label y a number: `u₁(y − u₀ − u₁/2)`.
+    Linear,
+    /// `u = (x·θ, x·Δθ)`, label y a count: `y u₁ − e^{u₀}(e^{u₁} − 1)`.
+    Poisson,
+    /// A network, which sees the whole row: weights θ, then Δθ.
+    Network(NetworkShape),
 }
 
 impl RowFunction {
-    /// Number K of affine forms.
+    /// Number K of affine forms; 0 where the row function sees the row itself.
     pub fn forms(self) -> usize {
         match self {
+            RowFunction::Network(_) => 0,
             RowFunction::Affine => 1,
-            RowFunction::Logistic => 2,
+            RowFunction::Logistic | RowFunction::Linear | RowFunction::Poisson => 2,
             RowFunction::Mixture | RowFunction::LogisticRemainder => 3,
         }
     }
 
-    /// Stem of the WGSL file in `shaders/model`.
-    pub fn shader(self) -> &'static str {
+    /// Weights of a query over so many features.
+    pub fn weights(self, features: usize) -> usize {
         match self {
-            RowFunction::Affine => "gaussian_mean",
-            RowFunction::Logistic => "logistic",
-            RowFunction::Mixture => "mixture",
-            RowFunction::LogisticRemainder => "logistic_remainder",
+            RowFunction::Network(shape) => 2 * shape.parameters(),
+            _ => self.forms() * features,
+        }
+    }
+
+    /// Stem of the WGSL file in `shaders/model`; none where the CPU engine alone computes it.
+    pub fn shader(self) -> Option<&'static str> {
+        match self {
+            RowFunction::Affine => Some("gaussian_mean"),
+            RowFunction::Logistic => Some("logistic"),
+            RowFunction::Mixture => Some("mixture"),
+            RowFunction::LogisticRemainder => Some("logistic_remainder"),
+            RowFunction::Linear => Some("linear"),
+            RowFunction::Poisson => Some("poisson"),
+            RowFunction::Network(_) => None,
         }
     }
 }
@@ -89,6 +117,8 @@ pub enum GradientFunction {
     /// Forms `(a₁, a₂, s)`, a_k the two components' scores and s the log odds of the second:
     /// `(a₁ + σ(s)(a₂ − a₁), σ(s) a₂)`.
     Mixture,
+    /// Back-propagation through a network, whose weights are θ.
+    Network(NetworkShape),
 }
 
 /// Derivative of a row's log likelihood in its linear predictor η.
@@ -96,13 +126,17 @@ pub enum GradientFunction {
 pub enum Score {
     /// `y σ(−yη)`, y = ±1.
     Logistic,
+    /// `y − η`.
+    Linear,
+    /// `y − e^η`.
+    Poisson,
 }
 
 impl GradientFunction {
     /// Offsets of a query for d parameters.
     pub fn offsets(self, d: usize) -> usize {
         match self {
-            GradientFunction::Score(_) => 0,
+            GradientFunction::Score(_) | GradientFunction::Network(_) => 0,
             GradientFunction::Affine => d,
             GradientFunction::Mixture => 3,
         }
@@ -114,6 +148,7 @@ impl GradientFunction {
             GradientFunction::Score(_) => features,
             GradientFunction::Affine => d * features,
             GradientFunction::Mixture => 3 * features,
+            GradientFunction::Network(_) => d,
         }
     }
 }
@@ -135,10 +170,19 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     fn parameters(&self) -> &[String];
     /// Number of features a row must have.
     fn features(&self) -> usize;
-    /// Whether rows must carry a binary label.
+    /// Whether rows must carry a label.
     fn labelled(&self) -> bool;
+    /// The label that rows must carry, with the bounds that the model was made for.
+    fn label(&self) -> Option<LabelKind> {
+        self.labelled().then_some(LabelKind::Binary)
+    }
     /// Likelihood tempering κ ∈ (0, 1].
     fn tempering(&self) -> f64;
+    /// What the row and gradient functions are to be multiplied by, beside κ: a constant of
+    /// the model such as `1/σ²`.
+    fn unit(&self) -> f64 {
+        1.0
+    }
     /// Prior density and support.
     fn prior(&self) -> &Prior;
     /// A true bound b on `|r_i| / ‖θ'−θ‖₂` over the support (κ included), if there is one.
@@ -148,7 +192,7 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     /// Coefficients of the forms for moving from `theta` to `proposal`.
     fn forms(&self, theta: &[f64], proposal: &[f64]) -> Forms;
     /// f64 reference, straight from the density: `κ [log p(x|θ') − log p(x|θ)]`, nats,
-    /// unclipped. `label` is ±1 (ignored by models without labels).
+    /// unclipped. `label` as stored, binary ±1 (ignored by models without labels).
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64;
 
     /// How the engines make a row's gradient.
@@ -199,6 +243,22 @@ pub(crate) fn check_tempering(kappa: f64) -> Result<(), ModelError> {
             format!("must lie in (0, 1], not {kappa}"),
         ))
     }
+}
+
+/// Radius of the box that a support is, where it is one: `‖θ‖ ≤ R`.
+fn radius(support: &Support) -> Option<f64> {
+    match support {
+        Support::Unbounded => None,
+        Support::Box(bounds) => Some(bounds.iter().map(|b| b * b).sum::<f64>().sqrt()),
+    }
+}
+
+/// A label that the model cannot read.
+fn wrong_label(model: &str, needs: &str, label: LabelKind) -> ModelError {
+    ModelError::new(
+        "data.label",
+        format!("model '{model}' needs {needs}, not {}", label.describe()),
+    )
 }
 
 #[cfg(test)]

@@ -91,7 +91,8 @@ pub(crate) fn test_accuracy(
     test: &Dataset,
 ) -> Result<Option<(f64, f64)>, OutputError> {
     let table = read_draws(directory)?;
-    if !test.labelled() || table.parameters.len() != test.features().len() {
+    let binary = test.label_kind() == Some(crate::data::LabelKind::Binary);
+    if !binary || table.parameters.len() != test.features().len() {
         return Ok(None);
     }
     let total: usize = table.chains.iter().map(|c| c[0].len()).sum();

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{FeatureEntry, IndicatorEntry, LabelEntry, TestSection};
-use crate::data::{self, Condition, Dataset, Feature, FeatureKind, Label, LabelLevels, Source};
+use crate::data::{
+    self, Condition, Dataset, Feature, FeatureKind, Label, LabelKind, LabelValues, Source,
+};
 
 impl Plan {
     /// Loads the sensitive table.
@@ -37,9 +39,10 @@ impl Plan {
                 "test.public",
                 "the guarantee does not cover the test table; set public = true if its rows may be revealed, or drop [test]",
             )),
-            Some(test) if test.label_file.is_some() && self.config.data.label.is_some() => {
-                Err(self.refuse("test.label_file", "contradicts [data.label]; keep one"))
-            }
+            Some(test) if test.label_file.is_some() && self.label_column() => Err(self.refuse(
+                "test.label_file",
+                "contradicts the column of [data.label]; keep one",
+            )),
             test => Ok(test.as_ref()),
         }
     }
@@ -57,19 +60,48 @@ impl Plan {
         {
             return Err(self.refuse("data.row_norm", format!("must be positive, not {norm}")));
         }
-        if data.label.is_some() && data.label_file.is_some() {
-            return Err(self.refuse("data.label_file", "contradicts [data.label]; keep one"));
+        let label = self.label()?;
+        let column = label.as_ref().and_then(|l| l.column.as_ref());
+        if column.is_some() && data.label_file.is_some() {
+            return Err(self.refuse(
+                "data.label_file",
+                "contradicts the column of [data.label]; keep one",
+            ));
         }
-        if let Some(label) = &data.label {
-            self.check_levels(label)?;
+        if column.is_none() && data.label.is_some() && data.label_file.is_none() {
+            return Err(self.refuse("data.label", "needs its 'column', or a label_file"));
         }
         Ok(Source {
             path: self.locate(file),
             label_file: label_file.map(|f| self.locate(f)),
             features,
-            label: data.label.as_ref().map(label),
+            label,
             row_norm: data.row_norm,
         })
+    }
+
+    fn label_column(&self) -> bool {
+        let label = self.config.data.label.as_ref();
+        label.is_some_and(|l| l.column.is_some())
+    }
+
+    /// What the labels are, where some are declared.
+    pub(super) fn label_kind(&self) -> Result<Option<LabelKind>, ConfigError> {
+        Ok(self.label()?.as_ref().map(Label::kind))
+    }
+
+    /// The declared label, checked; 0/1 where a `label_file` stands alone.
+    fn label(&self) -> Result<Option<Label>, ConfigError> {
+        let data = &self.config.data;
+        let Some(entry) = &data.label else {
+            return Ok(data.label_file.as_ref().map(|_| Label::zero_one_file()));
+        };
+        self.check_levels(entry)?;
+        let label = label(entry).map_err(|what| self.refuse("data.label", what))?;
+        label
+            .validate()
+            .map_err(|what| self.refuse("data.label", what))?;
+        Ok(Some(label))
     }
 
     /// Negative levels mean something only beside positive ones, and other texts.
@@ -176,17 +208,42 @@ fn condition(entry: IndicatorEntry) -> Result<Condition, String> {
     }
 }
 
-fn label(entry: &LabelEntry) -> Label {
-    let levels = if entry.positive.is_empty() {
-        LabelLevels::ZeroOne
+fn label(entry: &LabelEntry) -> Result<Label, String> {
+    let kinds = [
+        !entry.positive.is_empty(),
+        entry.clamp.is_some(),
+        entry.scale.is_some(),
+        entry.count.is_some(),
+        entry.classes.is_some(),
+    ];
+    if kinds.iter().filter(|k| **k).count() > 1 {
+        return Err(
+            "declarations contradict: give one of positive = […], clamp = [low, high], scale = [low, high], count = max, classes = k, or none for 0/1 cells"
+                .into(),
+        );
+    }
+    if !entry.positive.is_empty() && entry.column.is_none() {
+        return Err("'positive' reads texts and needs a 'column'".into());
+    }
+    let values = if let Some([low, high]) = entry.clamp {
+        LabelValues::Clamp { low, high }
+    } else if let Some([low, high]) = entry.scale {
+        LabelValues::Scale { low, high }
+    } else if let Some(max) = entry.count {
+        LabelValues::Count { max }
+    } else if let Some(classes) = entry.classes {
+        LabelValues::Classes { classes }
+    } else if entry.positive.is_empty() {
+        LabelValues::ZeroOne
     } else {
-        LabelLevels::Named {
+        LabelValues::Named {
             positive: entry.positive.clone(),
             negative: entry.negative.clone(),
         }
     };
-    Label {
+    Ok(Label {
         column: entry.column.clone(),
-        levels,
-    }
+        values,
+        missing: entry.missing,
+    })
 }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{ModelKind, PriorEntry, PriorKind};
-use crate::data::Dataset;
-use crate::model::{Density, GaussianMean, Logistic, Mixture, Model, ModelError, Prior, Support};
+use crate::data::{Dataset, LabelKind};
+use crate::model::{
+    Banana, Density, GaussianMean, Linear, Logistic, Mixture, Mlp, Model, ModelError, Poisson,
+    Prior, Support,
+};
 
 impl Plan {
     /// The model over a loaded table.
@@ -26,15 +29,43 @@ impl Plan {
         self.check_names(features)?;
         let m = &self.config.model;
         let refuse = |e: ModelError| self.refuse(&e.key, e.what);
+        self.check_kind()?;
+        let label = self.label_kind()?.unwrap_or(LabelKind::Binary);
         let d = match m.kind {
-            ModelKind::Mixture => 2,
+            ModelKind::Mixture | ModelKind::Banana => 2,
+            ModelKind::Mlp => {
+                let shape = Mlp::shape(features.len(), self.hidden()?, label);
+                shape.map_err(refuse)?.parameters()
+            }
             _ => features.len(),
         };
         let prior = self.prior(d)?;
-        self.check_kind()?;
         Ok(match m.kind {
             ModelKind::Logistic => {
                 Arc::new(Logistic::new(features, row_norm, prior, m.tempering).map_err(refuse)?)
+            }
+            ModelKind::Linear => {
+                let variance = m.variance.ok_or_else(|| {
+                    self.refuse("model", "linear needs 'variance', that of the noise")
+                })?;
+                let model = Linear::new(features, variance, label, row_norm, prior, m.tempering);
+                Arc::new(model.map_err(refuse)?)
+            }
+            ModelKind::Mlp => {
+                let model = Mlp::new(features, self.hidden()?, label, prior, m.tempering);
+                Arc::new(model.map_err(refuse)?)
+            }
+            ModelKind::Poisson => {
+                let model = Poisson::new(features, label, row_norm, prior, m.tempering);
+                Arc::new(model.map_err(refuse)?)
+            }
+            ModelKind::Banana => {
+                if features.len() != 2 {
+                    return Err(self.refuse("data.features", "a banana needs exactly two features"));
+                }
+                let a = m.curvature.unwrap_or(20.0);
+                let variances = m.variances.unwrap_or([20.0, 25.0]);
+                Arc::new(Banana::new(a, variances, row_norm, prior, m.tempering).map_err(refuse)?)
             }
             ModelKind::Mixture => {
                 if features.len() != 1 {
@@ -56,6 +87,12 @@ impl Plan {
         })
     }
 
+    /// Width of a network.
+    fn hidden(&self) -> Result<usize, ConfigError> {
+        let hidden = self.config.model.hidden;
+        hidden.ok_or_else(|| self.refuse("model", "mlp needs 'hidden', its number of hidden units"))
+    }
+
     /// Names of features are columns of the draws.
     fn check_names(&self, features: &[String]) -> Result<(), ConfigError> {
         for (i, name) in features.iter().enumerate() {
@@ -69,23 +106,64 @@ impl Plan {
         Ok(())
     }
 
-    /// Refuses keys of another kind of model, and a missing label.
+    /// Refuses keys of another kind of model, and a label that is missing or of another kind.
     fn check_kind(&self) -> Result<(), ConfigError> {
-        let (m, data) = (&self.config.model, &self.config.data);
-        if m.variance.is_some() && m.kind != ModelKind::Mixture {
-            return Err(self.refuse("model.variance", "belongs to kind = \"mixture\" alone"));
+        use ModelKind as K;
+        let m = &self.config.model;
+        let keys: [(&str, bool, &[K], &str); 5] = [
+            (
+                "variance",
+                m.variance.is_some(),
+                &[K::Mixture, K::Linear],
+                "\"mixture\" or \"linear\"",
+            ),
+            (
+                "covariance",
+                m.covariance.is_some(),
+                &[K::GaussianMean],
+                "\"gaussian-mean\"",
+            ),
+            ("hidden", m.hidden.is_some(), &[K::Mlp], "\"mlp\""),
+            (
+                "curvature",
+                m.curvature.is_some(),
+                &[K::Banana],
+                "\"banana\"",
+            ),
+            (
+                "variances",
+                m.variances.is_some(),
+                &[K::Banana],
+                "\"banana\"",
+            ),
+        ];
+        for (key, given, kinds, names) in keys {
+            if given && !kinds.contains(&m.kind) {
+                let what = format!("belongs to kind = {names} alone");
+                return Err(self.refuse(&format!("model.{key}"), what));
+            }
         }
-        if m.covariance.is_some() && m.kind != ModelKind::GaussianMean {
-            return Err(self.refuse(
-                "model.covariance",
-                "belongs to kind = \"gaussian-mean\" alone",
-            ));
+        let needs = match m.kind {
+            K::Logistic => "a logistic model needs a declared binary label",
+            K::Linear => {
+                "a linear model needs a numeric label: clamp = [low, high] or scale = [low, high]"
+            }
+            K::Poisson => "a Poisson model needs counts as its label: count = max",
+            K::Mlp => "a network needs a binary label, or classes = k",
+            K::GaussianMean | K::Mixture | K::Banana => return Ok(()),
+        };
+        let fits = match self.label_kind()? {
+            Some(LabelKind::Binary) => matches!(m.kind, K::Logistic | K::Mlp),
+            Some(LabelKind::Number { .. }) => m.kind == K::Linear,
+            Some(LabelKind::Count { .. }) => m.kind == K::Poisson,
+            Some(LabelKind::Class { .. }) => m.kind == K::Mlp,
+            None => false,
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(self.refuse("data.label", needs))
         }
-        let labelled = data.label.is_some() || data.label_file.is_some();
-        if m.kind == ModelKind::Logistic && !labelled {
-            return Err(self.refuse("data.label", "a logistic model needs a declared label"));
-        }
-        Ok(())
     }
 
     fn prior(&self, d: usize) -> Result<Prior, ConfigError> {

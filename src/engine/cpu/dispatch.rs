@@ -3,8 +3,10 @@
 
 use super::gradient::{self, Clip, STRIP_ROWS};
 use super::kernel::{self, RowForms};
+use super::lanes::Lanes;
+use super::network::{self, Block, Scratch};
 use crate::data::TILE;
-use crate::model::Score;
+use crate::model::{NetworkShape, Score};
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
 /// machine has the set ([`InstructionSet::available`]), which makes the calls sound.
@@ -19,6 +21,21 @@ enum Set {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+}
+
+/// Calls the version of a function that was compiled for this set.
+macro_rules! by_set {
+    ($set:expr, $plain:expr, $avx2:ident, $avx512:ident, $arguments:tt) => {
+        match $set.0 {
+            Set::Baseline => $plain $arguments,
+            // SAFETY: a set's value exists only where AVX2 and FMA were detected.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { x86::$avx2 $arguments },
+            // SAFETY: as above, and these AVX-512 sets.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { x86::$avx512 $arguments },
+        }
+    };
 }
 
 impl InstructionSet {
@@ -63,54 +80,46 @@ impl InstructionSet {
         tiles: &[f32],
         out: &mut [[f32; R]; F],
     ) {
-        match self.0 {
-            Set::Baseline => kernel::forms(weights, offsets, tiles, out),
-            // SAFETY: `self` exists only where AVX2 and FMA were detected.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { x86::forms_avx2(weights, offsets, tiles, out) },
-            // SAFETY: `self` exists only where these AVX-512 sets, AVX2 and FMA were detected.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { x86::forms_avx512(weights, offsets, tiles, out) },
-        }
+        by_set!(
+            self,
+            kernel::forms,
+            forms_avx2,
+            forms_avx512,
+            (weights, offsets, tiles, out)
+        )
     }
 
     /// Sums of squares of every row; see [`gradient::squares`].
     pub(super) fn squares(self, d: usize, tiles: &[f32], out: &mut [f32]) {
-        match self.0 {
-            Set::Baseline => gradient::squares(d, tiles, out),
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { x86::squares_avx2(d, tiles, out) },
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { x86::squares_avx512(d, tiles, out) },
-        }
+        by_set!(
+            self,
+            gradient::squares,
+            squares_avx2,
+            squares_avx512,
+            (d, tiles, out)
+        )
     }
 
     /// Adds rounded products to integers; see [`gradient::accumulate`].
     pub(super) fn accumulate(self, tiles: &[f32], factors: &[f32], integers: &mut [[u32; TILE]]) {
-        match self.0 {
-            Set::Baseline => gradient::accumulate(tiles, factors, integers),
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { x86::accumulate_avx2(tiles, factors, integers) },
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { x86::accumulate_avx512(tiles, factors, integers) },
-        }
+        by_set!(
+            self,
+            gradient::accumulate,
+            accumulate_avx2,
+            accumulate_avx512,
+            (tiles, factors, integers)
+        )
     }
 
     /// Scores of some rows.
     pub(super) fn scores(self, score: Score, eta: &[f32], labels: &[f32], out: &mut [f32]) {
-        match self.0 {
-            Set::Baseline => gradient::scores::<false>(score, eta, labels, out),
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { x86::scores_avx2(score, eta, labels, out) },
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { x86::scores_avx512(score, eta, labels, out) },
-        }
+        by_set!(
+            self,
+            gradient::scores::<false>,
+            scores_avx2,
+            scores_avx512,
+            (score, eta, labels, out)
+        )
     }
 
     /// Clip factors of some rows.
@@ -121,54 +130,79 @@ impl InstructionSet {
         live: usize,
         factors: &mut [f32],
     ) -> u64 {
-        match self.0 {
-            Set::Baseline => gradient::clip(clip, squares, live, factors),
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { x86::clip_avx2(clip, squares, live, factors) },
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { x86::clip_avx512(clip, squares, live, factors) },
-        }
+        by_set!(
+            self,
+            gradient::clip,
+            clip_avx2,
+            clip_avx512,
+            (clip, squares, live, factors)
+        )
     }
 
     /// The mixture's gradient.
     pub(super) fn mixture(self, forms: &[[f32; STRIP_ROWS]; 3]) -> [[f32; STRIP_ROWS]; 2] {
-        match self.0 {
-            Set::Baseline => gradient::mixture::<false>(forms),
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { x86::mixture_avx2(forms) },
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { x86::mixture_avx512(forms) },
-        }
+        by_set!(
+            self,
+            gradient::mixture::<false>,
+            mixture_avx2,
+            mixture_avx512,
+            (forms)
+        )
     }
 
     /// Zero for what is no number.
     pub(super) fn sanitize(self, values: &mut [f32]) {
-        match self.0 {
-            Set::Baseline => gradient::sanitize(values),
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { x86::sanitize_avx2(values) },
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { x86::sanitize_avx512(values) },
-        }
+        by_set!(
+            self,
+            gradient::sanitize,
+            sanitize_avx2,
+            sanitize_avx512,
+            (values)
+        )
+    }
+
+    /// Ratios of one tile of a network's rows.
+    pub(super) fn network_ratios(
+        self,
+        shape: NetworkShape,
+        weights: &[f32],
+        tile: &[Lanes],
+        labels: &Lanes,
+    ) -> Lanes {
+        by_set!(
+            self,
+            network::ratios::<false>,
+            network_ratios_avx2,
+            network_ratios_avx512,
+            (shape, weights, tile, labels)
+        )
+    }
+
+    /// Quantised gradients of a block of a network's rows.
+    pub(super) fn network_gradients(
+        self,
+        shape: NetworkShape,
+        block: &Block<'_>,
+        scratch: &mut Scratch,
+    ) {
+        by_set!(
+            self,
+            network::gradients::<false>,
+            network_gradients_avx2,
+            network_gradients_avx512,
+            (shape, block, scratch)
+        )
     }
 
     /// Quantised ratios, one a row of `out`.
     pub fn steps(self, row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
-        match self.0 {
-            Set::Baseline => kernel::steps::<false>(row, scale, bound, out),
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { x86::steps_avx2(row, scale, bound, out) },
-            // SAFETY: as in `forms`.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { x86::steps_avx512(row, scale, bound, out) },
-        }
+        by_set!(
+            self,
+            kernel::steps::<false>,
+            steps_avx2,
+            steps_avx512,
+            (row, scale, bound, out)
+        )
     }
 }
 
@@ -179,7 +213,10 @@ mod x86 {
         _mm256_set1_ps, _mm512_add_epi32, _mm512_castps_si512, _mm512_fmadd_ps, _mm512_set1_ps,
     };
 
-    use super::{Clip, RowForms, STRIP_ROWS, Score, TILE, gradient, kernel};
+    use super::{
+        Block, Clip, Lanes, NetworkShape, RowForms, STRIP_ROWS, Score, Scratch, TILE, gradient,
+        kernel, network,
+    };
 
     /// One vector version of [`kernel::forms`]: `$parts` vectors of `$vector` make a tile.
     macro_rules! forms {
@@ -234,16 +271,6 @@ mod x86 {
         _mm512_set1_ps,
         _mm512_fmadd_ps
     );
-
-    #[target_feature(enable = "avx2,fma")]
-    pub fn steps_avx2(row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
-        kernel::steps::<true>(row, scale, bound, out);
-    }
-
-    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-    pub fn steps_avx512(row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
-        kernel::steps::<true>(row, scale, bound, out);
-    }
 
     /// Vector versions of [`gradient::squares`] and [`gradient::accumulate`].
     macro_rules! sums {
@@ -310,7 +337,7 @@ mod x86 {
         _mm512_add_epi32
     );
 
-    /// A plain loop of `gradient.rs`, compiled for both sets.
+    /// A plain loop, compiled for both sets.
     macro_rules! compiled {
         ($avx2:ident, $avx512:ident, $plain:expr, ($($name:ident: $type:ty),*) $(-> $out:ty)?) => {
             #[target_feature(enable = "avx2,fma")]
@@ -325,6 +352,12 @@ mod x86 {
         };
     }
 
+    compiled!(
+        steps_avx2,
+        steps_avx512,
+        kernel::steps::<true>,
+        (row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32])
+    );
     compiled!(
         scores_avx2,
         scores_avx512,
@@ -348,5 +381,18 @@ mod x86 {
         sanitize_avx512,
         gradient::sanitize,
         (values: &mut [f32])
+    );
+
+    compiled!(
+        network_ratios_avx2,
+        network_ratios_avx512,
+        network::ratios::<true>,
+        (shape: NetworkShape, weights: &[f32], tile: &[Lanes], labels: &Lanes) -> Lanes
+    );
+    compiled!(
+        network_gradients_avx2,
+        network_gradients_avx512,
+        network::gradients::<true>,
+        (shape: NetworkShape, block: &Block<'_>, scratch: &mut Scratch)
     );
 }

@@ -3,6 +3,7 @@
 
 use super::dispatch::InstructionSet;
 use super::lanes::{exp, multiply_add};
+use super::network;
 use crate::data::TILE;
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{GradientQuery, GradientSum};
@@ -32,8 +33,25 @@ pub(super) fn sum_tiles(
     rows: usize,
     sums: &mut [GradientSum],
 ) {
-    let (d, width) = (query.dim(), query.features() * TILE);
+    let width = query.features() * TILE;
     let tiles = &tiles[..rows.div_ceil(TILE) * width];
+    if let GradientFunction::Network(shape) = query.function() {
+        let block = network::Block {
+            query,
+            first,
+            tiles,
+            labels,
+            rows,
+        };
+        let mut scratch = network::Scratch::new(shape, sums.len());
+        set.network_gradients(shape, &block, &mut scratch);
+        return add_integers(
+            &scratch.integers,
+            &scratch.clipped,
+            tiles.len() / width,
+            sums,
+        );
+    }
     let strip = (STRIP_FLOATS / width).clamp(1, STRIP);
     let mut work = Work::new(query, first, sums.len(), strip);
     for (s, part) in tiles.chunks(width * strip).enumerate() {
@@ -45,21 +63,27 @@ pub(super) fn sum_tiles(
         }
         match query.function() {
             GradientFunction::Score(score) => work.scores(set, query, score, part, &y, live),
-            GradientFunction::Affine | GradientFunction::Mixture => {
-                work.gradients(set, query, part, live);
+            // Networks have left above.
+            GradientFunction::Affine | GradientFunction::Mixture | GradientFunction::Network(_) => {
+                work.gradients(set, query, part, live)
             }
         }
     }
-    // Every lane carries the bits of ROUND once a tile.
-    let excess = ROUND_BITS.wrapping_mul((tiles.len() / width) as u32);
-    for (c, sum) in sums.iter_mut().enumerate() {
-        for (total, lanes) in sum.steps.iter_mut().zip(&work.integers[c * d..]) {
+    add_integers(&work.integers, &work.clipped, tiles.len() / width, sums);
+}
+
+/// Adds lanes to the sums: every lane carries the bits of ROUND once a tile.
+fn add_integers(integers: &[[u32; TILE]], clipped: &[u64], tiles: usize, sums: &mut [GradientSum]) {
+    let excess = ROUND_BITS.wrapping_mul(tiles as u32);
+    let mut integers = integers.iter();
+    for (sum, clipped) in sums.iter_mut().zip(clipped) {
+        for (total, lanes) in sum.steps.iter_mut().zip(&mut integers) {
             *total += lanes
                 .iter()
                 .map(|l| i64::from(l.wrapping_sub(excess) as i32))
                 .sum::<i64>();
         }
-        sum.clipped += work.clipped[c];
+        sum.clipped += clipped;
     }
 }
 
@@ -242,7 +266,7 @@ pub(super) struct Clip {
 }
 
 impl Clip {
-    fn of(query: &GradientQuery) -> Self {
+    pub(super) fn of(query: &GradientQuery) -> Self {
         Clip {
             scale: query.scale(),
             limit: query.limit(),
@@ -251,7 +275,7 @@ impl Clip {
 }
 
 /// `Σ_j v_j²` of every row of some tiles of d coordinates; portable twin of the vector
-/// versions in `vector.rs`.
+/// versions in `dispatch.rs`.
 pub(super) fn squares(d: usize, tiles: &[f32], out: &mut [f32]) {
     for (tile, out) in tiles.chunks_exact(d * TILE).zip(out.chunks_exact_mut(TILE)) {
         out.fill(0.0);
@@ -290,6 +314,8 @@ pub(super) fn scores<const FMA: bool>(score: Score, eta: &[f32], labels: &[f32],
     for (s, (eta, y)) in out.iter_mut().zip(eta.iter().zip(labels)) {
         *s = match score {
             Score::Logistic => y / (1.0 + exp::<FMA>(y * eta)),
+            Score::Linear => y - eta,
+            Score::Poisson => y - exp::<FMA>(*eta),
         };
     }
 }

@@ -2,7 +2,7 @@
 //! row function, quantisation and integer sums.
 
 use super::dispatch::InstructionSet;
-use super::lanes::{Lanes, quantize, softplus_difference};
+use super::lanes::{Lanes, poisson_ratio, quantize, softplus_difference};
 use super::remainder::remainder_difference;
 use crate::data::TILE;
 use crate::engine::{RatioQuery, RatioSum};
@@ -164,7 +164,8 @@ fn row_steps<const F: usize, const R: usize>(
 ) {
     let form = |k: usize| &forms[k * group.chains + c][..];
     let row = match group.function {
-        RowFunction::Affine => RowForms::Affine { ratio: form(0) },
+        // Networks have no forms and never come here.
+        RowFunction::Affine | RowFunction::Network(_) => RowForms::Affine { ratio: form(0) },
         RowFunction::Logistic => RowForms::Logistic {
             eta: form(0),
             delta: form(1),
@@ -174,6 +175,16 @@ fn row_steps<const F: usize, const R: usize>(
             first: form(0),
             odds: form(1),
             change: form(2),
+        },
+        RowFunction::Linear => RowForms::Linear {
+            eta: form(0),
+            delta: form(1),
+            labels,
+        },
+        RowFunction::Poisson => RowForms::Poisson {
+            eta: form(0),
+            delta: form(1),
+            labels,
         },
         RowFunction::LogisticRemainder => RowForms::LogisticRemainder {
             eta: form(0),
@@ -198,6 +209,16 @@ pub(crate) enum RowForms<'a> {
         first: &'a [f32],
         odds: &'a [f32],
         change: &'a [f32],
+    },
+    Linear {
+        eta: &'a [f32],
+        delta: &'a [f32],
+        labels: &'a [f32],
+    },
+    Poisson {
+        eta: &'a [f32],
+        delta: &'a [f32],
+        labels: &'a [f32],
     },
     LogisticRemainder {
         eta: &'a [f32],
@@ -229,6 +250,16 @@ pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32,
         } => {
             for (q, ((f, s), d)) in out.iter_mut().zip(first.iter().zip(*odds).zip(*change)) {
                 *q = quantize((f + softplus_difference::<FMA>(*s, *d)) * scale, bound);
+            }
+        }
+        RowForms::Linear { eta, delta, labels } => {
+            for (q, ((a, d), y)) in out.iter_mut().zip(eta.iter().zip(*delta).zip(*labels)) {
+                *q = quantize(d * (y - a - 0.5 * d) * scale, bound);
+            }
+        }
+        RowForms::Poisson { eta, delta, labels } => {
+            for (q, ((a, d), y)) in out.iter_mut().zip(eta.iter().zip(*delta).zip(*labels)) {
+                *q = quantize(poisson_ratio::<FMA>(*y, *a, *d) * scale, bound);
             }
         }
         RowForms::LogisticRemainder { eta, offset, delta } => {

@@ -44,22 +44,37 @@ pub(super) fn exp<const FMA: bool>(x: f32) -> f32 {
     multiply_add::<FMA>(p, power, power)
 }
 
-/// e^x − 1 for 0 ≤ x ≤ 87.
+/// e^x − 1 for |x| ≤ 87.
 #[inline(always)]
-fn exp_m1<const FMA: bool>(x: f32) -> f32 {
+pub(super) fn exp_m1<const FMA: bool>(x: f32) -> f32 {
     let (p, power) = split_exp::<FMA>(x);
     multiply_add::<FMA>(p, power, power - 1.0)
 }
 
-/// log(1 + x) for x ≥ 0 (up to 1e38): `n ln 2 + 2 artanh(f/(2+f))`.
+/// log(1 + x) for x ≥ −0.5 (up to 1e38): `n ln 2 + 2 artanh(f/(2+f))`.
 #[inline(always)]
-fn ln_1p<const FMA: bool>(x: f32) -> f32 {
+pub(super) fn ln_1p<const FMA: bool>(x: f32) -> f32 {
     let u = 1.0 + x;
     // n such that u·2^-n lies in [0.75, 1.5).
     let n = (u.to_bits().wrapping_sub(0x3f40_0000) as i32) >> 23;
     let scale = f32::from_bits(((127 - n) as u32) << 23);
     // (1+x)·2^-n − 1 without the rounding of 1 + x.
     let f = multiply_add::<FMA>(x, scale, scale - 1.0);
+    ln_reduced::<FMA>(n as f32, f)
+}
+
+/// log x for x > 0; below 1e-37 as there.
+#[inline(always)]
+pub(super) fn ln<const FMA: bool>(x: f32) -> f32 {
+    let x = if x < 1e-37 { 1e-37 } else { x };
+    let n = (x.to_bits().wrapping_sub(0x3f40_0000) as i32) >> 23;
+    let scale = f32::from_bits(((127 - n) as u32) << 23);
+    ln_reduced::<FMA>(n as f32, x * scale - 1.0)
+}
+
+/// `n ln 2 + log(1 + f)`, |f| ≤ 1/2.
+#[inline(always)]
+fn ln_reduced<const FMA: bool>(n: f32, f: f32) -> f32 {
     let s = f / (2.0 + f);
     let s2 = s * s;
     let mut p = 1.0 / 11.0;
@@ -68,7 +83,6 @@ fn ln_1p<const FMA: bool>(x: f32) -> f32 {
     p = multiply_add::<FMA>(p, s2, 0.2);
     p = multiply_add::<FMA>(p, s2, 1.0 / 3.0);
     let series = multiply_add::<FMA>(2.0 * s * s2, p, 2.0 * s);
-    let n = n as f32;
     multiply_add::<FMA>(n, LN2_HIGH, multiply_add::<FMA>(n, LN2_LOW, series))
 }
 
@@ -93,6 +107,42 @@ pub(super) fn softplus_difference<const FMA: bool>(a: f32, delta: f32) -> f32 {
         value
     };
     value.copysign(delta)
+}
+
+/// `yδ − e^η(e^δ − 1)`, both exponents cut at ±87.
+#[inline(always)]
+pub(super) fn poisson_ratio<const FMA: bool>(y: f32, eta: f32, delta: f32) -> f32 {
+    let growth = exp::<FMA>(eta) * exp_m1::<FMA>(clamp(delta, -87.0, 87.0));
+    // As in `softplus_difference`.
+    if is_nan(eta) | is_nan(delta) {
+        f32::NAN
+    } else {
+        y * delta - growth
+    }
+}
+
+/// `(tanh z, 1 − tanh² z)`, each to a few ulp.
+#[inline(always)]
+pub(super) fn tanh<const FMA: bool>(z: f32) -> (f32, f32) {
+    let e = exp_m1::<FMA>(clamp(2.0 * z.abs(), 0.0, 80.0));
+    let u = 1.0 / (e + 2.0);
+    let slope = 4.0 * ((e + 1.0) * u) * u;
+    if is_nan(z) {
+        (f32::NAN, f32::NAN)
+    } else {
+        ((e * u).copysign(z), slope)
+    }
+}
+
+/// `tanh(z + δ) − tanh z`: `(1 − t²)τ/(1 + tτ)` with t = tanh z, τ = tanh δ where δ is small,
+/// the plain difference where it is not.
+#[inline(always)]
+pub(super) fn tanh_change<const FMA: bool>(z: f32, delta: f32) -> f32 {
+    let (t, slope) = tanh::<FMA>(z);
+    let (tau, _) = tanh::<FMA>(delta);
+    let near = slope * tau / (1.0 + t * tau);
+    let far = tanh::<FMA>(z + delta).0 - t;
+    if delta.abs() <= 0.5 { near } else { far }
 }
 
 /// By the bits, as on the GPU.
@@ -140,6 +190,46 @@ mod tests {
             check::<false>(a, d)?;
         }
 
+        /// Each exponential to a few ulp; their arguments are given in f32.
+        #[test]
+        fn poisson_ratio_is_accurate(y in 0u8..50, a in -20f32..20.0, log in -20f32..3.0, up in any::<bool>()) {
+            let d = if up { log.exp() } else { -log.exp() };
+            let y = f32::from(y);
+            let growth = f64::from(a).exp() * f64::from(d).exp_m1();
+            let exact = f64::from(y) * f64::from(d) - growth;
+            for ours in [poisson_ratio::<true>(y, a, d), poisson_ratio::<false>(y, a, d)] {
+                let allowed = 2e-6 * growth.abs() + 2e-7 * f64::from((y * d).abs());
+                prop_assert!((f64::from(ours) - exact).abs() <= allowed, "{y} {a} {d}: {ours} for {exact}");
+            }
+        }
+
+        #[test]
+        fn tanh_changes_are_accurate(z in -12f32..12.0, log in -20f32..3.0, up in any::<bool>()) {
+            let d = if up { log.exp() } else { -log.exp() };
+            let (a, b) = (f64::from(z), f64::from(d));
+            let exact = b.sinh() / (a.cosh() * (a + b).cosh());
+            let slope = 1.0 / (a.cosh() * a.cosh());
+            for (t, s, change) in [
+                (tanh::<true>(z).0, tanh::<true>(z).1, tanh_change::<true>(z, d)),
+                (tanh::<false>(z).0, tanh::<false>(z).1, tanh_change::<false>(z, d)),
+            ] {
+                prop_assert!((f64::from(t) - a.tanh()).abs() <= 3e-7 * a.tanh().abs());
+                prop_assert!((f64::from(s) - slope).abs() <= 4e-6 * slope);
+                let rounding = if d.abs() > 0.5 { 3e-7 } else { 0.0 };
+                let error = (f64::from(change) - exact).abs();
+                prop_assert!(error <= 6e-6 * exact.abs() + rounding, "{z} {d}: {change} for {exact}");
+            }
+        }
+
+        #[test]
+        fn logarithms_are_accurate(x in -0.5f32..50.0, log in -80f32..80.0) {
+            let exact = f64::from(x).ln_1p();
+            prop_assert!((f64::from(ln_1p::<true>(x)) - exact).abs() <= 3e-7 * exact.abs() + 1e-12);
+            let v = log.exp();
+            let exact = f64::from(v).ln();
+            prop_assert!((f64::from(ln::<false>(v)) - exact).abs() <= 3e-7 * exact.abs() + 1e-12);
+        }
+
         #[test]
         fn quantize_matches_the_oracle(steps in -3e6f32..3e6, bound in 524_289i32..1_048_576) {
             let oracle = (steps.round_ties_even() as i32).clamp(-bound, bound);
@@ -157,5 +247,7 @@ mod tests {
         assert!(softplus_difference::<true>(nan, 1.0).is_nan());
         assert!(softplus_difference::<true>(1.0, nan).is_nan());
         assert_eq!(softplus_difference::<true>(0.3, 0.0), 0.0);
+        assert!(poisson_ratio::<true>(2.0, nan, 1.0).is_nan());
+        assert!(poisson_ratio::<true>(2.0, 1.0, nan).is_nan());
     }
 }

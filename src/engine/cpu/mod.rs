@@ -5,6 +5,7 @@ mod dispatch;
 mod gradient;
 mod kernel;
 mod lanes;
+mod network;
 mod remainder;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use super::{
     RatioQuery, RatioSum, Rows, anchor,
 };
 use crate::data::{Dataset, TILE};
+use crate::model::{GradientFunction, RowFunction};
 
 /// Rows of one unit of parallel work; any multiple of 16 gives the same bits.
 const BLOCK_ROWS: usize = 4096;
@@ -72,6 +74,12 @@ impl Engine for CpuEngine {
             let (t0, t1) = (start / TILE, end.div_ceil(TILE));
             let label = labels.get(t0 * TILE..t1 * TILE).unwrap_or(&[]);
             let mut sums = vec![RatioSum::default(); query.chains()];
+            if let RowFunction::Network(shape) = query.function() {
+                let tiles = &data.tiles()[t0 * width..t1 * width];
+                let rows = end - start;
+                network::sum_tiles(set, query, shape, tiles, label, rows, &mut sums);
+                return sums;
+            }
             for group in &groups {
                 kernel::sum_tiles(
                     set,
@@ -93,7 +101,11 @@ impl Engine for CpuEngine {
         };
         let zero = || vec![RatioSum::default(); query.chains()];
         let blocks = rows.div_ceil(block);
-        let mut sums = if rows * data.features().len() * query.chains() < SERIAL_WORK {
+        let work = match query.function() {
+            RowFunction::Network(shape) => shape.parameters(),
+            _ => data.features().len(),
+        };
+        let mut sums = if rows * work * query.chains() < SERIAL_WORK {
             (0..blocks).map(block_sum).fold(zero(), add)
         } else {
             (0..blocks)
@@ -126,7 +138,11 @@ impl Engine for CpuEngine {
                 for (label, &row) in labels.iter_mut().zip(chunk) {
                     *label = data.labels().get(row as usize).copied().unwrap_or(0.0);
                 }
-                let steps = kernel::ratio_tile(self.set, &group, &self.scratch, &labels);
+                let (set, tile) = (self.set, &self.scratch);
+                let steps = match query.function() {
+                    RowFunction::Network(s) => network::ratio_tile(set, query, s, c, tile, &labels),
+                    _ => kernel::ratio_tile(set, &group, tile, &labels),
+                };
                 out.extend(steps[..chunk.len()].iter().map(|q| q * sign));
             }
         }
@@ -184,7 +200,11 @@ impl CpuEngine {
         };
         let zero = || no_gradients(query);
         let blocks = rows.div_ceil(block);
-        if rows * query.features() * query.chains() < SERIAL_WORK {
+        let work = match query.function() {
+            GradientFunction::Network(shape) => shape.parameters(),
+            _ => query.features(),
+        };
+        if rows * work * query.chains() < SERIAL_WORK {
             (0..blocks).map(block_sum).fold(zero(), add_gradients)
         } else {
             (0..blocks)

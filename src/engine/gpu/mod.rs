@@ -141,6 +141,12 @@ impl Engine for GpuEngine {
 
     fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
         query.check(self.features, self.labelled)?;
+        if query.function().shader().is_none() {
+            return match &mut self.listed {
+                Some(cpu) => cpu.ratio_sums(query),
+                None => Err(EngineError::CpuOnly),
+            };
+        }
         self.submit_sums(query)
     }
 
@@ -154,6 +160,7 @@ impl Engine for GpuEngine {
         query.check(self.features, self.labelled)?;
         match &mut self.listed {
             Some(cpu) => cpu.ratio_rows(query, rows, out),
+            None if query.function().shader().is_none() => Err(EngineError::CpuOnly),
             None => self.submit_rows(query, rows, out),
         }
     }

@@ -49,6 +49,10 @@ fn model_source(function: RowFunction) -> &'static str {
         RowFunction::LogisticRemainder => {
             include_str!("../../../shaders/model/logistic_remainder.wgsl")
         }
+        RowFunction::Linear => include_str!("../../../shaders/model/linear.wgsl"),
+        // The engine hands networks to the CPU; without a row function this does not compile.
+        RowFunction::Network(_) => "",
+        RowFunction::Poisson => include_str!("../../../shaders/model/poisson.wgsl"),
     }
 }
 
@@ -173,11 +177,13 @@ mod tests {
         module
     }
 
-    const FUNCTIONS: [RowFunction; 4] = [
+    const FUNCTIONS: [RowFunction; 6] = [
         RowFunction::Logistic,
         RowFunction::Affine,
         RowFunction::Mixture,
         RowFunction::LogisticRemainder,
+        RowFunction::Linear,
+        RowFunction::Poisson,
     ];
 
     #[test]

@@ -237,13 +237,19 @@ fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
             data.features().len()
         )));
     }
-    if model.labelled() && !data.labelled() {
-        return Err(CuratorError::Mismatch(format!(
+    match (model.label(), data.label_kind()) {
+        (Some(_), None) => Err(CuratorError::Mismatch(format!(
             "model '{}' needs a label; declare [data.label]",
             model.name()
-        )));
+        ))),
+        (Some(needed), Some(found)) if needed != found => Err(CuratorError::Mismatch(format!(
+            "model '{}' was made for {}, the data carry {}: kinds and bounds must be the same",
+            model.name(),
+            needed.describe(),
+            found.describe()
+        ))),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 impl Releases for Curator {

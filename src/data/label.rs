@@ -1,0 +1,384 @@
+//! The declared label of a row: binary, a number, a count or a class. Bounds come from the run
+//! file; nothing is estimated from rows.
+
+use super::feature::{Cell, equals, number};
+
+/// What the values of a table's label are: what a model reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LabelKind {
+    /// −1 or +1.
+    Binary,
+    /// A number in `[low, high]`.
+    Number {
+        /// Public lower bound.
+        low: f64,
+        /// Public upper bound.
+        high: f64,
+    },
+    /// A whole number in `0..=max`.
+    Count {
+        /// Public upper bound.
+        max: u32,
+    },
+    /// A whole number in `0..classes`.
+    Class {
+        /// Number of classes.
+        classes: u32,
+    },
+}
+
+const DECLARE: &str = "declare 'missing = …' for the label";
+
+/// Largest count and class: exact in f32.
+const MOST: u32 = 1 << 24;
+
+impl LabelKind {
+    /// For messages: what such a label is called in a run file.
+    pub fn describe(self) -> &'static str {
+        match self {
+            LabelKind::Binary => "a binary label",
+            LabelKind::Number { .. } => "a numeric label (clamp or scale)",
+            LabelKind::Count { .. } => "counts (count = max)",
+            LabelKind::Class { .. } => "classes (classes = k)",
+        }
+    }
+
+    /// Largest |y| of a label of this kind.
+    pub fn bound(self) -> f64 {
+        match self {
+            LabelKind::Binary => 1.0,
+            LabelKind::Number { low, high } => low.abs().max(high.abs()),
+            LabelKind::Count { max } => f64::from(max),
+            LabelKind::Class { classes } => f64::from(classes) - 1.0,
+        }
+    }
+
+    /// Checks the declaration itself.
+    ///
+    /// # Errors
+    /// What is wrong, for the caller to put behind the declaration's key.
+    pub fn validate(self) -> Result<(), String> {
+        match self {
+            LabelKind::Binary => Ok(()),
+            LabelKind::Number { low, high } => {
+                if !(low.is_finite() && high.is_finite()) {
+                    return Err("bounds must be finite numbers".into());
+                }
+                if low >= high {
+                    return Err(format!(
+                        "bounds are reversed or equal: [{low}, {high}]; write [low, high]"
+                    ));
+                }
+                if low.abs().max(high.abs()) > 1e18 {
+                    return Err("bounds are at most 1e18; declare the label in larger units".into());
+                }
+                Ok(())
+            }
+            LabelKind::Count { max } if !(1..=MOST).contains(&max) => {
+                Err(format!("count must lie in 1..={MOST}, not {max}"))
+            }
+            LabelKind::Class { classes } if !(2..=MOST).contains(&classes) => {
+                Err(format!("classes must lie in 2..={MOST}, not {classes}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A label as it is stored: numbers and counts clipped to their bounds, others checked.
+    ///
+    /// # Errors
+    /// What is wrong; never the value.
+    pub(super) fn store(self, value: f64) -> Result<f32, String> {
+        let whole = value >= 0.0 && value.fract() == 0.0;
+        match self {
+            LabelKind::Binary if value == 1.0 || value == -1.0 => Ok(value as f32),
+            LabelKind::Binary => Err("the label is not binary".into()),
+            LabelKind::Number { .. } if !value.is_finite() => {
+                Err("the label is NaN or infinite".into())
+            }
+            LabelKind::Number { low, high } => Ok(inside(value.clamp(low, high), low, high)),
+            LabelKind::Count { max } if whole => Ok(value.min(f64::from(max)) as f32),
+            LabelKind::Count { .. } => {
+                Err("the label is not a count (a whole number from 0 on)".into())
+            }
+            LabelKind::Class { classes } if whole && value < f64::from(classes) => Ok(value as f32),
+            LabelKind::Class { classes } => Err(format!(
+                "the label is not a class (a whole number from 0 to {})",
+                classes - 1
+            )),
+        }
+    }
+}
+
+/// The f32 nearest to a number in `[low, high]` that lies there too, where one does.
+fn inside(value: f64, low: f64, high: f64) -> f32 {
+    let nearest = value as f32;
+    if f64::from(nearest) > high {
+        nearest.next_down()
+    } else if f64::from(nearest) < low {
+        nearest.next_up()
+    } else {
+        nearest
+    }
+}
+
+/// The declared label.
+#[derive(Clone, Debug)]
+pub struct Label {
+    /// The column read; `None` where a file of its own holds the labels.
+    pub column: Option<String>,
+    /// What its cells hold.
+    pub values: LabelValues,
+    /// Value (in the column's own units) that stands for a missing cell of a number or
+    /// count; without one a missing cell is an error.
+    pub missing: Option<f64>,
+}
+
+/// What the cells of a label hold.
+#[derive(Clone, Debug)]
+pub enum LabelValues {
+    /// 0 or 1: a binary label.
+    ZeroOne,
+    /// A binary label: these texts are positive, these negative; with no negatives, all others are.
+    Named {
+        /// Texts that mean 1.
+        positive: Vec<String>,
+        /// Texts that mean 0; empty: everything else.
+        negative: Vec<String>,
+    },
+    /// A number, clamped to `[low, high]`, in the column's own units.
+    Clamp {
+        /// Declared lower bound.
+        low: f64,
+        /// Declared upper bound.
+        high: f64,
+    },
+    /// A number, clamped to `[low, high]` and mapped linearly onto `[−1, 1]`.
+    Scale {
+        /// Declared lower bound.
+        low: f64,
+        /// Declared upper bound.
+        high: f64,
+    },
+    /// A whole number from 0 on, clamped to `max`.
+    Count {
+        /// Declared upper bound.
+        max: u32,
+    },
+    /// A whole number from 0 to `classes − 1`.
+    Classes {
+        /// Declared number of classes.
+        classes: u32,
+    },
+}
+
+impl Label {
+    /// 0/1 labels of a file of their own.
+    pub fn zero_one_file() -> Self {
+        Label {
+            column: None,
+            values: LabelValues::ZeroOne,
+            missing: None,
+        }
+    }
+
+    /// What a model reads of this label.
+    pub fn kind(&self) -> LabelKind {
+        match self.values {
+            LabelValues::ZeroOne | LabelValues::Named { .. } => LabelKind::Binary,
+            LabelValues::Clamp { low, high } => LabelKind::Number { low, high },
+            LabelValues::Scale { .. } => LabelKind::Number {
+                low: -1.0,
+                high: 1.0,
+            },
+            LabelValues::Count { max } => LabelKind::Count { max },
+            LabelValues::Classes { classes } => LabelKind::Class { classes },
+        }
+    }
+
+    /// Checks the declaration itself.
+    ///
+    /// # Errors
+    /// What is wrong, for the caller to put behind the declaration's key.
+    pub fn validate(&self) -> Result<(), String> {
+        match self.values {
+            // The mapped bounds are always valid, the declared ones perhaps not.
+            LabelValues::Scale { low, high } => LabelKind::Number { low, high }.validate()?,
+            _ => self.kind().validate()?,
+        }
+        let Some(missing) = self.missing else {
+            return Ok(());
+        };
+        match self.kind() {
+            LabelKind::Number { .. } if missing.is_finite() => Ok(()),
+            LabelKind::Number { .. } => Err("'missing' must be a finite number".into()),
+            LabelKind::Count { .. } if missing >= 0.0 && missing.fract() == 0.0 => Ok(()),
+            LabelKind::Count { .. } => Err("'missing' must be a whole number from 0 on".into()),
+            _ => Err("'missing' stands for a number and belongs to clamp, scale or count".into()),
+        }
+    }
+
+    /// The value of one cell, as [`LabelKind::store`] takes it. Errors never quote the cell.
+    pub(super) fn read(&self, cell: Cell<'_>) -> Result<f64, String> {
+        let binary = |positive| if positive { 1.0 } else { -1.0 };
+        match &self.values {
+            LabelValues::ZeroOne => {
+                let v = match cell {
+                    Cell::Number(v) => Some(v),
+                    Cell::Text(t) => t.trim().parse::<f64>().ok(),
+                    Cell::Missing => None,
+                };
+                match v {
+                    Some(1.0) => Ok(1.0),
+                    Some(0.0) => Ok(-1.0),
+                    _ => Err("the label is not 0 or 1; declare 'positive = [\"…\"]'".into()),
+                }
+            }
+            LabelValues::Named { positive, negative } => {
+                if positive.iter().any(|l| equals(cell, l)) {
+                    Ok(binary(true))
+                } else if negative.is_empty() || negative.iter().any(|l| equals(cell, l)) {
+                    Ok(binary(false))
+                } else {
+                    Err("the label is neither a declared positive nor a declared negative".into())
+                }
+            }
+            LabelValues::Clamp { .. } => number(cell, self.missing, DECLARE),
+            LabelValues::Scale { low, high } => {
+                let v = number(cell, self.missing, DECLARE)?.clamp(*low, *high);
+                Ok(2.0 * ((v - low) / (high - low)) - 1.0)
+            }
+            LabelValues::Count { .. } => number(cell, self.missing, DECLARE),
+            LabelValues::Classes { .. } => number(cell, None, "every row needs its class"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn label(values: LabelValues, missing: Option<f64>) -> Label {
+        Label {
+            column: Some("y".into()),
+            values,
+            missing,
+        }
+    }
+
+    fn stored(label: &Label, cell: Cell<'_>) -> Result<f32, String> {
+        label.kind().store(label.read(cell)?)
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_stay_within_what_was_declared(v in -1e12f64..1e12, low in -1e6f64..1e6, width in 1e-3f64..1e6) {
+            let high = low + width;
+            let (clamp, scale) = (
+                label(LabelValues::Clamp { low, high }, None),
+                label(LabelValues::Scale { low, high }, None),
+            );
+            let y = stored(&clamp, Cell::Number(v)).map_err(TestCaseError::fail)?;
+            // Narrower intervals near 1e6 may hold no f32.
+            prop_assert!((low..=high).contains(&f64::from(y)) || width < 0.2);
+            let y = stored(&scale, Cell::Number(v)).map_err(TestCaseError::fail)?;
+            prop_assert!(y.abs() <= 1.0);
+        }
+
+        #[test]
+        fn errors_never_quote_the_cell(text in "[a-z]{12,20}") {
+            for values in [
+                LabelValues::ZeroOne,
+                LabelValues::Clamp { low: 0.0, high: 1.0 },
+                LabelValues::Count { max: 9 },
+                LabelValues::Classes { classes: 3 },
+            ] {
+                let message = stored(&label(values, None), Cell::Text(&text)).unwrap_err();
+                prop_assert!(!message.contains(&text));
+            }
+        }
+    }
+
+    #[test]
+    fn each_kind_reads_its_cells() {
+        let clamp = label(
+            LabelValues::Clamp {
+                low: -2.0,
+                high: 3.0,
+            },
+            Some(1.5),
+        );
+        assert_eq!(stored(&clamp, Cell::Number(7.0)), Ok(3.0));
+        assert_eq!(stored(&clamp, Cell::Text("-2.5")), Ok(-2.0));
+        assert_eq!(stored(&clamp, Cell::Text("NA")), Ok(1.5));
+        let scale = label(
+            LabelValues::Scale {
+                low: 0.0,
+                high: 4.0,
+            },
+            None,
+        );
+        assert_eq!(stored(&scale, Cell::Number(3.0)), Ok(0.5));
+        assert!(
+            stored(&scale, Cell::Missing)
+                .unwrap_err()
+                .contains("missing")
+        );
+        let count = label(LabelValues::Count { max: 5 }, None);
+        assert_eq!(stored(&count, Cell::Number(4.0)), Ok(4.0));
+        assert_eq!(stored(&count, Cell::Number(1e30)), Ok(5.0));
+        assert!(stored(&count, Cell::Number(0.5)).is_err());
+        assert!(stored(&count, Cell::Number(-1.0)).is_err());
+        let class = label(LabelValues::Classes { classes: 3 }, None);
+        assert_eq!(stored(&class, Cell::Number(2.0)), Ok(2.0));
+        assert!(stored(&class, Cell::Number(3.0)).is_err());
+        assert!(stored(&class, Cell::Number(f64::NAN)).is_err());
+    }
+
+    #[test]
+    fn bad_declarations_are_refused() {
+        for (values, missing) in [
+            (
+                LabelValues::Clamp {
+                    low: 1.0,
+                    high: 1.0,
+                },
+                None,
+            ),
+            (
+                LabelValues::Scale {
+                    low: 1.0,
+                    high: f64::NAN,
+                },
+                None,
+            ),
+            (
+                LabelValues::Clamp {
+                    low: 0.0,
+                    high: 1e30,
+                },
+                None,
+            ),
+            (
+                LabelValues::Clamp {
+                    low: 0.0,
+                    high: 1.0,
+                },
+                Some(f64::INFINITY),
+            ),
+            (LabelValues::Count { max: 0 }, None),
+            (LabelValues::Count { max: 4 }, Some(0.5)),
+            (LabelValues::Classes { classes: 1 }, None),
+            (LabelValues::Classes { classes: 3 }, Some(1.0)),
+            (LabelValues::ZeroOne, Some(1.0)),
+        ] {
+            assert!(
+                label(values.clone(), missing).validate().is_err(),
+                "{values:?}"
+            );
+        }
+        let fine = label(LabelValues::Count { max: 4 }, Some(0.0));
+        assert!(fine.validate().is_ok());
+    }
+}

@@ -1,0 +1,169 @@
+//! Models over synthetic rows for the engines' tests, with partial tiles, quads and workgroups.
+
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
+
+use super::RatioQuery;
+use crate::data::{Dataset, synthetic};
+use crate::model::{
+    Anchor, Anchored, Banana, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model, Poisson,
+    Prior, remainder_rate,
+};
+
+pub(super) struct Case {
+    pub data: Arc<Dataset>,
+    pub rows: Vec<f64>,
+    pub labels: Vec<f64>,
+    pub model: Box<dyn Model>,
+}
+
+pub(super) fn case(data: Dataset, model: impl Fn(&Dataset) -> Box<dyn Model>) -> Case {
+    let rows = data.public_rows().iter().map(|v| f64::from(*v)).collect();
+    let labels = data.labels().iter().map(|v| f64::from(*v)).collect();
+    Case {
+        model: model(&data),
+        data: Arc::new(data),
+        rows,
+        labels,
+    }
+}
+
+/// Row counts that leave partial tiles, quads and workgroups.
+pub(super) fn cases() -> Vec<Case> {
+    let theta: Vec<f64> = (0..7).map(|j| 0.5 * f64::from(j) - 1.5).collect();
+    vec![
+        case(synthetic::logistic(3_003, &theta, 1).unwrap(), |d| {
+            let prior = Prior::normal(7, 10.0);
+            Box::new(Logistic::new(d.features(), d.row_norm(), prior, 0.3).unwrap())
+        }),
+        case(synthetic::mixture(2_021, Some(3.0), 2).unwrap(), |d| {
+            Box::new(Mixture::new(2.0, d.row_norm(), Prior::flat_box(2, 3.0), 0.02).unwrap())
+        }),
+        case(
+            synthetic::gaussian(1_501, &[0.0, 3.0, 0.0], &[1.0, 0.5, 2.0], 8.0, 3).unwrap(),
+            |d| {
+                let covariance = [1.0, 0.1, 0.0, 0.1, 0.25, 0.0, 0.0, 0.0, 4.0];
+                let prior = Prior::flat_box(3, 4.0);
+                let model = GaussianMean::new(d.features(), &covariance, 8.0, prior, 1.0);
+                Box::new(model.unwrap())
+            },
+        ),
+        case(synthetic::logistic(2_005, &theta, 4).unwrap(), |d| {
+            Box::new(anchored(d, 0.3, vec![0.1, -0.2, 0.3, 0.0, 0.5, -0.4, 0.2]))
+        }),
+        case(
+            synthetic::linear(1_999, &[0.8, -1.1], 0.6, 2.5, 5).unwrap(),
+            |d| {
+                let (label, prior) = (d.label_kind().unwrap(), Prior::flat_box(2, 3.0));
+                let norm = d.row_norm();
+                Box::new(Linear::new(d.features(), 0.4, label, norm, prior, 0.7).unwrap())
+            },
+        ),
+        case(
+            synthetic::poisson(1_777, &[0.8, -0.5], 12, 6).unwrap(),
+            |d| {
+                let (label, prior) = (d.label_kind().unwrap(), Prior::flat_box(2, 3.0));
+                Box::new(Poisson::new(d.features(), label, d.row_norm(), prior, 0.7).unwrap())
+            },
+        ),
+        case(
+            synthetic::banana(1_234, [0.3, -0.4], 0.5, [2.0, 1.5], 6.0, 7).unwrap(),
+            |d| {
+                let prior = Prior::flat_box(2, 3.0);
+                Box::new(Banana::new(0.5, [2.0, 1.5], d.row_norm(), prior, 0.7).unwrap())
+            },
+        ),
+    ]
+}
+
+/// Networks with a Bernoulli and a softmax head, which the CPU engine alone computes.
+pub(super) fn networks() -> Vec<Case> {
+    let network = |hidden| {
+        move |d: &Dataset| -> Box<dyn Model> {
+            let (names, label) = (d.features(), d.label_kind().unwrap());
+            let shape = Mlp::shape(names.len(), hidden, label).unwrap();
+            let prior = Prior::normal(shape.parameters(), 2.0);
+            Box::new(Mlp::new(names, hidden, label, prior, 0.7).unwrap())
+        }
+    };
+    vec![
+        case(
+            synthetic::logistic(1_003, &[2.0, -1.0, 0.5], 8).unwrap(),
+            network(5),
+        ),
+        case(
+            synthetic::classes(777, &[2.0, -1.0], 4, 9).unwrap(),
+            network(7),
+        ),
+    ]
+}
+
+/// Anchored logistic regression in plain coordinates, far from its edge.
+pub(super) fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored {
+    let d = at.len();
+    let prior = Prior::normal(d, 10.0);
+    let model = Logistic::new(data.features(), data.row_norm(), prior, tempering).unwrap();
+    let anchor = Anchor {
+        at,
+        metric: Metric::identity(d, data.row_norm()),
+        gradient: vec![0.0; d],
+        curvature: vec![0.0; d * d],
+        gradient_sd: 0.0,
+        curvature_sd: 0.0,
+        centre: vec![0.0; d],
+        radius: 1e6,
+    };
+    Anchored::new(Arc::new(model), anchor).unwrap()
+}
+
+/// A true bound on the model's row ratios for this pair, where there is one.
+pub(super) fn bound(model: &dyn Model, theta: &[f64], proposal: &[f64]) -> f64 {
+    let step = distance(theta, proposal);
+    match (&model.prior().anchor, model.ratio_rate()) {
+        (Some(anchor), _) => {
+            let reach = distance(theta, &anchor.at).max(distance(proposal, &anchor.at));
+            remainder_rate(model.tempering(), anchor.metric.row_bound) * reach * reach * step
+        }
+        // Networks have no bound: a clip that few of these rows reach.
+        (None, rate) => rate.unwrap_or(4.0) * step,
+    }
+}
+
+/// `count` random pairs with moves from tiny to large.
+pub(super) fn pairs(model: &dyn Model, count: usize, seed: u64) -> Vec<(Vec<f64>, Vec<f64>)> {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    (0..count)
+        .map(|i| {
+            let size = 10f64.powi(-((i % 4) as i32)) * 0.5;
+            let theta: Vec<f64> = (0..model.dim())
+                .map(|_| 2.0 * rng.random::<f64>() - 1.0)
+                .collect();
+            let proposal = theta
+                .iter()
+                .map(|t| t + size * (2.0 * rng.random::<f64>() - 1.0))
+                .collect();
+            (theta, proposal)
+        })
+        .collect()
+}
+
+pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| (a - b).powi(2))
+        .sum::<f64>()
+        .sqrt()
+}
+
+/// A query whose clip is `share` of the model's bound.
+pub(super) fn query(model: &dyn Model, pairs: &[(Vec<f64>, Vec<f64>)], share: f64) -> RatioQuery {
+    let thetas: Vec<&[f64]> = pairs.iter().map(|p| &p.0[..]).collect();
+    let proposals: Vec<&[f64]> = pairs.iter().map(|p| &p.1[..]).collect();
+    let clips: Vec<f64> = pairs
+        .iter()
+        .map(|p| share * bound(model, &p.0, &p.1))
+        .collect();
+    RatioQuery::new(model, &thetas, &proposals, &clips).unwrap()
+}
