@@ -88,6 +88,12 @@ scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]
 "logistic"       => "banana"\nvariances = [1, 1] => data.features; exactly two
 "logistic"       => "logistic"\nvariances = [1, 1] => @variances; model.variances; banana
 "y"              => "y"\nclamp = [0, 1]      => @[data.label]; data.label; binary
+"logistic"       => "logistic"\nhidden = 2 => @hidden; model.hidden; mlp
+"logistic"       => "mlp"                    => @[model]; model; 'hidden'
+"logistic"       => "mlp"\nhidden = 0        => @hidden; model.hidden; 1 or more
+"logistic"       => "mlp"\nhidden = 1000000000000 => @hidden; model.hidden; at most
+"logistic"       => "mlp"\nhidden = 3        => @[sampler]; no bound; clip = 
+"y"              => "y"\nclasses = 3         => @[data.label]; data.label; binary
 "y"              => "y"\nclamp = [1, 0]      => @[data.label]; data.label; reversed
 "y"              => "y"\nscale = [0, nan]    => @[data.label]; data.label; finite
 "y"              => "y"\ncount = 0           => @[data.label]; data.label; count

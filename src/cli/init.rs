@@ -47,6 +47,8 @@ fn run_file(file: &str, columns: &[String]) -> String {
         quote(columns.last().map_or("LABEL", String::as_str))
     ));
     line("positive = [\"LEVEL\"]");
+    line("# for kind = \"linear\": clamp = [LOW, HIGH] or scale = [LOW, HIGH];");
+    line("# for \"poisson\": count = MAX; for an \"mlp\" with several classes: classes = K");
     line("");
     line("[[data.features]]");
     line("intercept = true");
@@ -61,7 +63,7 @@ fn run_file(file: &str, columns: &[String]) -> String {
     }
     line("");
     line("[model]");
-    line("kind = \"logistic\"");
+    line("kind = \"logistic\"   # or linear, poisson, gaussian-mean, mixture, banana, mlp");
     line("tempering = 1.0");
     line("prior = { kind = \"normal\", sd = 10.0 }");
     line("");

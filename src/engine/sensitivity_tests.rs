@@ -15,7 +15,7 @@ use super::{
 };
 use crate::data::{Dataset, LabelKind};
 use crate::model::{
-    Anchor, Anchored, GaussianMean, Linear, Logistic, Metric, Mixture, Model, Poisson, Prior,
+    Anchor, Anchored, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model, Poisson, Prior,
 };
 
 /// Rows of each data set: partial tiles, quads and workgroups.
@@ -57,45 +57,54 @@ fn families() -> Vec<Family> {
         Box::new(Logistic::new(&names, 3.0, prior(), 1.0).unwrap()),
         Box::new(Mixture::new(2.0, 3.0, prior(), 1.0).unwrap()),
     ];
-    models
+    models.into_iter().map(family).collect()
+}
+
+/// A network, which the CPU engine alone computes.
+fn network() -> Family {
+    let names = ["a".to_string(), "b".to_string()];
+    let classes = LabelKind::Class { classes: 3 };
+    let d = Mlp::shape(2, 4, classes).unwrap().parameters();
+    let model = Mlp::new(&names, 4, classes, Prior::normal(d, 10.0), 1.0);
+    family(Box::new(model.unwrap()))
+}
+
+/// A model with its neighbouring data sets.
+fn family(model: Box<dyn Model>) -> Family {
+    let width = model.features();
+    let kind = model.label();
+    // Binary −1 and +1, or a number's and a count's ends.
+    let ends = match kind {
+        Some(LabelKind::Number { low, high }) => [low, high],
+        Some(LabelKind::Count { max }) => [0.0, f64::from(max)],
+        Some(LabelKind::Class { classes }) => [0.0, f64::from(classes) - 1.0],
+        _ => [-1.0, 1.0],
+    };
+    let mut last = Vec::new();
+    // Far beyond the model's own bound of 3, at it, denormal, nothing.
+    for size in [3e38f32, -3e38, 1e20, -1e20, 3.0, -3.0, 1e-40, 0.0] {
+        match kind {
+            Some(_) => last.extend(ends.map(|y| (size, Some(y)))),
+            None => last.push((size, None)),
+        }
+    }
+    let neighbours = last
         .into_iter()
-        .map(|model| {
-            let width = model.features();
-            let kind = model.label();
-            // Binary −1 and +1, or a number's and a count's ends.
-            let ends = match kind {
-                Some(LabelKind::Number { low, high }) => [low, high],
-                Some(LabelKind::Count { max }) => [0.0, f64::from(max)],
-                _ => [-1.0, 1.0],
-            };
-            let mut last = Vec::new();
-            // Far beyond the model's own bound of 3, at it, denormal, nothing.
-            for size in [3e38f32, -3e38, 1e20, -1e20, 3.0, -3.0, 1e-40, 0.0] {
-                match kind {
-                    Some(_) => last.extend(ends.map(|y| (size, Some(y)))),
-                    None => last.push((size, None)),
-                }
+        .map(|(size, label)| {
+            let names: Vec<String> = (0..width).map(|j| format!("x{j}")).collect();
+            let mut set = Dataset::builder_with(names, kind, 3.2e38).unwrap();
+            for i in 1..ROWS {
+                let row: Vec<f32> = (0..width).map(|j| ((i * (j + 3)) as f32).sin()).collect();
+                set.push_value(&row, kind.map(|_| ends[usize::from(i % 3 == 0)]))
+                    .unwrap();
             }
-            let neighbours = last
-                .into_iter()
-                .map(|(size, label)| {
-                    let names = names[..width].to_vec();
-                    let mut set = Dataset::builder_with(names, kind, 3.2e38).unwrap();
-                    for i in 1..ROWS {
-                        let row: Vec<f32> =
-                            (0..width).map(|j| ((i * (j + 3)) as f32).sin()).collect();
-                        set.push_value(&row, kind.map(|_| ends[usize::from(i % 3 == 0)]))
-                            .unwrap();
-                    }
-                    let mut row = vec![0.0; width];
-                    row[0] = size;
-                    set.push_value(&row, label).unwrap();
-                    Arc::new(set.finish().unwrap())
-                })
-                .collect();
-            Family { model, neighbours }
+            let mut row = vec![0.0; width];
+            row[0] = size;
+            set.push_value(&row, label).unwrap();
+            Arc::new(set.finish().unwrap())
         })
-        .collect()
+        .collect();
+    Family { model, neighbours }
 }
 
 /// Queries from tiny to absurd moves, under clips from 2^-30 to 2^10.
@@ -154,9 +163,13 @@ fn check(engines: &mut [Box<dyn Engine>], query: &RatioQuery) -> Result<(), Stri
     Ok(())
 }
 
-/// Runs the check over all families; some sum must also move by all that it may.
-fn check_all(mut open: impl FnMut(&Arc<Dataset>) -> Box<dyn Engine>, count: usize) {
-    for family in families() {
+/// Runs the check over families; some sum must also move by all that it may.
+fn check_all(
+    families: Vec<Family>,
+    mut open: impl FnMut(&Arc<Dataset>) -> Box<dyn Engine>,
+    count: usize,
+) {
+    for family in families {
         let mut engines: Vec<_> = family.neighbours.iter().map(&mut open).collect();
         let mut sharp = false;
         for query in queries(&*family.model, count) {
@@ -173,7 +186,10 @@ fn check_all(mut open: impl FnMut(&Arc<Dataset>) -> Box<dyn Engine>, count: usiz
 #[test]
 fn no_row_moves_a_sum_by_more_than_the_sensitivity_on_the_cpu() {
     for set in InstructionSet::available() {
-        check_all(|d| Box::new(CpuEngine::with(d.clone(), set, 16)), 60);
+        let families = families().into_iter().chain([network()]).collect();
+        let open =
+            |d: &Arc<Dataset>| -> Box<dyn Engine> { Box::new(CpuEngine::with(d.clone(), set, 16)) };
+        check_all(families, open, 60);
     }
 }
 
@@ -192,7 +208,7 @@ fn no_row_moves_a_sum_by_more_than_the_sensitivity_on_the_gpu() {
     let open = |d: &Arc<Dataset>| -> Box<dyn Engine> {
         Box::new(GpuEngine::new(d.clone(), false, GpuLimits::default()).unwrap())
     };
-    check_all(open, 12);
+    check_all(families(), open, 12);
 }
 
 /// An engine that clips to bound + 1.

@@ -322,7 +322,7 @@ impl Plan {
                 return Err(self.refuse(
                     "sampler",
                     format!(
-                        "model '{}' has no bound on its log ratios here; declare a parameter 'box' in [model] or 'clip = {{ rate = … }}' in [sampler]",
+                        "model '{}' has no bound on its log ratios here; declare a parameter 'box' in [model] (an mlp has no bound in any box) or 'clip = {{ rate = … }}' in [sampler]",
                         model.name()
                     ),
                 ));
