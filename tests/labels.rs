@@ -2,6 +2,7 @@
 //! their declarations, and every model with such a label runs from a run file.
 
 #[path = "common/tables.rs"]
+#[allow(dead_code)]
 mod tables;
 
 use std::path::Path;

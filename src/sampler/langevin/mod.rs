@@ -2,14 +2,29 @@
 //! that dynamics inject is asked for on the gradient itself, where it also hides rows
 //! (mathematics, section 10).
 
+mod dynamics;
+#[cfg(test)]
+pub(super) mod known_gradients;
+mod published;
+mod schedule;
+#[cfg(test)]
+mod simulations;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use dynamics::Dynamics;
+pub use published::LiSettings;
+pub use schedule::Schedule;
+
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView1};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::dynamics::{Dynamics, Update};
-use super::{Chains, PublicRng, Schedule, StepInfo};
+use self::dynamics::Update;
+use super::{Chains, PublicRng, StepInfo};
 use crate::model::Prior;
 use crate::privacy::{Batch, GradientNoise, Halt, Releases};
 

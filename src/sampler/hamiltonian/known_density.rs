@@ -5,11 +5,11 @@ use ndarray::{Array2, ArrayView2};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{PublicRng, stream};
 use crate::model::Metric;
 use crate::privacy::{
     Acceptance, AnchorNoise, Estimator, Expansion, GradientNoise, Halt, Moves, Releases,
 };
+use crate::sampler::{PublicRng, stream};
 
 /// Noise on gradients.
 #[derive(Clone, Copy, Debug, PartialEq)]

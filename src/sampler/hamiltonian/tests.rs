@@ -8,6 +8,7 @@ use super::known_density::{Gradient, KnownDensity, Noise, Tamper};
 use super::*;
 use crate::model::{Density, Prior, Support};
 use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise};
+use crate::sampler::*;
 
 const NOISE: GradientNoise = GradientNoise {
     clip: Some(1.0),

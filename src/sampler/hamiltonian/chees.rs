@@ -5,7 +5,7 @@
 use ndarray::{Array1, Array2, Axis};
 use serde::{Deserialize, Serialize};
 
-use super::Mass;
+use super::mass::Mass;
 
 /// Adam's rate and second-moment decay as in the paper; no momentum.
 const RATE: f64 = 0.025;

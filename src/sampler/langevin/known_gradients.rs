@@ -4,14 +4,14 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::PublicRng;
 use crate::model::Metric;
 use crate::privacy::{
     Acceptance, AnchorNoise, Batch, Estimator, Expansion, GradientNoise, Halt, Moves, Releases,
 };
+use crate::sampler::PublicRng;
 
 /// Rows x_i with `log p(x_i|θ) = −½ (x_i − θ)ᵀ Λ (x_i − θ)`.
-pub(super) struct KnownGradients {
+pub(in crate::sampler) struct KnownGradients {
     rows: Vec<Vec<f64>>,
     /// Λ, d × d.
     precision: Array2<f64>,

@@ -3,10 +3,10 @@
 
 use rand_distr::{Distribution, StandardNormal};
 
-use super::PublicRng;
 use super::adam::Adam;
 use crate::model::Prior;
 use crate::privacy::{GradientNoise, Halt, Releases};
+use crate::sampler::PublicRng;
 use ndarray::Array2;
 
 /// Variational means beyond this are not gone to.
@@ -176,9 +176,9 @@ mod tests {
     use ndarray::array;
     use rand::SeedableRng;
 
-    use super::super::known_gradients::KnownGradients;
     use super::*;
     use crate::privacy::Batch;
+    use crate::sampler::langevin::known_gradients::KnownGradients;
 
     fn dpvi() -> Dpvi {
         Dpvi {

@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, Axis, Zip};
 
-use super::Mass;
+use super::mass::Mass;
 use crate::model::Prior;
 use crate::privacy::{GradientNoise, Halt, Releases};
 

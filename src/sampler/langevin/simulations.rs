@@ -2,8 +2,9 @@
 //! they do beyond stability.
 
 use super::known_gradients::KnownGradients;
-use super::langevin_tests::{close, flat, sampler, settings};
+use super::tests::{close, flat, sampler, settings};
 use super::*;
+use crate::sampler::*;
 
 /// Mean of θ_j² over steps after `warmup`, and its standard error over independent chains.
 fn simulate(

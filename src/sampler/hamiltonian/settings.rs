@@ -1,9 +1,9 @@
 //! Public settings of Hamiltonian samplers, and what is refused.
 
-use super::hamiltonian_warmup::MOST_LEAPFROG_STEPS;
-use super::proposal::{ClipNorm, ClipRule};
-use super::{HamiltonianWarmup, Mass};
+use super::mass::Mass;
+use super::warmup::{HamiltonianWarmup, MOST_LEAPFROG_STEPS};
 use crate::privacy::{Acceptance, Estimator, GradientNoise};
+use crate::sampler::{ClipNorm, ClipRule};
 
 /// What is wrong with a sampler's setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,6 +4,7 @@ use super::known_gradients::KnownGradients;
 use super::*;
 use crate::model::{Density, Prior, Support};
 use crate::privacy::Batch;
+use crate::sampler::*;
 
 const CLIP: f64 = 1e9;
 

@@ -1,12 +1,17 @@
 //! Variational inference as a sampler of its own Gaussian, and as what puts chains at a start
 //! (Jälkö 2017; Heikkilä 2019, section 5).
 
+mod adam;
+mod fit;
+
+pub use fit::{Dpvi, VariationalPosterior, gradient_sigma};
+
 use std::sync::Arc;
 
 use ndarray::ArrayView1;
 use serde::{Deserialize, Serialize};
 
-use super::{Chains, Dpvi, StepInfo, VariationalPosterior};
+use super::{Chains, StepInfo};
 use crate::model::Prior;
 use crate::privacy::{GradientNoise, Halt, Releases};
 

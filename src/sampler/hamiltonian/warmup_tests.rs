@@ -1,9 +1,10 @@
 //! Warm-up of Hamiltonian samplers on known densities, and what is saved of it. Seeds are fixed.
 
-use super::hamiltonian_tests::{flat, settings};
 use super::known_density::KnownDensity;
+use super::tests::{flat, settings};
 use super::*;
 use crate::privacy::Acceptance;
+use crate::sampler::*;
 
 fn standard_normal(seed: u8) -> KnownDensity {
     KnownDensity::new(

@@ -2,19 +2,39 @@
 //! (mathematics, section 9). A step draws momenta, follows L leapfrog steps and asks for one
 //! decision. `docs/hmc.md` says why noisy, clipped and wrong gradients leave the target as it is.
 
+mod chees;
+mod dual_averaging;
+mod halton;
+#[cfg(test)]
+mod known_density;
+mod leapfrog;
+#[cfg(test)]
+mod leapfrog_tests;
+mod mass;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod warmup;
+#[cfg(test)]
+mod warmup_tests;
+
+pub use mass::Mass;
+pub use settings::{HamiltonianSettings, SettingError};
+pub use warmup::HamiltonianWarmup;
+
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView1};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::chees::Trajectories;
-use super::halton::jitter;
-use super::hamiltonian_settings::SMALLEST_CLIP;
-use super::hamiltonian_warmup::{MOST_LEAPFROG_STEPS, Tuned, Tuner};
-use super::leapfrog::Leapfrog;
+use self::chees::Trajectories;
+use self::halton::jitter;
+use self::leapfrog::Leapfrog;
+use self::settings::SMALLEST_CLIP;
+use self::warmup::{MOST_LEAPFROG_STEPS, Tuned, Tuner};
 use super::proposal::ClipNorm;
-use super::{Chains, HamiltonianSettings, Mass, SettingError, StepInfo};
+use super::{Chains, StepInfo};
 use crate::model::Prior;
 use crate::privacy::{Halt, MOST_STEPS, Moves, Releases};
 

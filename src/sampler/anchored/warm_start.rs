@@ -2,7 +2,7 @@
 //! then the anchor itself (mathematics, section 4.1). All of it is post-processing of
 //! releases that the curator charges.
 
-use super::anchored::gaussian;
+use super::moves::gaussian;
 use crate::model::{Anchor, Lower, Metric, Prior};
 use crate::privacy::{AnchorNoise, Halt, Releases};
 

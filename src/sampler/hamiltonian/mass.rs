@@ -3,8 +3,9 @@
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::{PublicRng, SettingError};
+use super::settings::SettingError;
 use crate::model::{Lower, cholesky};
+use crate::sampler::PublicRng;
 
 /// The public mass matrix M, d×d, in units of 1/θ²; best near the posterior's precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use ndarray::{ArrayView1, ArrayViewMut1};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::PublicRng;
 use crate::model::{Anchor, Lower, Prior};
+use crate::sampler::PublicRng;
 
 /// How anchored moves are proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ impl AnchoredMoves {
 
     /// Draws `proposal` from `theta`; returns the log ratio of reverse to forward proposal
     /// density, nats.
-    pub(super) fn propose(
+    pub(in crate::sampler) fn propose(
         &self,
         theta: ArrayView1<'_, f64>,
         mut proposal: ArrayViewMut1<'_, f64>,

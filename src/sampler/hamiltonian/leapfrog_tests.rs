@@ -3,12 +3,13 @@
 
 use ndarray::{Array2, array};
 
-use super::hamiltonian_tests::{RULES, flat, settings};
 use super::known_density::{Gradient, KnownDensity, Noise};
 use super::leapfrog::Leapfrog;
+use super::tests::{RULES, flat, settings};
 use super::*;
 use crate::model::{Lower, Prior};
 use crate::privacy::{Batch, GradientNoise, Halt};
+use crate::sampler::*;
 
 const NOISE: GradientNoise = GradientNoise {
     clip: None,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{AnchoredMoves, AnchoredProposal, Anchoring, Chains, RandomWalk};
+use super::{AnchoredMoves, AnchoredProposal, Anchoring};
 use crate::model::{Anchor, Prior, remainder_rate};
 use crate::privacy::{Halt, Releases};
+use crate::sampler::{Chains, RandomWalk};
 
 /// Settings of an anchored run.
 #[derive(Clone, Debug, PartialEq)]

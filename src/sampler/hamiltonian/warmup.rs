@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::chees::{Trajectories, TrajectoryLength};
 use super::dual_averaging::DualAveraging;
-use super::windows::Windows;
-use super::{Adapt, Mass, SettingError};
+use super::mass::Mass;
+use super::settings::SettingError;
 use crate::model::{Lower, cholesky};
 use crate::privacy::Acceptance;
+use crate::sampler::Adapt;
+use crate::sampler::windows::Windows;
 
 /// More leapfrog steps than any sensible trajectory has.
 pub(super) const MOST_LEAPFROG_STEPS: u32 = 1 << 20;
