@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Anchor;
 use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts, Voucher};
-use crate::sampler::{Chains, ChainsState, Sampler, SamplerState, StepInfo, Variational};
+use crate::sampler::{Chains, ChainsState, Sampler, SamplerState, StepInfo};
 
 /// How long a run is and what it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub struct PosteriorRun {
     curator: Curator,
     sampler: Sampler,
     /// What puts the chains at their start, before the first step.
-    start: Option<Variational>,
+    start: Option<Sampler>,
     chains: Chains,
     length: RunLength,
     iteration: u64,
@@ -128,10 +128,11 @@ impl PosteriorRun {
         }
     }
 
-    /// Puts every chain at a draw of a Gaussian fitted by `fit`, charged before the first step.
+    /// Puts every chain where one step of `start` leads, charged before the first step: a draw
+    /// of a fitted Gaussian, or one posterior draw.
     #[must_use]
-    pub fn starting_by(mut self, fit: Option<Variational>) -> Self {
-        self.start = fit;
+    pub fn starting_by(mut self, start: Option<Sampler>) -> Self {
+        self.start = start;
         self
     }
 
@@ -205,8 +206,8 @@ impl PosteriorRun {
 
     /// Start and anchor first, where they are wanted; then one step of the sampler.
     fn advance(&mut self) -> Result<StepInfo, Halt> {
-        if let Some(mut fit) = self.start.take() {
-            fit.step(&mut self.chains, &mut self.curator)?;
+        if let Some(mut start) = self.start.take() {
+            start.step(&mut self.chains, &mut self.curator)?;
         }
         if let Some(walk) = self.sampler.walk().filter(|w| w.wants_anchor()) {
             let anchor = walk.release_anchor(&mut self.curator)?;

@@ -58,21 +58,28 @@ pub(super) fn anchor_split(sampler: &Sampler) -> Option<AnchorSplit> {
     sampler.walk()?.anchoring.as_ref()?.anchoring.split
 }
 
-/// What a fitted start costs in the ledger's measure; 0 where there is none.
+/// What a private start costs in the ledger's measure; 0 where there is none.
 pub(super) fn start_cost(
     plan: &Plan,
     model: &dyn Model,
     budget: Budget,
     measure: Measure,
 ) -> Result<f64, CliError> {
-    let Some(fit) = plan.warm_start(model)? else {
+    let Some(start) = plan.warm_start(model)? else {
         return Ok(0.0);
     };
-    let price = Curator::gradient_cost(fit.noise())
-        .map_err(|halt| halt.to_string())
-        .and_then(|key| measure.price(key, budget))
-        .map_err(|e| plan.refuse("run.start", e))?;
-    Ok(price.cost.nats() * fit.gradients() as f64)
+    let chains = plan.chains();
+    let cost = start
+        .step_cost(0, model, (1, chains))
+        .map_err(|halt| plan.refuse("run.start", halt.to_string()))?;
+    let mut total = 0.0;
+    for (key, count) in cost.events {
+        let price = measure
+            .price(key, budget)
+            .map_err(|e| plan.refuse("run.start", e))?;
+        total += price.cost.nats() * count * chains as f64;
+    }
+    Ok(total)
 }
 
 /// Cost of a typical step in the ledger's measure and the number of such steps that the
@@ -105,7 +112,7 @@ fn affordable_gradients(
     let length = plan.length()?;
     let planned = length.iterations.saturating_add(length.warmup);
     let step = sampler
-        .step_cost(rows, model.dim(), (planned, plan.chains()))
+        .step_cost(rows, model, (planned, plan.chains()))
         .map_err(|halt| plan.refuse("sampler.gradient", halt.to_string()))?;
     let mut cost = 0.0;
     for (key, count) in &step.events {
@@ -127,6 +134,7 @@ fn affordable_gradients(
                 "fewer leapfrog steps, a larger gradient.tau or a larger tau"
             }
             Sampler::StochasticGradient(_) => "a smaller step, gradient clip or rate",
+            Sampler::PosteriorDraws(_) => "a smaller box or tempering",
             _ => "fewer steps, or a larger gradient.tau",
         };
         return Err(plan

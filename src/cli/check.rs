@@ -64,6 +64,12 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
             println!("step       {:.4e} at first", s.first_step());
             print_gradients(s.noise_of_step(1), rows, "1 a step");
         }
+        Sampler::PosteriorDraws(s) => {
+            println!(
+                "draws      each the end of {} secret steps",
+                s.request().steps
+            );
+        }
         Sampler::Variational(s) => {
             print_gradients(s.noise(), rows, &format!("{} in all", s.gradients()));
         }
@@ -79,7 +85,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         let symbol = measure.symbol();
         let start = afford::start_cost(&plan, &*model, budget, measure)?;
         if start > 0.0 {
-            println!("start      {symbol} {start:.4} for the fit");
+            println!("start      {symbol} {start:.4} for the start");
         }
         let (cost, steps) = afford::affordable(&plan, &sampler, &*model, rows, budget, measure)?;
         let total = (length.iterations as f64 + length.warmup as f64) * plan.chains() as f64;

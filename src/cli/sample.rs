@@ -19,7 +19,7 @@ use crate::model::Model;
 use crate::output::{self, RunDirectory};
 use crate::posterior_run::{PosteriorRun, RunState, Status};
 use crate::privacy::{Curator, Ledger, Measure};
-use crate::sampler::{Chains, Family, Sampler, Variational};
+use crate::sampler::{Chains, Family, Sampler};
 
 /// Why published DP-Fast MH is not private.
 const FAST_MH_AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023, Algorithm 2) is not private, whatever its epsilon: without noise a Metropolis rejection is possible on one data set and impossible on its neighbour; 6Kp*epsilon fails for an epsilon above 3 an occurrence; batch sizes and noise scales follow the rows. Nor is it exact: the test B < K is not reversible. The sound form is dp-fast-mh";
@@ -130,7 +130,7 @@ struct Parts {
     model: Arc<dyn Model>,
     sampler: Sampler,
     /// What puts the chains at their start.
-    fit: Option<Variational>,
+    start: Option<Sampler>,
     starts: Vec<Vec<f64>>,
     public_seed: [u8; 32],
     warnings: Vec<String>,
@@ -149,7 +149,7 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let sampler = plan.sampler(&*model, rows, data.row_norm())?;
     plan.check_range(&sampler, &*model, rows)?;
     let mut warnings = Vec::new();
-    let fit = plan.warm_start(&*model)?;
+    let start = plan.warm_start(&*model)?;
     let (mut measure, mut typical) = (Measure::Zcdp, 0.0);
     if let Some(budget) = plan.budget()? {
         measure = plan.measure(&sampler, &*model, rows, budget)?;
@@ -171,7 +171,7 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let public_seed = public_seed(plan.config.run.seed)?;
     Ok(Parts {
         starts: plan.starts(&*model, public_seed)?,
-        fit,
+        start,
         data,
         model,
         sampler,
@@ -230,7 +230,7 @@ fn assemble(
     let resolved = plan.resolved()?;
     let warnings = parts.warnings;
     let mut run = PosteriorRun::new(curator, parts.sampler, chains, length, resolved, warnings)
-        .starting_by(parts.fit);
+        .starting_by(parts.start);
     if let Some(state) = saved {
         run.resume(state).map_err(CliError::Input)?;
     }

@@ -266,6 +266,23 @@ pub enum StartEntry {
     Value(Vec<f64>),
     /// A draw for each chain of a Gaussian fitted by released gradients.
     Dpvi(DpviEntry),
+    /// One posterior draw for each chain, taken for exact.
+    Ops(OpsEntry),
+}
+
+/// `start = { ops = { box = 5 } }`: one posterior draw (Wang 2015), charged to the run's budget.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpsEntry {
+    /// The draw is restricted to `|θ_j| ≤ box`; the model's own box without it.
+    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Numbers>,
+    /// Steps of the secret chain; 2000 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Rough standard deviations of the posterior; 1 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Numbers>,
 }
 
 /// `start = { dpvi = { epsilon = 0.2, delta = 1e-6 } }`: a private warm start, whose cost is

@@ -151,6 +151,12 @@ impl Certificate {
                     measure.symbol()
                 ));
             }
+            if ledger.has_conditional_events() {
+                warnings.push(
+                    "CONDITIONAL: a posterior draw (ops) was taken for exact, and its share of epsilon is right only if the chain behind it had converged to the posterior, which nothing here can check (Wang, Fienberg & Smola 2015); other samplers need no such condition"
+                        .into(),
+                );
+            }
             if curator.is_seeded() {
                 warnings.push(
                     "the secret generator was given a seed (Curator::private): the guarantee holds only while that seed stays secret, so it must not be the published one (seed in run.toml, public_seed in state.json)"

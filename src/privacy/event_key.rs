@@ -24,6 +24,8 @@ pub struct EventKey {
 )]
 enum Kind {
     BoundedRange,
+    /// The same, where a chain's end is taken for a draw of its target.
+    PosteriorDraw,
     DiscreteGaussian,
     /// Index of the mean; `ratio`: index of σ over the weight's bound.
     FastMhNoisy {
@@ -47,6 +49,20 @@ impl EventKey {
             kind: Kind::BoundedRange,
             index: round_up(eta, ETA_GRID)?,
         })
+    }
+
+    /// One posterior draw of bounded range η, **if** it is one: the chain that makes it must
+    /// have converged. `None` as above.
+    pub fn posterior_draw(eta: f64) -> Option<Self> {
+        Some(EventKey {
+            kind: Kind::PosteriorDraw,
+            index: round_up(eta, ETA_GRID)?,
+        })
+    }
+
+    /// Whether its guarantee holds only under a condition that no computation here can check.
+    pub fn is_conditional(self) -> bool {
+        self.kind == Kind::PosteriorDraw
     }
 
     /// Discrete Gaussian with the given Δ and σ (same unit), its ρ rounded up to the
@@ -102,7 +118,7 @@ impl EventKey {
     /// zCDP cost ρ of one such event, nats; `None` where it is not zCDP.
     pub fn rho(self) -> Option<f64> {
         match self.kind {
-            Kind::BoundedRange => {
+            Kind::BoundedRange | Kind::PosteriorDraw => {
                 let eta = grid_value(self.index, ETA_GRID);
                 Some(eta * eta / 8.0)
             }
@@ -114,7 +130,7 @@ impl EventKey {
     /// The event with its (rounded) parameters.
     pub fn event(self) -> Event {
         match self.kind {
-            Kind::BoundedRange => Event::BoundedRange {
+            Kind::BoundedRange | Kind::PosteriorDraw => Event::BoundedRange {
                 eta: grid_value(self.index, ETA_GRID),
             },
             Kind::DiscreteGaussian => Event::DiscreteGaussian {

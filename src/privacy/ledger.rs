@@ -257,6 +257,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// Whether this run released something whose guarantee holds under a condition only.
+    pub fn has_conditional_events(&self) -> bool {
+        self.events.keys().any(|key| key.is_conditional())
+    }
+
     /// This run's events, grouped, with counts. Asking changes nothing.
     pub fn events(&self) -> Vec<(Event, u64)> {
         self.events

@@ -73,8 +73,8 @@ pub(crate) use measure::best_order;
 pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
 pub use releases::{
-    Acceptance, AnchorNoise, Batch, Estimator, Expansion, FastMhSettings, GradientNoise, Halt,
-    Lambda, Moves, Releases,
+    Acceptance, AnchorNoise, Batch, DrawRequest, Estimator, Expansion, FastMhSettings,
+    GradientNoise, Halt, Lambda, Moves, Releases,
 };
 pub use rho::Rho;
 

@@ -168,6 +168,17 @@ pub struct GradientNoise {
     pub sigma: f64,
 }
 
+/// How one posterior draw is made (Wang, Fienberg & Smola 2015, "one posterior sample").
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrawRequest {
+    /// The draw is of the posterior restricted to `|θ_j| ≤ bounds_j`, d values.
+    pub bounds: Vec<f64>,
+    /// Metropolis steps of the secret chain that ends in the draw.
+    pub steps: u64,
+    /// Standard deviation of a proposal in each parameter, d values.
+    pub scale: Vec<f64>,
+}
+
 /// Why a run cannot go on. Only [`Halt::Failed`] is a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum Halt {
@@ -220,4 +231,17 @@ pub trait Releases {
         thetas: ArrayView2<'_, f64>,
         noise: GradientNoise,
     ) -> Result<Array2<f64>, Halt>;
+
+    /// Releases the end of a secret Metropolis chain on all rows that begins at `start`: one
+    /// posterior draw, **if** the chain has converged, and then η-bounded-range with
+    /// η = 4b‖bounds‖, b the model's true bound. Charged before anything is computed.
+    ///
+    /// # Errors
+    /// [`Halt`]; nothing was charged on `BudgetSpent` and `Refused`.
+    fn posterior_draw(&mut self, start: &[f64], request: &DrawRequest) -> Result<Vec<f64>, Halt> {
+        let _ = (start, request);
+        Err(Halt::Refused(
+            "no posterior draws are to be had here".into(),
+        ))
+    }
 }

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Chains, Hamiltonian, HamiltonianState, RandomWalk, RandomWalkState, StepInfo,
+    Chains, Hamiltonian, HamiltonianState, PosteriorDraws, RandomWalk, RandomWalkState, StepInfo,
     StochasticGradient, StochasticGradientState, Variational, VariationalState,
 };
+use crate::model::Model;
 use crate::privacy::{Curator, EventKey, Halt, Releases};
 
 /// A sampler.
@@ -19,6 +20,8 @@ pub enum Sampler {
     StochasticGradient(Box<StochasticGradient>),
     /// Fits a Gaussian to the posterior by released gradients, and draws from that.
     Variational(Box<Variational>),
+    /// Takes the ends of secret chains for posterior draws.
+    PosteriorDraws(Box<PosteriorDraws>),
 }
 
 /// What `state.json` keeps of a sampler: all of it public.
@@ -33,6 +36,8 @@ pub enum SamplerState {
     StochasticGradient(StochasticGradientState),
     /// Of a [`Variational`].
     Variational(VariationalState),
+    /// Of [`PosteriorDraws`], which have none.
+    PosteriorDraws,
 }
 
 /// What one step of one chain costs on average: events with how often each comes, and δ of
@@ -69,6 +74,12 @@ impl From<Variational> for Sampler {
     }
 }
 
+impl From<PosteriorDraws> for Sampler {
+    fn from(sampler: PosteriorDraws) -> Self {
+        Sampler::PosteriorDraws(Box::new(sampler))
+    }
+}
+
 impl Sampler {
     /// Advances all chains by one step.
     ///
@@ -84,6 +95,7 @@ impl Sampler {
             Sampler::Hamiltonian(s) => s.step(chains, releases),
             Sampler::StochasticGradient(s) => s.step(chains, releases),
             Sampler::Variational(s) => s.step(chains, releases),
+            Sampler::PosteriorDraws(s) => s.step(chains, releases),
         }
     }
 
@@ -109,22 +121,32 @@ impl Sampler {
         match self {
             Sampler::Walk(s) => s.adaptation.is_active(),
             Sampler::Hamiltonian(_) => true,
-            Sampler::StochasticGradient(_) | Sampler::Variational(_) => false,
+            Sampler::StochasticGradient(_)
+            | Sampler::Variational(_)
+            | Sampler::PosteriorDraws(_) => false,
         }
     }
 
     /// Cost of one step of one chain over `rows` rows, on average over `iterations` steps of
-    /// `chains` chains; d parameters. For samplers other than random walks.
+    /// `chains` chains. For samplers other than random walks.
     ///
     /// # Errors
     /// [`Halt::Refused`] where some step can never be charged.
     pub fn step_cost(
         &self,
         rows: usize,
-        d: usize,
+        model: &dyn Model,
         (iterations, chains): (u64, usize),
     ) -> Result<StepCost, Halt> {
+        let d = model.dim();
         match self {
+            Sampler::PosteriorDraws(s) => {
+                let rate = model.ratio_rate().unwrap_or(f64::INFINITY);
+                Ok(StepCost {
+                    events: vec![(Curator::draw_cost(rate, s.request())?, 1.0)],
+                    coins: 0.0,
+                })
+            }
             Sampler::Walk(_) => Ok(StepCost::default()),
             Sampler::Hamiltonian(s) => hamiltonian_cost(s, rows, d),
             Sampler::StochasticGradient(s) => scheduled_cost(s, iterations),
@@ -147,6 +169,7 @@ impl Sampler {
             Sampler::Hamiltonian(s) => SamplerState::Hamiltonian(s.state()),
             Sampler::StochasticGradient(s) => SamplerState::StochasticGradient(s.state()),
             Sampler::Variational(s) => SamplerState::Variational(s.state()),
+            Sampler::PosteriorDraws(_) => SamplerState::PosteriorDraws,
         }
     }
 
@@ -160,6 +183,7 @@ impl Sampler {
             (Sampler::Hamiltonian(s), SamplerState::Hamiltonian(t)) => s.restore(t),
             (Sampler::StochasticGradient(s), SamplerState::StochasticGradient(t)) => s.restore(t),
             (Sampler::Variational(s), SamplerState::Variational(t)) => s.restore(t, d),
+            (Sampler::PosteriorDraws(_), SamplerState::PosteriorDraws) => Ok(()),
             _ => Err("'sampler' is the state of another algorithm".into()),
         }
     }

@@ -51,6 +51,8 @@ pub enum Algorithm {
     DpSgnht,
     /// A Gaussian fitted by released gradients (Jälkö 2017), and draws from it. Approximate.
     Dpvi,
+    /// One posterior draw each (Wang 2015). Private if the chain behind it has converged.
+    Ops,
 }
 
 /// What kind of sampler a name stands for.
@@ -67,6 +69,8 @@ pub enum Family {
     },
     /// Variational inference.
     Variational,
+    /// Posterior draws by secret chains.
+    PosteriorDraws,
 }
 
 /// Stochastic-gradient dynamics by name.
@@ -82,7 +86,7 @@ pub enum DynamicsName {
 
 impl Algorithm {
     /// All of them, in the README's order.
-    pub const ALL: [Algorithm; 20] = [
+    pub const ALL: [Algorithm; 21] = [
         Algorithm::Mh,
         Algorithm::TunaMh,
         Algorithm::Barker,
@@ -103,6 +107,7 @@ impl Algorithm {
         Algorithm::Sgnht,
         Algorithm::DpSgnht,
         Algorithm::Dpvi,
+        Algorithm::Ops,
     ];
 
     /// Its name in run files.
@@ -128,6 +133,7 @@ impl Algorithm {
             Algorithm::Sgnht => "sgnht",
             Algorithm::DpSgnht => "dp-sgnht",
             Algorithm::Dpvi => "dpvi",
+            Algorithm::Ops => "ops",
         }
     }
 
@@ -148,6 +154,7 @@ impl Algorithm {
             Algorithm::Sgnht => gradient(Sgnht, false),
             Algorithm::DpSgnht => gradient(Sgnht, true),
             Algorithm::Dpvi => Family::Variational,
+            Algorithm::Ops => Family::PosteriorDraws,
             _ => self
                 .combination()
                 .map_or(Family::Variational, Family::Decisions),
@@ -174,7 +181,8 @@ impl Algorithm {
             | Algorithm::DpSghmc
             | Algorithm::Sgnht
             | Algorithm::DpSgnht
-            | Algorithm::Dpvi => return None,
+            | Algorithm::Dpvi
+            | Algorithm::Ops => return None,
         };
         Some(Combination {
             estimator,
@@ -195,7 +203,7 @@ impl Family {
         match self {
             Family::Decisions(combination) => combination.is_private(),
             Family::StochasticGradient { private, .. } => private,
-            Family::Variational => true,
+            Family::Variational | Family::PosteriorDraws => true,
         }
     }
 
@@ -215,6 +223,7 @@ impl Family {
             Family::Decisions(combination) => combination.reads_listed_rows(),
             // Their batches are drawn on the host.
             Family::StochasticGradient { .. } | Family::Variational => true,
+            Family::PosteriorDraws => false,
         }
     }
 
@@ -231,6 +240,7 @@ impl Family {
                 _ => false,
             },
             Family::Variational => matches!(key, "gradient" | "step" | "scale" | "steps"),
+            Family::PosteriorDraws => matches!(key, "step" | "scale" | "steps"),
         }
     }
 }

@@ -10,6 +10,7 @@ mod combination;
 mod fast_mh;
 mod hamiltonian;
 mod langevin;
+mod posterior_draws;
 mod proposal;
 mod random_walk;
 mod variational;
@@ -29,6 +30,7 @@ pub use hamiltonian::{
 pub use langevin::{
     Dynamics, GradientSettings, LiSettings, Schedule, StochasticGradient, StochasticGradientState,
 };
+pub use posterior_draws::PosteriorDraws;
 pub use proposal::{ClipNorm, ClipRule, Preconditioner};
 pub use random_walk::{RandomWalk, RandomWalkState, StepInfo};
 pub use variational::{Dpvi, Variational, VariationalPosterior, VariationalState, gradient_sigma};

@@ -150,7 +150,7 @@ impl Plan {
         let start = match &self.config.run.start {
             StartEntry::Zero => vec![0.0; d],
             StartEntry::Value(v) => v.clone(),
-            StartEntry::Prior | StartEntry::Dpvi(_) => {
+            StartEntry::Prior | StartEntry::Dpvi(_) | StartEntry::Ops(_) => {
                 return Err(self.refuse(
                     "run.start",
                     "an anchored run starts at one public point: \"zero\" or { value = […] }",

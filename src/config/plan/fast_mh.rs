@@ -188,7 +188,7 @@ impl Plan {
                 let length = self.length()?;
                 let steps = length.iterations.saturating_add(length.warmup);
                 let cost = sampler
-                    .step_cost(rows, model.dim(), (steps, self.chains()))
+                    .step_cost(rows, model, (steps, self.chains()))
                     .map_err(|halt| self.refuse("sampler.gradient", halt.to_string()))?;
                 cost.events.iter().map(|(key, _)| *key).collect()
             }

@@ -2,9 +2,9 @@
 
 use super::Plan;
 use crate::config::ConfigError;
-use crate::config::schema::{DpviEntry, GradientSection, SamplerSection, StartEntry};
+use crate::config::schema::{GradientSection, SamplerSection};
 use crate::model::{Model, inverse};
-use crate::privacy::{Acceptance, Batch, Budget, Curator, GradientNoise, rho_of_budget};
+use crate::privacy::{Acceptance, Batch, Curator, GradientNoise};
 use crate::sampler::{
     Combination, Dpvi, Hamiltonian, HamiltonianSettings, HamiltonianWarmup, Mass, Variational,
     gradient_sigma,
@@ -15,11 +15,11 @@ const LEAPFROG_STEPS: u32 = 10;
 /// Length of a trajectory without a step, for parameters of unit scale: a quarter turn.
 const TRAJECTORY: f64 = std::f64::consts::FRAC_PI_2;
 /// Steps of a variational fit.
-const FIT_STEPS: u64 = 200;
+pub(super) const FIT_STEPS: u64 = 200;
 /// Adam's step.
-const FIT_STEP: f64 = 0.05;
+pub(super) const FIT_STEP: f64 = 0.05;
 /// Points of a fit's step.
-const FIT_DRAWS: usize = 1;
+pub(super) const FIT_DRAWS: usize = 1;
 /// A Barker decision dearer than so many typical clips is not made.
 const LARGEST_CLIPS: f64 = 20.0;
 /// Least share of the budget that goes to gradients.
@@ -263,84 +263,7 @@ impl Plan {
         Ok(Variational::new(model.prior().clone(), fit, noise))
     }
 
-    /// The private warm start that `[run] start` asks for.
-    ///
-    /// # Errors
-    /// [`ConfigError`] for keys that are missing or bad.
-    pub fn warm_start(&self, model: &dyn Model) -> Result<Option<Variational>, ConfigError> {
-        let StartEntry::Dpvi(entry) = &self.config.run.start else {
-            return Ok(None);
-        };
-        let budget = self.fit_budget(entry)?;
-        let section = GradientSection {
-            clip: entry.clip,
-            share: entry.share,
-            ..GradientSection::default()
-        };
-        let clip = self.gradient_clip(&section, model, "run.start.dpvi", budget.is_some())?;
-        let d = model.dim();
-        let scale = entry.scale.as_ref().map_or(vec![1.0; d], |v| v.expand(d));
-        if scale.len() != d || !scale.iter().all(|v| *v > 0.0 && v.is_finite()) {
-            return Err(self.refuse(
-                "run.start",
-                format!("'scale' needs a positive number, or {d} of them"),
-            ));
-        }
-        let fit = Dpvi {
-            steps: entry.steps.unwrap_or(FIT_STEPS),
-            learning_rate: entry.step.unwrap_or(FIT_STEP),
-            draws_per_step: FIT_DRAWS,
-            scale: Some(scale),
-        };
-        self.check_fit(&fit, model, ("run.start", "run.start"))?;
-        let releases = fit.steps as f64 * fit.draws_per_step as f64;
-        let sigma = match (clip, budget) {
-            (Some(clip), Some(budget)) => {
-                let rho = rho_of_budget(budget.epsilon(), budget.delta());
-                gradient_sigma(clip, rho / releases) * (1.0 + 2e-5)
-            }
-            _ => 0.0,
-        };
-        let noise = GradientNoise {
-            clip,
-            batch: Batch::All,
-            sigma,
-        };
-        Ok(Some(Variational::new(model.prior().clone(), fit, noise)))
-    }
-
-    /// What the fit alone may cost; `None` without privacy.
-    fn fit_budget(&self, entry: &DpviEntry) -> Result<Option<Budget>, ConfigError> {
-        let whole = self.budget()?;
-        match (entry.epsilon, entry.delta, whole) {
-            (None, None, None) => Ok(None),
-            (Some(epsilon), Some(delta), Some(whole)) => {
-                let budget =
-                    Budget::new(epsilon, delta).map_err(|e| self.refuse("run.start", e.what))?;
-                if budget.rho() >= whole.rho() {
-                    return Err(self.refuse(
-                        "run.start",
-                        format!(
-                            "a fit of ({epsilon}, {delta:e}) leaves nothing of the run's budget ({}, {:e}), which pays for it",
-                            whole.epsilon(),
-                            whole.delta()
-                        ),
-                    ));
-                }
-                Ok(Some(budget))
-            }
-            (_, _, None) => Err(self.refuse(
-                "run.start",
-                "a non-private run's fit costs nothing; drop epsilon and delta",
-            )),
-            _ => Err(self.refuse(
-                "run.start",
-                "dpvi needs epsilon and delta: what the fit may cost, charged to the run's budget",
-            )),
-        }
-    }
-
-    fn check_fit(
+    pub(super) fn check_fit(
         &self,
         fit: &Dpvi,
         model: &dyn Model,

@@ -8,6 +8,7 @@ mod model;
 mod range;
 mod run;
 mod sampler;
+mod start;
 mod stochastic;
 
 use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ impl Plan {
         let length = self.length()?;
         let steps = length.iterations.saturating_add(length.warmup);
         sampler
-            .step_cost(rows, model.dim(), (steps, self.chains()))
+            .step_cost(rows, model, (steps, self.chains()))
             .map(|_| ())
             .map_err(|halt| self.refuse("sampler.gradient", halt.to_string()))
     }

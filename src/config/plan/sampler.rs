@@ -35,6 +35,7 @@ impl Plan {
                 .stochastic_gradient(s, (dynamics, private), model, rows)?
                 .into()),
             Family::Variational => Ok(self.variational(s, model)?.into()),
+            Family::PosteriorDraws => Ok(self.posterior_draws(s, model)?.into()),
         }
     }
 

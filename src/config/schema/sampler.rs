@@ -119,7 +119,7 @@ pub struct SamplerSection {
     /// SGLD: a metric learned from released gradients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preconditioner: Option<RmsEntry>,
-    /// DPVI: steps of the fit; 200 without it.
+    /// DPVI: steps of the fit; 200 without it. OPS: steps of the chain behind a draw; 2000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
 }
@@ -258,7 +258,7 @@ impl SamplerSection {
                 self.preconditioner.is_some(),
                 "sgld and dp-sgld",
             ),
-            ("steps", self.steps.is_some(), "dpvi"),
+            ("steps", self.steps.is_some(), "dpvi and ops"),
             ("clip", self.clip.is_some(), decisions),
             ("covariance", self.covariance.is_some(), decisions),
             ("adapt", self.adapt != Adapt::None, decisions),

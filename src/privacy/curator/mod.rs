@@ -8,6 +8,7 @@ mod full_batch;
 mod gradient;
 mod open;
 mod poisson;
+mod posterior_draw;
 mod published;
 
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use self::cost::smallest_clip;
 use super::ledger::Ledger;
 use super::mechanism::{Correction, PoissonSampler, RowRates, SecretRng};
 use super::releases::{
-    Acceptance, AnchorNoise, Estimator, Expansion, GradientNoise, Halt, Moves, Releases,
+    Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, Moves,
+    Releases,
 };
 use crate::data::Dataset;
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
@@ -320,5 +322,9 @@ impl Releases for Curator {
         noise: GradientNoise,
     ) -> Result<Array2<f64>, Halt> {
         self.release_gradients(thetas, noise)
+    }
+
+    fn posterior_draw(&mut self, start: &[f64], request: &DrawRequest) -> Result<Vec<f64>, Halt> {
+        self.release_draw(start, request)
     }
 }

@@ -9,7 +9,8 @@ use crate::data::Dataset;
 use crate::engine::{EngineError, EngineInfo, EngineSetup, RatioQuery};
 use crate::model::{Anchor, Metric, Model};
 use crate::privacy::releases::{
-    Acceptance, AnchorNoise, Estimator, Expansion, GradientNoise, Halt, Moves, Releases,
+    Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, Moves,
+    Releases,
 };
 
 /// A curator without privacy: exact answers may be read.
@@ -96,6 +97,10 @@ impl Releases for OpenCurator {
         noise: GradientNoise,
     ) -> Result<Array2<f64>, Halt> {
         self.0.gradients(thetas, noise)
+    }
+
+    fn posterior_draw(&mut self, start: &[f64], request: &DrawRequest) -> Result<Vec<f64>, Halt> {
+        self.0.posterior_draw(start, request)
     }
 }
 

@@ -53,8 +53,9 @@ impl SecretRng {
         (self.rng.next_u64() >> 11) as f64 * f64::powi(2.0, -53)
     }
 
-    /// A draw of a library's law, for work without privacy: none of them is exact.
-    pub(super) fn sample<T>(&mut self, law: &impl Distribution<T>) -> T {
+    /// A draw of a library's law, for work without privacy and chains whose draws are taken
+    /// for exact: none of them is.
+    pub(in crate::privacy) fn sample<T>(&mut self, law: &impl Distribution<T>) -> T {
         law.sample(&mut self.rng)
     }
 

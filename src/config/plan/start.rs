@@ -1,0 +1,196 @@
+//! Private starts: a Gaussian fitted by released gradients, or one posterior draw; and `ops`,
+//! which makes nothing but such draws.
+
+use super::Plan;
+use super::gradient::{FIT_DRAWS, FIT_STEP, FIT_STEPS};
+use crate::config::ConfigError;
+use crate::config::schema::{
+    DpviEntry, GradientSection, Numbers, OpsEntry, SamplerSection, StartEntry,
+};
+use crate::model::{Model, Support};
+use crate::privacy::{Batch, Budget, DrawRequest, GradientNoise, rho_of_budget};
+use crate::sampler::{Dpvi, PosteriorDraws, Sampler, Variational, gradient_sigma};
+
+/// Steps of a secret chain.
+const CHAIN_STEPS: u64 = 2000;
+/// Its proposals over the posterior's scale, times √d (Roberts, Gelman & Gilks 1997).
+const PROPOSAL: f64 = 2.38;
+
+impl Plan {
+    /// The private warm start that `[run] start` asks for.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for keys that are missing or bad.
+    pub fn warm_start(&self, model: &dyn Model) -> Result<Option<Sampler>, ConfigError> {
+        match &self.config.run.start {
+            StartEntry::Dpvi(entry) => Ok(Some(self.fitted_start(entry, model)?.into())),
+            StartEntry::Ops(entry) => Ok(Some(self.drawn_start(entry, model)?.into())),
+            _ => Ok(None),
+        }
+    }
+
+    fn fitted_start(
+        &self,
+        entry: &DpviEntry,
+        model: &dyn Model,
+    ) -> Result<Variational, ConfigError> {
+        let budget = self.fit_budget(entry)?;
+        let section = GradientSection {
+            clip: entry.clip,
+            share: entry.share,
+            ..GradientSection::default()
+        };
+        let clip = self.gradient_clip(&section, model, "run.start.dpvi", budget.is_some())?;
+        let d = model.dim();
+        let scale = entry.scale.as_ref().map_or(vec![1.0; d], |v| v.expand(d));
+        if scale.len() != d || !scale.iter().all(|v| *v > 0.0 && v.is_finite()) {
+            return Err(self.refuse(
+                "run.start",
+                format!("'scale' needs a positive number, or {d} of them"),
+            ));
+        }
+        let fit = Dpvi {
+            steps: entry.steps.unwrap_or(FIT_STEPS),
+            learning_rate: entry.step.unwrap_or(FIT_STEP),
+            draws_per_step: FIT_DRAWS,
+            scale: Some(scale),
+        };
+        self.check_fit(&fit, model, ("run.start", "run.start"))?;
+        let releases = fit.steps as f64 * fit.draws_per_step as f64;
+        let sigma = match (clip, budget) {
+            (Some(clip), Some(budget)) => {
+                let rho = rho_of_budget(budget.epsilon(), budget.delta());
+                gradient_sigma(clip, rho / releases) * (1.0 + 2e-5)
+            }
+            _ => 0.0,
+        };
+        let noise = GradientNoise {
+            clip,
+            batch: Batch::All,
+            sigma,
+        };
+        Ok(Variational::new(model.prior().clone(), fit, noise))
+    }
+
+    /// What the fit alone may cost; `None` without privacy.
+    fn fit_budget(&self, entry: &DpviEntry) -> Result<Option<Budget>, ConfigError> {
+        let whole = self.budget()?;
+        match (entry.epsilon, entry.delta, whole) {
+            (None, None, None) => Ok(None),
+            (Some(epsilon), Some(delta), Some(whole)) => {
+                let budget =
+                    Budget::new(epsilon, delta).map_err(|e| self.refuse("run.start", e.what))?;
+                if budget.rho() >= whole.rho() {
+                    return Err(self.refuse(
+                        "run.start",
+                        format!(
+                            "a fit of ({epsilon}, {delta:e}) leaves nothing of the run's budget ({}, {:e}), which pays for it",
+                            whole.epsilon(),
+                            whole.delta()
+                        ),
+                    ));
+                }
+                Ok(Some(budget))
+            }
+            (_, _, None) => Err(self.refuse(
+                "run.start",
+                "a non-private run's fit costs nothing; drop epsilon and delta",
+            )),
+            _ => Err(self.refuse(
+                "run.start",
+                "dpvi needs epsilon and delta: what the fit may cost, charged to the run's budget",
+            )),
+        }
+    }
+
+    /// `ops` as a sampler: every draw is paid for.
+    pub(super) fn posterior_draws(
+        &self,
+        s: &SamplerSection,
+        model: &dyn Model,
+    ) -> Result<PosteriorDraws, ConfigError> {
+        let d = model.dim();
+        let step = s.step.unwrap_or(PROPOSAL / (d as f64).sqrt());
+        let scale = self.scale(s, d)?.iter().map(|v| step * v).collect();
+        let bounds = self.draw_bounds(None, model, "model.box")?;
+        self.draws(bounds, s.steps, scale, model, "sampler.steps")
+    }
+
+    fn drawn_start(
+        &self,
+        entry: &OpsEntry,
+        model: &dyn Model,
+    ) -> Result<PosteriorDraws, ConfigError> {
+        let d = model.dim();
+        let scale = entry.scale.as_ref().map_or(vec![1.0; d], |v| v.expand(d));
+        let scale = scale
+            .iter()
+            .map(|v| PROPOSAL / (d as f64).sqrt() * v)
+            .collect();
+        let bounds = self.draw_bounds(entry.bounds.as_ref(), model, "run.start")?;
+        self.draws(bounds, entry.steps, scale, model, "run.start")
+    }
+
+    /// The box of a posterior draw: as given, within the model's own.
+    fn draw_bounds(
+        &self,
+        given: Option<&Numbers>,
+        model: &dyn Model,
+        key: &str,
+    ) -> Result<Vec<f64>, ConfigError> {
+        let d = model.dim();
+        let own = match &model.prior().support {
+            Support::Box(bounds) => Some(bounds.clone()),
+            Support::Unbounded => None,
+        };
+        let bounds = match (given.map(|v| v.expand(d)), own) {
+            (Some(given), Some(own)) if given.len() == d => {
+                given.iter().zip(own).map(|(a, b)| a.min(b)).collect()
+            }
+            (Some(given), _) => given,
+            (None, Some(own)) => own,
+            (None, None) => {
+                return Err(self.refuse(
+                    if key == "model.box" { "model" } else { key },
+                    "one posterior draw is private over a bounded set alone; declare a 'box'",
+                ));
+            }
+        };
+        if bounds.len() == d && bounds.iter().all(|b| *b > 0.0 && b.is_finite()) {
+            return Ok(bounds);
+        }
+        Err(self.refuse(
+            key,
+            format!("'box' needs a positive number, or {d} of them"),
+        ))
+    }
+
+    fn draws(
+        &self,
+        bounds: Vec<f64>,
+        steps: Option<u64>,
+        scale: Vec<f64>,
+        model: &dyn Model,
+        key: &str,
+    ) -> Result<PosteriorDraws, ConfigError> {
+        let steps = steps.unwrap_or(CHAIN_STEPS);
+        let fits = scale.len() == model.dim() && scale.iter().all(|v| *v > 0.0 && v.is_finite());
+        if steps == 0 || !fits {
+            return Err(self.refuse(key, "needs at least one step, and positive scales"));
+        }
+        if model.ratio_rate().is_none() {
+            return Err(self.refuse(
+                "model",
+                format!(
+                    "model '{}' has no bound on its log ratios here, which one posterior draw needs; declare a parameter 'box' in [model]",
+                    model.name()
+                ),
+            ));
+        }
+        Ok(PosteriorDraws::new(DrawRequest {
+            bounds,
+            steps,
+            scale,
+        }))
+    }
+}
