@@ -4,6 +4,8 @@
 //! A ratio is made from θ and Δθ without a difference of two log likelihoods: the change of
 //! tanh, of the outputs and of the head are each computed as a change.
 //!
+//! Loops over lanes are written out: a closure is compiled without the caller's instruction set.
+//!
 //! A row's gradient has the parts `f_h (x, 1)` and `e_k (a, 1)`, so that its norm is
 //! `Σ_h (f_h r)² + Σ_k (e_k s)²`, r and s the norms of (x, 1) and (a, 1). In f32 this loses at
 //! most ((F + H + K)/2 + 5)·2^-24 of itself, under the (d + 16)·2^-24 of `engine/gradient.rs`,
@@ -85,8 +87,10 @@ pub(super) fn ratios<const FMA: bool>(
         let range = h * f..(h + 1) * f;
         let z = form::<FMA>(tile, &now.first[range.clone()], now.first_bias[h]);
         let dz = form::<FMA>(tile, &change.first[range], change.first_bias[h]);
-        let a: Lanes = std::array::from_fn(|i| tanh::<FMA>(z[i]).0);
-        let da: Lanes = std::array::from_fn(|i| tanh_change::<FMA>(z[i], dz[i]));
+        let (mut a, mut da) = ([0.0; TILE], [0.0; TILE]);
+        for i in 0..TILE {
+            (a[i], da[i]) = tanh_change::<FMA>(z[i], dz[i]);
+        }
         for o in 0..k {
             let (w, dw) = (
                 now.second[o * shape.hidden + h],
@@ -101,10 +105,12 @@ pub(super) fn ratios<const FMA: bool>(
         }
     }
     if k == 1 {
-        return std::array::from_fn(|i| {
+        let mut ratios = [0.0; TILE];
+        for i in 0..TILE {
             let y = labels[i];
-            -softplus_difference::<FMA>(-y * outputs[0][i], -y * moves[0][i])
-        });
+            ratios[i] = -softplus_difference::<FMA>(-y * outputs[0][i], -y * moves[0][i]);
+        }
+        return ratios;
     }
     softmax_ratios::<FMA>(&mut outputs, &moves, labels)
 }
@@ -135,13 +141,12 @@ fn softmax_ratios<const FMA: bool>(
         }
     }
     // Near 1 the sum of changes is accurate, near 0 the sum of positive terms.
-    std::array::from_fn(|i| {
-        if small[i] < -0.5 {
-            -ln::<FMA>(large[i])
-        } else {
-            -ln_1p::<FMA>(small[i])
-        }
-    })
+    let mut ratios = [0.0; TILE];
+    for i in 0..TILE {
+        let (plain, near) = (ln::<FMA>(large[i]), ln_1p::<FMA>(small[i]));
+        ratios[i] = -if small[i] < -0.5 { plain } else { near };
+    }
+    ratios
 }
 
 /// Outputs become shares p of their softmax.
@@ -276,6 +281,21 @@ fn backward<const FMA: bool>(
     sanitize(part);
 }
 
+/// `√(1 + Σ_j v_j²)` of each lane.
+#[inline(always)]
+fn norm_with_one(values: &[Lanes]) -> Lanes {
+    let mut sum = [1.0f32; TILE];
+    for v in values {
+        for i in 0..TILE {
+            sum[i] += v[i] * v[i];
+        }
+    }
+    for v in &mut sum {
+        *v = v.sqrt();
+    }
+    sum
+}
+
 /// Scales f and e of one tile by the clip factor of each row; returns the rows clipped.
 #[inline(always)]
 fn scale_parts(
@@ -285,17 +305,8 @@ fn scale_parts(
     live: usize,
     part: &mut [Lanes],
 ) -> u64 {
-    let norm = |values: &[Lanes]| -> Lanes {
-        let mut sum = [1.0f32; TILE];
-        for v in values {
-            for i in 0..TILE {
-                sum[i] += v[i] * v[i];
-            }
-        }
-        sum.map(f32::sqrt)
-    };
     let (a, rest) = part.split_at_mut(shape.hidden);
-    let (row, activation) = (norm(tile), norm(a));
+    let (row, activation) = (norm_with_one(tile), norm_with_one(a));
     let mut square = [0.0f32; TILE];
     for (v, by) in rest.iter().zip(
         std::iter::repeat_n(&row, shape.hidden)
@@ -316,6 +327,9 @@ fn scale_parts(
     clipped
 }
 
+/// Hidden units that share one read of the rows.
+const UNITS: usize = 4;
+
 /// Adds the quantised coordinates of a strip.
 #[inline(always)]
 fn add_parts<const FMA: bool>(
@@ -325,41 +339,59 @@ fn add_parts<const FMA: bool>(
     integers: &mut [[u32; TILE]],
 ) {
     let NetworkShape {
-        features,
-        hidden,
-        outputs,
+        features, hidden, ..
     } = shape;
     let width = per_tile(shape);
     let rows = strip.as_chunks::<TILE>().0;
-    let tiles = || rows.chunks_exact(features).zip(parts.chunks_exact(width));
-    let add = |sum: &mut [u32; TILE], v: &Lanes, by: &Lanes| {
-        for i in 0..TILE {
-            let bits = multiply_add::<FMA>(v[i], by[i], ROUND).to_bits();
-            sum[i] = sum[i].wrapping_add(bits);
-        }
-    };
-    let one = [1.0; TILE];
+    let used = rows.len() / features;
+    let parts = &parts[..used * width];
     let (first, rest) = integers.split_at_mut(features * hidden);
     let (first_bias, rest) = rest.split_at_mut(hidden);
-    let (second, second_bias) = rest.split_at_mut(hidden * outputs);
-    for (h, sums) in first.chunks_exact_mut(features).enumerate() {
-        for (j, sum) in sums.iter_mut().enumerate() {
-            for (row, part) in tiles() {
-                add(sum, &row[j], &part[hidden + h]);
-            }
+    let (second, second_bias) = rest.split_at_mut(hidden * shape.outputs);
+    let one = [1.0; TILE];
+    for (block, sums) in first.chunks_mut(features * UNITS).enumerate() {
+        let units = sums.len() / features;
+        let mut factors = [[[0.0f32; TILE]; UNITS]; STRIP];
+        for (by, part) in factors.iter_mut().zip(parts.chunks_exact(width)) {
+            let start = hidden + block * UNITS;
+            by[..units].copy_from_slice(&part[start..start + units]);
         }
-        for (_, part) in tiles() {
-            add(&mut first_bias[h], &one, &part[hidden + h]);
+        for j in 0..features {
+            let mut sum = [[0u32; TILE]; UNITS];
+            for (row, by) in rows.chunks_exact(features).zip(&factors) {
+                for u in 0..UNITS {
+                    add::<FMA>(&mut sum[u], &row[j], &by[u]);
+                }
+            }
+            for (total, sum) in sums[j..].iter_mut().step_by(features).zip(&sum) {
+                for i in 0..TILE {
+                    total[i] = total[i].wrapping_add(sum[i]);
+                }
+            }
         }
     }
-    for (k, sums) in second.chunks_exact_mut(hidden).enumerate() {
-        for (h, sum) in sums.iter_mut().enumerate() {
-            for (_, part) in tiles() {
-                add(sum, &part[h], &part[2 * hidden + k]);
+    for part in parts.chunks_exact(width) {
+        let (a, rest) = part.split_at(hidden);
+        let (f, e) = rest.split_at(hidden);
+        for (sum, f) in first_bias.iter_mut().zip(f) {
+            add::<FMA>(sum, &one, f);
+        }
+        for (sums, e) in second.chunks_exact_mut(hidden).zip(e) {
+            for (sum, a) in sums.iter_mut().zip(a) {
+                add::<FMA>(sum, a, e);
             }
         }
-        for (_, part) in tiles() {
-            add(&mut second_bias[k], &one, &part[2 * hidden + k]);
+        for (sum, e) in second_bias.iter_mut().zip(e) {
+            add::<FMA>(sum, &one, e);
         }
+    }
+}
+
+/// Adds `round(v·by)`, and the bits of [`ROUND`], to a coordinate's sums.
+#[inline(always)]
+fn add<const FMA: bool>(sum: &mut [u32; TILE], v: &Lanes, by: &Lanes) {
+    for i in 0..TILE {
+        let bits = multiply_add::<FMA>(v[i], by[i], ROUND).to_bits();
+        sum[i] = sum[i].wrapping_add(bits);
     }
 }
