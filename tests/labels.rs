@@ -13,7 +13,7 @@ use dpmc::data::{self, Feature, FeatureKind, Label, LabelKind, LabelValues, Sour
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Linear, Model, Prior};
 use dpmc::privacy::Curator;
-use tables::{RUN, csv, edit, folder_with, npy, parquet};
+use tables::{RUN, csv, edit, folder_with, gzip, npy, parquet, run_over};
 
 /// b is declared as a label of `kind`, a as the feature.
 fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
@@ -66,7 +66,11 @@ fn numbers_from_every_format_give_the_same_exact_sums() {
         low: -1.0,
         high: 0.0,
     };
-    for (file, bytes) in [("t.csv", csv().into_bytes()), ("t.parquet", parquet())] {
+    for (file, bytes) in [
+        ("t.csv", csv().into_bytes()),
+        ("t.csv.gz", gzip(csv().as_bytes())),
+        ("t.parquet", parquet()),
+    ] {
         let folder = folder_with(file, &bytes);
         let path = folder.path().join(file);
         let clamped = total(&source(&path, ["a", "b"], clamp.clone()));
@@ -205,7 +209,8 @@ fn every_model_runs_from_a_run_file() {
     }
     // A network has no GPU form: refused by the flag's name, not run as something else.
     let folder = folder_with("table.csv", csv().as_bytes());
-    let run = kind(&clipped(RUN), "\"mlp\"\nhidden = 2\ntempering = 0.1");
+    let run = clipped(&run_over("table.csv"));
+    let run = kind(&run, "\"mlp\"\nhidden = 2\ntempering = 0.1");
     std::fs::write(folder.path().join("run.toml"), run).unwrap();
     let output = dpmc(
         folder.path(),

@@ -4,7 +4,8 @@
 use super::gradient::{self, Clip, STRIP_ROWS};
 use super::kernel::{self, RowForms};
 use super::lanes::Lanes;
-use super::network::{self, Block, Scratch};
+use super::network;
+use super::network_gradient::{self, Block, Scratch};
 use crate::data::TILE;
 use crate::model::{NetworkShape, Score};
 
@@ -187,7 +188,7 @@ impl InstructionSet {
     ) {
         by_set!(
             self,
-            network::gradients::<false>,
+            network_gradient::gradients::<false>,
             network_gradients_avx2,
             network_gradients_avx512,
             (shape, block, scratch)
@@ -215,7 +216,7 @@ mod x86 {
 
     use super::{
         Block, Clip, Lanes, NetworkShape, RowForms, STRIP_ROWS, Score, Scratch, TILE, gradient,
-        kernel, network,
+        kernel, network, network_gradient,
     };
 
     /// One vector version of [`kernel::forms`]: `$parts` vectors of `$vector` make a tile.
@@ -392,7 +393,7 @@ mod x86 {
     compiled!(
         network_gradients_avx2,
         network_gradients_avx512,
-        network::gradients::<true>,
+        network_gradient::gradients::<true>,
         (shape: NetworkShape, block: &Block<'_>, scratch: &mut Scratch)
     );
 }

@@ -3,7 +3,7 @@
 
 use super::dispatch::InstructionSet;
 use super::lanes::{exp, multiply_add};
-use super::network;
+use super::network_gradient;
 use crate::data::TILE;
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{GradientQuery, GradientSum};
@@ -36,14 +36,14 @@ pub(super) fn sum_tiles(
     let width = query.features() * TILE;
     let tiles = &tiles[..rows.div_ceil(TILE) * width];
     if let GradientFunction::Network(shape) = query.function() {
-        let block = network::Block {
+        let block = network_gradient::Block {
             query,
             first,
             tiles,
             labels,
             rows,
         };
-        let mut scratch = network::Scratch::new(shape, sums.len());
+        let mut scratch = network_gradient::Scratch::new(shape, sums.len());
         set.network_gradients(shape, &block, &mut scratch);
         return add_integers(
             &scratch.integers,

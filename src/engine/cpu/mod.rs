@@ -6,6 +6,7 @@ mod gradient;
 mod kernel;
 mod lanes;
 mod network;
+mod network_gradient;
 mod remainder;
 
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use crate::model::{GradientFunction, RowFunction};
 
 /// Rows of one unit of parallel work; any multiple of 16 gives the same bits.
 const BLOCK_ROWS: usize = 4096;
+/// The same for gradients of networks, at most.
+const NETWORK_ROWS: usize = 1024;
 /// Row·feature·chain products under which one thread is faster than several.
 const SERIAL_WORK: usize = 1 << 17;
 
@@ -188,7 +191,12 @@ impl CpuEngine {
         let (data, set) = (&*self.data, self.set);
         let width = query.features() * TILE;
         let rows = data.rows();
-        let block = self.block_rows.min(gradient::MOST_TILES * TILE);
+        let (work, most) = match query.function() {
+            // Smaller blocks: a row is work enough to share out.
+            GradientFunction::Network(shape) => (shape.parameters(), NETWORK_ROWS),
+            _ => (query.features(), gradient::MOST_TILES * TILE),
+        };
+        let block = self.block_rows.min(most);
         let block_sum = |b: usize| {
             let (start, end) = (b * block, ((b + 1) * block).min(rows));
             let (t0, t1) = (start / TILE, end.div_ceil(TILE));
@@ -200,10 +208,6 @@ impl CpuEngine {
         };
         let zero = || no_gradients(query);
         let blocks = rows.div_ceil(block);
-        let work = match query.function() {
-            GradientFunction::Network(shape) => shape.parameters(),
-            _ => query.features(),
-        };
         if rows * work * query.chains() < SERIAL_WORK {
             (0..blocks).map(block_sum).fold(zero(), add_gradients)
         } else {

@@ -1,27 +1,18 @@
-//! Ratios and gradients of a network with one hidden layer, 16 rows at a time. Twin:
-//! `model/mlp.rs` (f64 oracle); no shader, the GPU engine hands networks to the CPU.
+//! Ratios of a network with one hidden layer, 16 rows at a time. Twin: `model/mlp.rs` (f64
+//! oracle); no shader, the GPU engine hands networks to the CPU.
 //!
 //! A ratio is made from θ and Δθ without a difference of two log likelihoods: the change of
 //! tanh, of the outputs and of the head are each computed as a change.
 //!
-//! A row's gradient has the parts `f_h (x, 1)` and `e_k (a, 1)`, so that its norm is
-//! `Σ_h (f_h r)² + Σ_k (e_k s)²`, r and s the norms of (x, 1) and (a, 1). In f32 this loses at
-//! most ((F + H + K)/2 + 5)·2^-24 of itself, under the (d + 16)·2^-24 of `engine/gradient.rs`,
-//! and the two roundings of `(t·f_h)·x_j` stay under the rest. A square that underflows is
-//! one of `f_h r`, which bounds every coordinate it stands for.
+//! Loops over lanes are written out: a closure is compiled without the caller's instruction set.
 
 use super::dispatch::InstructionSet;
-use super::gradient::{Clip, ROUND, clip, sanitize};
 use super::lanes::{
-    Lanes, exp, exp_m1, ln, ln_1p, multiply_add, quantize, softplus_difference, tanh, tanh_change,
+    Lanes, exp, exp_m1, ln, ln_1p, multiply_add, quantize, softplus_difference, tanh_change,
 };
 use crate::data::TILE;
-use crate::engine::{GradientQuery, RatioQuery, RatioSum};
+use crate::engine::{RatioQuery, RatioSum};
 use crate::model::NetworkShape;
-
-/// Tiles of one pass over the sums: d integers of 16 lanes leave the first-level cache, and
-/// are read and written once for so many.
-const STRIP: usize = 16;
 
 /// Adds the ratios of `rows` rows, laid out in `tiles`, to the sums of all chains.
 pub(super) fn sum_tiles(
@@ -63,7 +54,7 @@ pub(super) fn ratio_tile(
 }
 
 /// Labels of tile t; 0 where there are none.
-fn tile_labels(labels: &[f32], t: usize) -> Lanes {
+pub(super) fn tile_labels(labels: &[f32], t: usize) -> Lanes {
     let labels = labels.get(t * TILE..(t + 1) * TILE);
     labels.map_or([0.0; TILE], |l| std::array::from_fn(|i| l[i]))
 }
@@ -85,8 +76,10 @@ pub(super) fn ratios<const FMA: bool>(
         let range = h * f..(h + 1) * f;
         let z = form::<FMA>(tile, &now.first[range.clone()], now.first_bias[h]);
         let dz = form::<FMA>(tile, &change.first[range], change.first_bias[h]);
-        let a: Lanes = std::array::from_fn(|i| tanh::<FMA>(z[i]).0);
-        let da: Lanes = std::array::from_fn(|i| tanh_change::<FMA>(z[i], dz[i]));
+        let (mut a, mut da) = ([0.0; TILE], [0.0; TILE]);
+        for i in 0..TILE {
+            (a[i], da[i]) = tanh_change::<FMA>(z[i], dz[i]);
+        }
         for o in 0..k {
             let (w, dw) = (
                 now.second[o * shape.hidden + h],
@@ -101,10 +94,12 @@ pub(super) fn ratios<const FMA: bool>(
         }
     }
     if k == 1 {
-        return std::array::from_fn(|i| {
+        let mut ratios = [0.0; TILE];
+        for i in 0..TILE {
             let y = labels[i];
-            -softplus_difference::<FMA>(-y * outputs[0][i], -y * moves[0][i])
-        });
+            ratios[i] = -softplus_difference::<FMA>(-y * outputs[0][i], -y * moves[0][i]);
+        }
+        return ratios;
     }
     softmax_ratios::<FMA>(&mut outputs, &moves, labels)
 }
@@ -135,18 +130,17 @@ fn softmax_ratios<const FMA: bool>(
         }
     }
     // Near 1 the sum of changes is accurate, near 0 the sum of positive terms.
-    std::array::from_fn(|i| {
-        if small[i] < -0.5 {
-            -ln::<FMA>(large[i])
-        } else {
-            -ln_1p::<FMA>(small[i])
-        }
-    })
+    let mut ratios = [0.0; TILE];
+    for i in 0..TILE {
+        let (plain, near) = (ln::<FMA>(large[i]), ln_1p::<FMA>(small[i]));
+        ratios[i] = -if small[i] < -0.5 { plain } else { near };
+    }
+    ratios
 }
 
 /// Outputs become shares p of their softmax.
 #[inline(always)]
-fn softmax<const FMA: bool>(outputs: &mut [Lanes]) {
+pub(super) fn softmax<const FMA: bool>(outputs: &mut [Lanes]) {
     let mut top = [f32::NEG_INFINITY; TILE];
     for o in outputs.iter() {
         for i in 0..TILE {
@@ -167,66 +161,9 @@ fn softmax<const FMA: bool>(outputs: &mut [Lanes]) {
     }
 }
 
-/// Outputs become `∂ log p(y | o)/∂o`.
-#[inline(always)]
-fn errors<const FMA: bool>(outputs: &mut [Lanes], labels: &Lanes) {
-    if let [o] = outputs {
-        for i in 0..TILE {
-            o[i] = labels[i] / (1.0 + exp::<FMA>(labels[i] * o[i]));
-        }
-        return;
-    }
-    softmax::<FMA>(outputs);
-    // 1 − p_y as the sum of the others: no cancellation.
-    let mut others = [0.0; TILE];
-    for (k, p) in outputs.iter().enumerate() {
-        for i in 0..TILE {
-            others[i] += if labels[i] == k as f32 { 0.0 } else { p[i] };
-        }
-    }
-    for (k, p) in outputs.iter_mut().enumerate() {
-        for i in 0..TILE {
-            p[i] = if labels[i] == k as f32 {
-                others[i]
-            } else {
-                -p[i]
-            };
-        }
-    }
-}
-
-/// Rows whose gradients are wanted.
-pub(super) struct Block<'a> {
-    pub query: &'a GradientQuery,
-    /// The first chain.
-    pub first: usize,
-    pub tiles: &'a [f32],
-    pub labels: &'a [f32],
-    pub rows: usize,
-}
-
-/// Where they are put.
-pub(super) struct Scratch {
-    /// `[chain][coordinate]`, with the bits of [`ROUND`] once a tile.
-    pub integers: Vec<[u32; TILE]>,
-    /// a, f and e of the tiles of a strip.
-    parts: Vec<Lanes>,
-    pub clipped: Vec<u64>,
-}
-
-impl Scratch {
-    pub fn new(shape: NetworkShape, chains: usize) -> Self {
-        Scratch {
-            integers: vec![[0; TILE]; shape.parameters() * chains],
-            parts: vec![[0.0; TILE]; STRIP * per_tile(shape)],
-            clipped: vec![0; chains],
-        }
-    }
-}
-
 /// `o + Σ_j w_j x_j` of a tile.
 #[inline(always)]
-fn form<const FMA: bool>(tile: &[Lanes], weights: &[f32], offset: f32) -> Lanes {
+pub(super) fn form<const FMA: bool>(tile: &[Lanes], weights: &[f32], offset: f32) -> Lanes {
     let mut sum = [offset; TILE];
     for (x, w) in tile.iter().zip(weights) {
         for i in 0..TILE {
@@ -234,164 +171,4 @@ fn form<const FMA: bool>(tile: &[Lanes], weights: &[f32], offset: f32) -> Lanes 
         }
     }
     sum
-}
-
-/// Of one tile: a (H), f (H), e (K).
-fn per_tile(shape: NetworkShape) -> usize {
-    2 * shape.hidden + shape.outputs
-}
-
-/// Adds the quantised gradients of a block of rows.
-#[inline(always)]
-pub(super) fn gradients<const FMA: bool>(
-    shape: NetworkShape,
-    block: &Block<'_>,
-    scratch: &mut Scratch,
-) {
-    let (d, width) = (shape.parameters(), shape.features * TILE);
-    let used = block.rows.div_ceil(TILE);
-    let tiles = &block.tiles[..used * width];
-    for (s, strip) in tiles.chunks(width * STRIP).enumerate() {
-        for (c, integers) in scratch.integers.chunks_exact_mut(d).enumerate() {
-            let weights = block.query.weights(block.first + c);
-            let parts = scratch.parts.chunks_exact_mut(per_tile(shape));
-            for (t, (tile, part)) in strip.chunks_exact(width).zip(parts).enumerate() {
-                let t = s * STRIP + t;
-                let labels = tile_labels(block.labels, t);
-                let live = (block.rows - t * TILE).min(TILE);
-                let tile = tile.as_chunks().0;
-                backward::<FMA>(shape, weights, tile, &labels, part);
-                scratch.clipped[c] += scale_parts(block, shape, tile, live, part);
-            }
-            add_parts::<FMA>(shape, strip, &scratch.parts, integers);
-        }
-    }
-}
-
-/// a, f and e of one tile, unscaled.
-#[inline(always)]
-fn backward<const FMA: bool>(
-    shape: NetworkShape,
-    weights: &[f32],
-    tile: &[Lanes],
-    labels: &Lanes,
-    part: &mut [Lanes],
-) {
-    let hidden = shape.hidden;
-    let layers = shape.layers(weights);
-    let (a, rest) = part.split_at_mut(hidden);
-    let (f, e) = rest.split_at_mut(hidden);
-    for (e, b) in e.iter_mut().zip(layers.second_bias) {
-        *e = [*b; TILE];
-    }
-    for (h, w) in layers.first.chunks_exact(shape.features).enumerate() {
-        let z = form::<FMA>(tile, w, layers.first_bias[h]);
-        for i in 0..TILE {
-            (a[h][i], f[h][i]) = tanh::<FMA>(z[i]);
-        }
-        for (k, e) in e.iter_mut().enumerate() {
-            let w = layers.second[k * hidden + h];
-            for i in 0..TILE {
-                e[i] = multiply_add::<FMA>(w, a[h][i], e[i]);
-            }
-        }
-    }
-    errors::<FMA>(e, labels);
-    for (h, f) in f.iter_mut().enumerate() {
-        let mut back = [0.0; TILE];
-        for (k, e) in e.iter().enumerate() {
-            let w = layers.second[k * hidden + h];
-            for i in 0..TILE {
-                back[i] = multiply_add::<FMA>(w, e[i], back[i]);
-            }
-        }
-        for i in 0..TILE {
-            f[i] *= back[i];
-        }
-    }
-    sanitize(part.as_flattened_mut());
-}
-
-/// Scales f and e of one tile by the clip factor of each row; returns the rows clipped.
-#[inline(always)]
-fn scale_parts(
-    block: &Block<'_>,
-    shape: NetworkShape,
-    tile: &[Lanes],
-    live: usize,
-    part: &mut [Lanes],
-) -> u64 {
-    let norm = |values: &[Lanes]| -> Lanes {
-        let mut sum = [1.0f32; TILE];
-        for v in values {
-            for i in 0..TILE {
-                sum[i] += v[i] * v[i];
-            }
-        }
-        sum.map(f32::sqrt)
-    };
-    let (a, rest) = part.split_at_mut(shape.hidden);
-    let (row, activation) = (norm(tile), norm(a));
-    let mut square = [0.0f32; TILE];
-    for (v, by) in rest.iter().zip(
-        std::iter::repeat_n(&row, shape.hidden)
-            .chain(std::iter::repeat_n(&activation, shape.outputs)),
-    ) {
-        for i in 0..TILE {
-            let length = v[i] * by[i];
-            square[i] += length * length;
-        }
-    }
-    let mut factor = [1.0; TILE];
-    let clipped = clip(&Clip::of(block.query), &square, live, &mut factor);
-    for v in rest {
-        for i in 0..TILE {
-            v[i] *= factor[i];
-        }
-    }
-    clipped
-}
-
-/// Adds the quantised coordinates of a strip.
-#[inline(always)]
-fn add_parts<const FMA: bool>(
-    shape: NetworkShape,
-    strip: &[f32],
-    parts: &[Lanes],
-    integers: &mut [[u32; TILE]],
-) {
-    let (features, hidden, outputs) = (shape.features, shape.hidden, shape.outputs);
-    let width = per_tile(shape);
-    let rows = strip.as_chunks::<TILE>().0;
-    let tiles = || rows.chunks_exact(features).zip(parts.chunks_exact(width));
-    let add = |sum: &mut [u32; TILE], v: &Lanes, by: &Lanes| {
-        for i in 0..TILE {
-            let bits = multiply_add::<FMA>(v[i], by[i], ROUND).to_bits();
-            sum[i] = sum[i].wrapping_add(bits);
-        }
-    };
-    let one = [1.0; TILE];
-    let (first, rest) = integers.split_at_mut(features * hidden);
-    let (first_bias, rest) = rest.split_at_mut(hidden);
-    let (second, second_bias) = rest.split_at_mut(hidden * outputs);
-    for (h, sums) in first.chunks_exact_mut(features).enumerate() {
-        for (j, sum) in sums.iter_mut().enumerate() {
-            for (row, part) in tiles() {
-                add(sum, &row[j], &part[hidden + h]);
-            }
-        }
-        for (_, part) in tiles() {
-            add(&mut first_bias[h], &one, &part[hidden + h]);
-        }
-    }
-    for (k, sums) in second.chunks_exact_mut(hidden).enumerate() {
-        for (h, sum) in sums.iter_mut().enumerate() {
-            for (_, part) in tiles() {
-                add(sum, &part[h], &part[2 * hidden + k]);
-            }
-        }
-        for (_, part) in tiles() {
-            add(&mut second_bias[k], &one, &part[2 * hidden + k]);
-        }
-    }
 }
