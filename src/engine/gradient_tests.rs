@@ -12,16 +12,16 @@ use crate::model::{GaussianMean, Logistic, Mixture, Model, Prior};
 
 /// How far a coordinate of an unclipped row may lie from the f64 oracle: relative to the
 /// largest coordinate of the row, f32's rounding through a few operations; half a grid step.
-fn tolerance(largest: f64) -> f64 {
+pub(super) fn tolerance(largest: f64) -> f64 {
     0.51 + 4e-6 * largest
 }
 
-struct Case {
-    data: Arc<Dataset>,
-    model: Box<dyn Model>,
+pub(super) struct Case {
+    pub data: Arc<Dataset>,
+    pub model: Box<dyn Model>,
 }
 
-fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let theta: Vec<f64> = (0..7).map(|j| 0.5 * f64::from(j) - 1.5).collect();
     let logistic = synthetic::logistic(1_003, &theta, 1).unwrap();
     let mixture = synthetic::mixture(721, Some(3.0), 2).unwrap();
@@ -57,14 +57,14 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn thetas(d: usize, chains: usize, seed: u64) -> Vec<Vec<f64>> {
+pub(super) fn thetas(d: usize, chains: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     (0..chains)
         .map(|_| (0..d).map(|_| 4.0 * rng.random::<f64>() - 2.0).collect())
         .collect()
 }
 
-fn query(model: &dyn Model, thetas: &[Vec<f64>], clip: f64) -> GradientQuery {
+pub(super) fn query(model: &dyn Model, thetas: &[Vec<f64>], clip: f64) -> GradientQuery {
     let thetas: Vec<&[f64]> = thetas.iter().map(Vec::as_slice).collect();
     GradientQuery::new(model, &thetas, clip).unwrap()
 }
@@ -79,7 +79,7 @@ fn each_row(engine: &mut dyn Engine, q: &GradientQuery, rows: usize) -> Vec<Grad
         .collect()
 }
 
-fn label(data: &Dataset, i: usize) -> f64 {
+pub(super) fn label(data: &Dataset, i: usize) -> f64 {
     data.labels().get(i).map_or(0.0, |y| f64::from(*y))
 }
 
@@ -175,7 +175,7 @@ fn sums_are_the_rows_sums_bit_for_bit() {
 
 /// Adversarial rows: one large coordinate and many tiny ones, all equal, axis-aligned,
 /// at scales where f32 loses the small ones.
-fn adversarial(d: usize) -> Vec<Vec<f32>> {
+pub(super) fn adversarial(d: usize) -> Vec<Vec<f32>> {
     let tiny = |e: f32| {
         let mut row = vec![e; d];
         row[0] = 1.0;
