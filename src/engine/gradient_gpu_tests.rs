@@ -8,7 +8,7 @@ use super::gpu::{GpuEngine, GpuLimits};
 use super::gradient_tests::{adversarial, cases, label, query, thetas, tolerance};
 use super::{Engine, EngineError, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, synthetic};
-use crate::model::{Logistic, Model, Prior};
+use crate::model::{Logistic, Prior};
 
 /// An engine without host rows, or `None` without an adapter: a failure under
 /// DPMC_REQUIRE_GPU=1.
@@ -286,9 +286,11 @@ fn gradients_without_room_fall_back_to_the_cpu() {
     let mut bare = open(&data, false, limits).unwrap();
     let error = bare.gradient_sums(&q, Rows::All).unwrap_err().to_string();
     assert!(error.contains("listed_rows"), "{error}");
-    bare.lose();
+    let mut lost = open(&data, false, GpuLimits::default()).unwrap();
+    assert!(lost.gradient_sums(&q, Rows::All).is_ok());
+    lost.lose();
     assert!(matches!(
-        bare.gradient_sums(&q, Rows::All),
+        lost.gradient_sums(&q, Rows::All),
         Err(EngineError::DeviceLost(_))
     ));
 }
