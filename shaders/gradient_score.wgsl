@@ -13,10 +13,15 @@ fn row_features(group: u32, row: u32) -> vec4<f32> {
     if j + 4u <= params.features {
         return vec4<f32>(rows[at], rows[at + step], rows[at + 2u * step], rows[at + 3u * step]);
     }
-    var x = vec4<f32>();
-    for (var k = j; k < params.features; k++) {
-        x[k - j] = rows[at];
+    // One to three are left.
+    var x = vec4<f32>(rows[at], 0.0, 0.0, 0.0);
+    if j + 1u < params.features {
         at += step;
+        x.y = rows[at];
+    }
+    if j + 2u < params.features {
+        at += step;
+        x.z = rows[at];
     }
     return x;
 }

@@ -105,21 +105,24 @@ fn gradient_sum(
     let part = lane % PARTS;
     for (var first = 0u; first < params.dim; first += SLAB) {
         let width = min(SLAB, params.dim - first);
-        var v: array<vec4<f32>, 4>;
+        var v: array<vec4<f32>, SLAB / 4u>;
         for (var c = 0u; c < T; c++) {
             var squares = Squares();
-            for (var g = 0u; 4u * g < width; g++) {
-                if PER_CHAIN || c == 0u {
-                    v[g] = row_coordinates(c, first / 4u + g, row, lane);
+            // Constant counts: unrolled, so that v lies in registers.
+            for (var g = 0u; g < SLAB / 4u; g++) {
+                if 4u * g < width {
+                    if PER_CHAIN || c == 0u {
+                        v[g] = row_coordinates(c, first / 4u + g, row, lane);
+                    }
+                    let rounded = fma(v[g], vec4<f32>(factors[c].t), vec4<f32>(ROUND));
+                    let q = bitcast<vec4<i32>>(rounded) - bitcast<vec4<i32>>(vec4<f32>(ROUND));
+                    squares = square_integers(q, squares);
+                    let at = 4u * g * PITCH + lane;
+                    steps[at] = q.x;
+                    steps[at + PITCH] = q.y;
+                    steps[at + 2u * PITCH] = q.z;
+                    steps[at + 3u * PITCH] = q.w;
                 }
-                let rounded = fma(v[g], vec4<f32>(factors[c].t), vec4<f32>(ROUND));
-                let q = bitcast<vec4<i32>>(rounded) - bitcast<vec4<i32>>(vec4<f32>(ROUND));
-                squares = square_integers(q, squares);
-                let at = 4u * g * PITCH + lane;
-                steps[at] = q.x;
-                steps[at + PITCH] = q.y;
-                steps[at + 2u * PITCH] = q.z;
-                steps[at + 3u * PITCH] = q.w;
             }
             let after = spend(spent[c], squares);
             if within_bound(after, squares.largest) {
@@ -131,11 +134,11 @@ fn gradient_sum(
             }
             workgroupBarrier();
             if coordinate < width {
-                // SLAB rows of 2^21 at most.
+                // SLAB rows of 2^20 at most.
                 var sum = 0;
-                let start = coordinate * PITCH + part;
-                for (var i = start; i < start + WORKGROUP; i += 4u * PARTS) {
-                    sum += steps[i] + steps[i + PARTS] + steps[i + 2u * PARTS] + steps[i + 3u * PARTS];
+                for (var i = 0u; i < SLAB; i += 4u) {
+                    let at = coordinate * PITCH + i * PARTS + part;
+                    sum += steps[at] + steps[at + PARTS] + steps[at + 2u * PARTS] + steps[at + 3u * PARTS];
                 }
                 atomicAdd(&totals[c * SLAB + coordinate], sum);
             }
