@@ -115,11 +115,11 @@ pub(super) struct Overrides {
     /// Table to read instead of the run file's
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// mh, tuna-mh, barker, poisson-barker, anchored-barker, dp-penalty, dp-barker, dp-fast-mh, dp-fast-mh-full
-    /// or dp-barker-subsampled
+    /// mh, tuna-mh, barker, poisson-barker, anchored-barker, dp-penalty, dp-barker, dp-fast-mh, dp-fast-mh-full,
+    /// dp-barker-subsampled, hmc, dp-hmc, barker-hmc, sgld, dp-sgld, sghmc, dp-sghmc, sgnht, dp-sgnht, dpvi or ops
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
-    /// dp-fast-mh to the letter of the paper, which is not private (with --not-private)
+    /// dp-fast-mh (not private: with --not-private), dp-sgld or dp-sghmc to the letter of their papers
     #[arg(long)]
     pub as_published: bool,
     /// Budget ε (with --delta)

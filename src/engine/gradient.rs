@@ -134,6 +134,13 @@ impl GradientQuery {
         self.limit
     }
 
+    /// The same query with another limit: a planted float clip that does not clip.
+    #[cfg(all(test, feature = "gpu"))]
+    pub fn with_limit(mut self, limit: f32) -> Self {
+        self.limit = limit;
+        self
+    }
+
     /// Offsets of one chain.
     pub fn offsets(&self, chain: usize) -> &[f32] {
         let k = self.function.offsets(self.dim);

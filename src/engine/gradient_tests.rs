@@ -14,24 +14,24 @@ use crate::model::{Logistic, Mlp, Model, Prior};
 /// How far a coordinate of an unclipped row may lie from the f64 oracle: relative to the
 /// largest coordinate of the row, f32's rounding through a few operations; the same of what a
 /// regression's label is subtracted from; half a grid step.
-fn tolerance(largest: f64, predicted: f64) -> f64 {
+pub(super) fn tolerance(largest: f64, predicted: f64) -> f64 {
     0.51 + 4e-6 * largest + 2e-6 * predicted
 }
 
 /// Every model but the anchored one, whose gradient is another model's.
-fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let all = test_cases::cases().into_iter().chain(networks());
     all.filter(|c| c.model.prior().anchor.is_none()).collect()
 }
 
-fn thetas(d: usize, chains: usize, seed: u64) -> Vec<Vec<f64>> {
+pub(super) fn thetas(d: usize, chains: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     (0..chains)
         .map(|_| (0..d).map(|_| 4.0 * rng.random::<f64>() - 2.0).collect())
         .collect()
 }
 
-fn query(model: &dyn Model, thetas: &[Vec<f64>], clip: f64) -> GradientQuery {
+pub(super) fn query(model: &dyn Model, thetas: &[Vec<f64>], clip: f64) -> GradientQuery {
     let thetas: Vec<&[f64]> = thetas.iter().map(Vec::as_slice).collect();
     GradientQuery::new(model, &thetas, clip).unwrap()
 }
@@ -46,7 +46,7 @@ fn each_row(engine: &mut dyn Engine, q: &GradientQuery, rows: usize) -> Vec<Grad
         .collect()
 }
 
-fn label(data: &Dataset, i: usize) -> f64 {
+pub(super) fn label(data: &Dataset, i: usize) -> f64 {
     data.labels().get(i).map_or(0.0, |y| f64::from(*y))
 }
 
@@ -148,7 +148,7 @@ fn sums_are_the_rows_sums_bit_for_bit() {
 
 /// Adversarial rows: one large coordinate and many tiny ones, all equal, axis-aligned,
 /// at scales where f32 loses the small ones.
-fn adversarial(d: usize) -> Vec<Vec<f32>> {
+pub(super) fn adversarial(d: usize) -> Vec<Vec<f32>> {
     let tiny = |e: f32| {
         let mut row = vec![e; d];
         row[0] = 1.0;

@@ -49,6 +49,8 @@ pub(crate) trait Engine: Send {
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError>;
 }
 
+#[cfg(all(test, feature = "gpu"))]
+mod gradient_gpu_tests;
 #[cfg(test)]
 mod gradient_tests;
 #[cfg(test)]

@@ -3,7 +3,9 @@
 
 mod buffers;
 mod device;
+mod gradient;
 mod pipelines;
+mod ratio;
 mod submit;
 
 use std::sync::Arc;
@@ -67,6 +69,7 @@ pub(crate) struct GpuEngine {
     device: Device,
     pipelines: Pipelines,
     workgroup: u32,
+    limits: GpuLimits,
     features: usize,
     labelled: bool,
     chunks: Vec<Chunk>,
@@ -100,6 +103,7 @@ impl GpuEngine {
         Ok(GpuEngine {
             pipelines: Pipelines::new(workgroup),
             workgroup,
+            limits,
             features: data.features().len(),
             labelled: data.labelled(),
             chunks,
@@ -120,6 +124,14 @@ impl GpuEngine {
     #[cfg(test)]
     pub fn lose(&self) {
         self.device.device.destroy();
+    }
+
+    /// Other rows of the same width and kind, with the pipelines made so far.
+    #[cfg(test)]
+    pub fn reload(&mut self, data: &Arc<Dataset>) -> Result<(), EngineError> {
+        self.chunks = place(&self.device, data, self.limits)?;
+        self.cache = submit::Cache::default();
+        Ok(())
     }
 
     /// Workgroups of a chunk and quads each thread takes.
@@ -165,16 +177,21 @@ impl Engine for GpuEngine {
         }
     }
 
-    /// On the CPU copy.
+    /// All rows on the device; listed ones on the CPU copy.
     fn gradient_sums(
         &mut self,
         query: &GradientQuery,
         rows: Rows<'_>,
     ) -> Result<Vec<GradientSum>, EngineError> {
+        self.device.check()?;
+        query.check(self.features, self.labelled)?;
+        if let (Rows::All, Some(shape)) = (rows, self.gradient_shape(query)) {
+            return self.submit_gradients(query, shape);
+        }
         match &mut self.listed {
             Some(cpu) => cpu.gradient_sums(query, rows),
             None => Err(EngineError::Query(
-                "gradients need the rows on the host; open the engine with listed_rows".into(),
+                "gradients of listed rows, and of models without a GPU pass, need the rows on the host: open the engine with listed_rows, or use the CPU engine".into(),
             )),
         }
     }

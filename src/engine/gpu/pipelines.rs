@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::device::Device;
+use super::gradient::GradientShape;
 use crate::engine::EngineError;
 use crate::model::RowFunction;
 
@@ -15,28 +16,48 @@ const FIXED_POINT: &str = include_str!("../../../shaders/fixed_point.wgsl");
 const RATIO_SUM: &str = include_str!("../../../shaders/ratio_sum.wgsl");
 const RATIO_ROWS: &str = include_str!("../../../shaders/ratio_rows.wgsl");
 
-/// A compute pass.
+/// A compute pass with everything its text depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Pass {
-    /// Sums over all rows.
-    RatioSum,
-    /// Listed rows.
-    RatioRows,
+pub(super) enum Program {
+    /// Log ratios summed over all rows, so many chains at once.
+    RatioSum(RowFunction, usize),
+    /// Log ratios of listed rows.
+    RatioRows(RowFunction),
+    /// Gradients summed over all rows.
+    GradientSum(GradientShape),
 }
 
-impl Pass {
+impl Program {
     fn entry(self) -> &'static str {
         match self {
-            Pass::RatioSum => "ratio_sum",
-            Pass::RatioRows => "ratio_rows",
+            Program::RatioSum(..) => "ratio_sum",
+            Program::RatioRows(_) => "ratio_rows",
+            Program::GradientSum(_) => "gradient_sum",
         }
     }
 
-    /// Bindings after the uniform: read-only ones, then one writable.
-    fn read_bindings(self) -> u32 {
+    /// Whether a list of entries is bound after the coefficients.
+    pub fn has_entries(self) -> bool {
+        matches!(self, Program::RatioRows(_))
+    }
+
+    /// Whether the workgroup size is a pipeline constant, not a part of the text.
+    fn sized_late(self) -> bool {
+        !matches!(self, Program::GradientSum(_))
+    }
+
+    /// The whole text of the pass: constants, shared pieces, model, pass.
+    pub fn source(self) -> String {
         match self {
-            Pass::RatioSum => 3,
-            Pass::RatioRows => 4,
+            Program::RatioSum(function, tile) => ratio_source(RATIO_SUM, function, tile),
+            Program::RatioRows(function) => ratio_source(RATIO_ROWS, function, 1),
+            Program::GradientSum(shape) => {
+                format!(
+                    "{}{FIXED_POINT}\n{SOFTPLUS}\n{}",
+                    shape.constants(),
+                    shape.source()
+                )
+            }
         }
     }
 }
@@ -56,27 +77,23 @@ fn model_source(function: RowFunction) -> &'static str {
     }
 }
 
-/// The whole text of a pass: constants, shared pieces, model, pass.
-pub(super) fn source(pass: Pass, function: RowFunction, tile: usize) -> String {
+fn ratio_source(pass: &str, function: RowFunction, tile: usize) -> String {
     let k = function.forms();
-    let pass_source = match pass {
-        Pass::RatioSum => RATIO_SUM,
-        Pass::RatioRows => RATIO_ROWS,
-    };
     let shared = match function {
         RowFunction::LogisticRemainder => REMAINDER,
         _ => "",
     };
     format!(
-        "const K: u32 = {k}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{shared}\n{}\n{pass_source}",
+        "const K: u32 = {k}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{shared}\n{}\n{pass}",
         model_source(function)
     )
 }
 
-/// Pipelines made so far; one row function, several tile widths.
+/// Pipelines made so far.
 pub(super) struct Pipelines {
+    /// Threads of a workgroup of the ratio passes.
     workgroup: u32,
-    made: HashMap<(Pass, RowFunction, usize), (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
+    made: HashMap<Program, (wgpu::ComputePipeline, wgpu::BindGroupLayout)>,
 }
 
 impl Pipelines {
@@ -91,35 +108,31 @@ impl Pipelines {
     pub fn get(
         &mut self,
         device: &Device,
-        pass: Pass,
-        function: RowFunction,
-        tile: usize,
+        program: Program,
     ) -> Result<&(wgpu::ComputePipeline, wgpu::BindGroupLayout), EngineError> {
-        let key = (pass, function, tile);
-        if !self.made.contains_key(&key) {
-            let made = make(device, pass, function, tile, self.workgroup)?;
-            self.made.insert(key, made);
+        if !self.made.contains_key(&program) {
+            let made = make(device, program, self.workgroup)?;
+            self.made.insert(program, made);
         }
         self.made
-            .get(&key)
+            .get(&program)
             .ok_or_else(|| EngineError::Device("pipeline vanished".into()))
     }
 }
 
 fn make(
     device: &Device,
-    pass: Pass,
-    function: RowFunction,
-    tile: usize,
+    program: Program,
     workgroup: u32,
 ) -> Result<(wgpu::ComputePipeline, wgpu::BindGroupLayout), EngineError> {
     device.scoped(|| {
         let d = &device.device;
         let module = d.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label: Some(pass.entry()),
-            source: wgpu::ShaderSource::Wgsl(source(pass, function, tile).into()),
+            label: Some(program.entry()),
+            source: wgpu::ShaderSource::Wgsl(program.source().into()),
         });
-        let reads = pass.read_bindings();
+        // Read-only bindings follow the uniform, then one writable.
+        let reads = 3 + u32::from(program.has_entries());
         let entries: Vec<wgpu::BindGroupLayoutEntry> = (0..reads + 2)
             .map(|binding| wgpu::BindGroupLayoutEntry {
                 binding,
@@ -139,22 +152,24 @@ fn make(
             })
             .collect();
         let layout = d.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
-            label: Some(pass.entry()),
+            label: Some(program.entry()),
             entries: &entries,
         });
         let pipeline_layout = d.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: Some(pass.entry()),
+            label: Some(program.entry()),
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
+        let size = [("WORKGROUP", f64::from(workgroup))];
         let pipeline = d.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(pass.entry()),
+            label: Some(program.entry()),
             layout: Some(&pipeline_layout),
             module: &module,
-            entry_point: Some(pass.entry()),
+            entry_point: Some(program.entry()),
             compilation_options: wgpu::PipelineCompilationOptions {
-                constants: &[("WORKGROUP", f64::from(workgroup))],
-                ..Default::default()
+                constants: if program.sized_late() { &size } else { &[] },
+                // The passes write what they read.
+                zero_initialize_workgroup_memory: false,
             },
             cache: None,
         });
@@ -165,15 +180,16 @@ fn make(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{GradientFunction, Score};
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
-    fn module(pass: Pass, function: RowFunction, tile: usize) -> naga::Module {
-        let text = source(pass, function, tile);
+    fn module(program: Program) -> naga::Module {
+        let text = program.source();
         let module = naga::front::wgsl::parse_str(&text)
             .unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
         Validator::new(ValidationFlags::all(), Capabilities::empty())
             .validate(&module)
-            .unwrap_or_else(|e| panic!("{pass:?} {function:?} {tile}: {e:?}"));
+            .unwrap_or_else(|e| panic!("{program:?}: {e:?}"));
         module
     }
 
@@ -186,13 +202,37 @@ mod tests {
         RowFunction::Poisson,
     ];
 
+    const GRADIENTS: [GradientFunction; 5] = [
+        GradientFunction::Score(Score::Logistic),
+        GradientFunction::Score(Score::Linear),
+        GradientFunction::Score(Score::Poisson),
+        GradientFunction::Affine,
+        GradientFunction::Mixture,
+    ];
+
+    fn gradient(function: GradientFunction, tile: usize, workgroup: usize, kept: usize) -> Program {
+        Program::GradientSum(GradientShape {
+            function,
+            tile,
+            workgroup,
+            kept,
+        })
+    }
+
     #[test]
     fn every_combination_is_valid_wgsl() {
         for function in FUNCTIONS {
             for tile in [1, 2, 4, 8] {
-                module(Pass::RatioSum, function, tile);
+                module(Program::RatioSum(function, tile));
             }
-            module(Pass::RatioRows, function, 1);
+            module(Program::RatioRows(function));
+        }
+        for function in GRADIENTS {
+            for tile in [1, 2, 4, 8] {
+                for (workgroup, kept) in [(16, 0), (128, 0), (128, 1), (64, 35)] {
+                    module(gradient(function, tile, workgroup, kept));
+                }
+            }
         }
     }
 
@@ -217,16 +257,18 @@ mod tests {
                 .sum();
             own + called
         }
-        for function in FUNCTIONS {
-            let module = module(Pass::RatioSum, function, 2);
-            let find = |name: &str| {
-                module
-                    .functions
-                    .iter()
-                    .find(|(_, f)| f.name.as_deref() == Some(name))
-                    .map(|(_, f)| globals(&module, f))
-            };
-            assert_eq!(find("row_ratio"), Some(0));
+        let ratios = FUNCTIONS.map(|f| Program::RatioSum(f, 2));
+        let gradients = GRADIENTS.map(|f| gradient(f, 2, 64, 1));
+        for program in ratios.into_iter().chain(gradients) {
+            let module = module(program);
+            let named = ["row_ratio", "row_gradient", "score"];
+            let seen: Vec<usize> = module
+                .functions
+                .iter()
+                .filter(|(_, f)| f.name.as_deref().is_some_and(|n| named.contains(&n)))
+                .map(|(_, f)| globals(&module, f))
+                .collect();
+            assert_eq!(seen, [0], "{program:?}");
             let entry = &module.entry_points[0].function;
             assert!(
                 globals(&module, entry) > 0,
@@ -235,29 +277,44 @@ mod tests {
         }
     }
 
-    /// The uniform's layout here and in the shaders.
+    /// The uniforms' layouts here and in the shaders.
     #[test]
     fn params_have_the_layout_of_their_twin() {
-        use super::super::buffers::Params;
-        for pass in [Pass::RatioSum, Pass::RatioRows] {
-            let module = module(pass, RowFunction::Logistic, 1);
+        use super::super::{buffers::Params, gradient::GradientParams};
+        let gradient = gradient(GRADIENTS[0], 1, 128, 0);
+        let ratio = ("Params", &Params::FIELDS[..]);
+        for (program, (name, fields)) in [
+            (Program::RatioSum(RowFunction::Logistic, 1), ratio),
+            (Program::RatioRows(RowFunction::Logistic), ratio),
+            (gradient, ("GradientParams", &GradientParams::FIELDS[..])),
+        ] {
+            let module = module(program);
             let (_, ty) = module
                 .types
                 .iter()
-                .find(|(_, t)| t.name.as_deref() == Some("Params"))
+                .find(|(_, t)| t.name.as_deref() == Some(name))
                 .unwrap();
             let naga::TypeInner::Struct { members, span } = &ty.inner else {
-                panic!("Params is a struct");
+                panic!("{name} is a struct");
             };
-            assert_eq!(*span as usize, std::mem::size_of::<Params>());
-            let names: Vec<(&str, u32)> = members
+            let size = if name == "Params" {
+                std::mem::size_of::<Params>()
+            } else {
+                std::mem::size_of::<GradientParams>()
+            };
+            assert_eq!(*span as usize, size);
+            let names: Vec<(&str, u32, bool)> = members
                 .iter()
-                .map(|m| (m.name.as_deref().unwrap(), m.offset))
+                .map(|m| {
+                    let scalar = module.types[m.ty].inner.scalar_kind();
+                    let float = scalar == Some(naga::ScalarKind::Float);
+                    (m.name.as_deref().unwrap(), m.offset, float)
+                })
                 .collect();
-            let expected: Vec<(&str, u32)> = Params::FIELDS
+            let expected: Vec<(&str, u32, bool)> = fields
                 .iter()
                 .enumerate()
-                .map(|(i, &f)| (f, 4 * i as u32))
+                .map(|(i, &f)| (f, 4 * i as u32, f == "scale" || f == "limit"))
                 .collect();
             assert_eq!(names, expected);
         }

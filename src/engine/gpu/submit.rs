@@ -1,15 +1,18 @@
 //! One query: parameters up, one submission, answers back. Buffers and bind groups are
 //! kept from query to query.
 
+use std::collections::HashMap;
 use std::sync::mpsc;
 
 use super::GpuEngine;
-use super::buffers::{Params, RowBuffers, upload};
-use super::pipelines::{MAX_TILE, Pass};
-use crate::engine::{EngineError, RatioQuery, RatioSum};
+use super::buffers::{RowBuffers, upload};
+use super::pipelines::Program;
+use crate::engine::EngineError;
 
 /// Distance of two uniforms in their buffer.
 const PARAMS_STRIDE: usize = 256;
+/// Bytes of a uniform as bound: room for every pass's.
+const PARAMS_BYTES: usize = 64;
 const MAX_GROUPS: u32 = 65_535;
 
 /// Buffers that grow with the largest query seen.
@@ -20,9 +23,8 @@ pub(super) struct Cache {
     entries: Option<wgpu::Buffer>,
     answers: Option<wgpu::Buffer>,
     readback: Option<wgpu::Buffer>,
-    /// Bind groups of the last pass, one a chunk, and what they were made for.
-    groups: Vec<wgpu::BindGroup>,
-    made_for: Option<(Pass, usize)>,
+    /// Bind groups of every program used, one a chunk; a new buffer empties this.
+    groups: HashMap<Program, Vec<wgpu::BindGroup>>,
 }
 
 /// Makes or enlarges a buffer; true where it is new.
@@ -44,193 +46,43 @@ fn ensure(
     true
 }
 
-/// Coefficients of a tile of `tile` chains from `first`, padded with silent chains:
-/// scales, bounds, offsets, weights.
-fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize, out: &mut Vec<f32>) {
-    let k = query.function().forms();
-    let live = |c: usize| first + c < query.chains();
-    out.extend((0..tile).map(|c| if live(c) { query.scale(first + c) } else { 0.0 }));
-    out.extend((0..tile).map(|c| {
-        if live(c) {
-            query.grid(first + c).bound() as f32
-        } else {
-            1.0
-        }
-    }));
-    for f in 0..k {
-        out.extend((0..tile).map(|c| {
-            if live(c) {
-                query.offset(first + c, f)
-            } else {
-                0.0
-            }
-        }));
-    }
-    for j in 0..query.features() {
-        for f in 0..k {
-            out.extend((0..tile).map(|c| {
-                if live(c) {
-                    query.weight(first + c, f, j)
-                } else {
-                    0.0
-                }
-            }));
-        }
-    }
+/// One dispatch: chunk, parameters, workgroups.
+pub(super) struct Dispatch {
+    pub chunk: usize,
+    pub params: [u8; PARAMS_BYTES],
+    pub groups: u32,
 }
 
-/// One dispatch: chunk, parameters, workgroups.
-struct Dispatch {
-    chunk: usize,
-    params: Params,
-    groups: u32,
+/// A pass's uniform as it is uploaded, padded.
+pub(super) fn uniform(params: &impl bytemuck::Pod) -> [u8; PARAMS_BYTES] {
+    let bytes = bytemuck::bytes_of(params);
+    let mut out = [0; PARAMS_BYTES];
+    out[..bytes.len()].copy_from_slice(bytes);
+    out
+}
+
+/// What one query runs.
+pub(super) struct Job<'a> {
+    pub program: Program,
+    pub coefficients: &'a [f32],
+    pub entries: &'a [u8],
+    pub dispatches: &'a [Dispatch],
+    /// Bytes of answers.
+    pub answers: usize,
+    /// Whether the dispatches add to answers that start at zero.
+    pub zeroed: bool,
 }
 
 impl GpuEngine {
-    pub(super) fn submit_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
-        let tile = query.chains().next_power_of_two().min(MAX_TILE);
-        let tiles = query.chains().div_ceil(tile);
-        let mut coefficients = Vec::new();
-        let mut dispatches = Vec::new();
-        let mut slots = 0u32;
-        for t in 0..tiles {
-            let start = coefficients.len() as u32;
-            tile_coefficients(query, t * tile, tile, &mut coefficients);
-            for (index, chunk) in self.chunks.iter().enumerate() {
-                let (groups, quads_per_thread) = self.shape(chunk);
-                dispatches.push(Dispatch {
-                    chunk: index,
-                    groups,
-                    params: Params {
-                        rows: chunk.rows as u32,
-                        quads: chunk.quads() as u32,
-                        features: self.features as u32,
-                        quads_per_thread,
-                        first_slot: slots,
-                        coefficients: start,
-                        labelled: u32::from(self.labelled),
-                        entries: 0,
-                    },
-                });
-                slots += groups;
-            }
-        }
-        let bytes = slots as usize * tile * 16;
-        let answers = self.submit(
-            Pass::RatioSum,
-            query,
-            tile,
-            &coefficients,
-            &[],
-            &dispatches,
-            bytes,
-        )?;
-        let answers: &[[i32; 4]] = bytemuck::cast_slice(&answers);
-        let per_tile = slots as usize / tiles;
-        Ok((0..query.chains())
-            .map(|c| {
-                let mut sum = RatioSum::default();
-                for slot in (c / tile) * per_tile..(c / tile + 1) * per_tile {
-                    let [low, high, saturated, _] = answers[slot * tile + c % tile];
-                    sum.steps += i64::from(high) * 65_536 + i64::from(low);
-                    sum.saturated += saturated as u64;
-                }
-                sum.steps *= i64::from(query.sign(c));
-                sum
-            })
-            .collect())
-    }
-
-    pub(super) fn submit_rows(
-        &mut self,
-        query: &RatioQuery,
-        rows: &[Vec<u64>],
-        out: &mut [Vec<i32>],
-    ) -> Result<(), EngineError> {
-        let mut coefficients = Vec::new();
-        for c in 0..query.chains() {
-            tile_coefficients(query, c, 1, &mut coefficients);
-        }
-        // Entries sorted by chunk; each remembers the place of its answer.
-        let mut by_chunk: Vec<Vec<[u32; 4]>> = vec![Vec::new(); self.chunks.len()];
-        let mut place = 0u32;
-        for (c, rows) in rows.iter().enumerate() {
-            for &row in rows {
-                let chunk = self.chunks.partition_point(|k| k.first <= row as usize) - 1;
-                let local = row as usize - self.chunks[chunk].first;
-                by_chunk[chunk].push([local as u32, c as u32, place, 0]);
-                place += 1;
-            }
-        }
-        let mut dispatches = Vec::new();
-        let mut first = 0u32;
-        for (index, entries) in by_chunk.iter().enumerate().filter(|(_, e)| !e.is_empty()) {
-            let chunk = &self.chunks[index];
-            dispatches.push(Dispatch {
-                chunk: index,
-                groups: (entries.len() as u32).div_ceil(self.workgroup),
-                params: Params {
-                    rows: chunk.rows as u32,
-                    quads: chunk.quads() as u32,
-                    features: self.features as u32,
-                    first_slot: first,
-                    labelled: u32::from(self.labelled),
-                    entries: entries.len() as u32,
-                    ..Params::default()
-                },
-            });
-            first += entries.len() as u32;
-        }
-        let entries: Vec<[u32; 4]> = by_chunk.concat();
-        if entries.is_empty() {
-            out.iter_mut().for_each(Vec::clear);
-            return Ok(());
-        }
-        let bytes = 4 * place as usize;
-        let answers = self.submit(
-            Pass::RatioRows,
-            query,
-            1,
-            &coefficients,
-            bytemuck::cast_slice(&entries),
-            &dispatches,
-            bytes,
-        )?;
-        let mut answers = bytemuck::cast_slice::<u8, i32>(&answers).iter();
-        for (c, (rows, out)) in rows.iter().zip(out).enumerate() {
-            out.clear();
-            out.extend(answers.by_ref().take(rows.len()).map(|q| q * query.sign(c)));
-        }
-        Ok(())
-    }
-
-    /// Runs the dispatches and reads `bytes` of answers back.
-    #[allow(clippy::too_many_arguments)]
-    fn submit(
-        &mut self,
-        pass: Pass,
-        query: &RatioQuery,
-        tile: usize,
-        coefficients: &[f32],
-        entries: &[u8],
-        dispatches: &[Dispatch],
-        bytes: usize,
-    ) -> Result<Vec<u8>, EngineError> {
+    /// Runs the dispatches and reads the answers back.
+    pub(super) fn submit(&mut self, job: &Job<'_>) -> Result<Vec<u8>, EngineError> {
         self.device.check()?;
+        let dispatches = job.dispatches;
         let mut params = vec![0u8; dispatches.len() * PARAMS_STRIDE];
         for (slot, dispatch) in params.chunks_mut(PARAMS_STRIDE).zip(dispatches) {
-            slot[..std::mem::size_of::<Params>()]
-                .copy_from_slice(bytemuck::bytes_of(&dispatch.params));
+            slot[..PARAMS_BYTES].copy_from_slice(&dispatch.params);
         }
-        self.prepare(
-            pass,
-            query,
-            tile,
-            coefficients.len() * 4,
-            entries.len(),
-            params.len(),
-            bytes,
-        )?;
+        self.prepare(job, params.len())?;
         let (device, cache) = (&self.device, &self.cache);
         let write = |buffer: &Option<wgpu::Buffer>, bytes: &[u8]| {
             if let (Some(buffer), false) = (buffer, bytes.is_empty()) {
@@ -238,10 +90,18 @@ impl GpuEngine {
             }
         };
         write(&cache.params, &params);
-        write(&cache.coefficients, bytemuck::cast_slice(coefficients));
-        write(&cache.entries, entries);
-        let (pipeline, _) = self.pipelines.get(device, pass, query.function(), tile)?;
-        // Resident chunks share one submission; streamed ones follow, each after its copy.
+        write(&cache.coefficients, bytemuck::cast_slice(job.coefficients));
+        write(&cache.entries, job.entries);
+        let (pipeline, _) = self.pipelines.get(device, job.program)?;
+        let (Some(bind_groups), Some(answers), Some(readback)) = (
+            cache.groups.get(&job.program),
+            &cache.answers,
+            &cache.readback,
+        ) else {
+            return Err(EngineError::Device("buffers vanished".into()));
+        };
+        let bytes = job.answers as u64;
+        // Resident chunks share one submission; streamed ones come first, each after its copy.
         let (resident, streamed): (Vec<usize>, Vec<usize>) = (0..dispatches.len())
             .partition(|&i| self.chunks[dispatches[i].chunk].buffers.is_some());
         let encode = |encoder: &mut wgpu::CommandEncoder, which: &[usize]| {
@@ -249,39 +109,41 @@ impl GpuEngine {
             compute.set_pipeline(pipeline);
             for &i in which {
                 let d = &dispatches[i];
-                compute.set_bind_group(0, &cache.groups[d.chunk], &[(i * PARAMS_STRIDE) as u32]);
-                let width = d.groups.min(MAX_GROUPS);
-                compute.dispatch_workgroups(width, d.groups.div_ceil(width), 1);
+                compute.set_bind_group(0, &bind_groups[d.chunk], &[(i * PARAMS_STRIDE) as u32]);
+                // Rows of equal width: hardly a workgroup is idle.
+                let height = d.groups.div_ceil(MAX_GROUPS).max(1);
+                compute.dispatch_workgroups(d.groups.div_ceil(height), height, 1);
             }
         };
-        let encoder = || {
-            device
-                .device
-                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
-        };
-        for &i in &streamed {
-            let chunk = &self.chunks[dispatches[i].chunk];
+        let mut encoder = device
+            .device
+            .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        if job.zeroed {
+            encoder.clear_buffer(answers, 0, Some(bytes));
+        }
+        for same in streamed.chunk_by(|&a, &b| dispatches[a].chunk == dispatches[b].chunk) {
+            let chunk = &self.chunks[dispatches[same[0]].chunk];
             if let (Some(host), Some(stream)) = (&self.host, &self.stream) {
                 upload(device, host, chunk.first, chunk.rows, stream);
             }
-            let mut one = encoder();
-            encode(&mut one, &[i]);
-            device.queue.submit([one.finish()]);
+            encode(&mut encoder, same);
+            let fresh = device
+                .device
+                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            device
+                .queue
+                .submit([std::mem::replace(&mut encoder, fresh).finish()]);
         }
-        let mut last = encoder();
         if !resident.is_empty() {
-            encode(&mut last, &resident);
+            encode(&mut encoder, &resident);
         }
-        let (Some(answers), Some(readback)) = (&cache.answers, &cache.readback) else {
-            return Err(EngineError::Device("buffers vanished".into()));
-        };
-        last.copy_buffer_to_buffer(answers, 0, readback, 0, Some(bytes as u64));
+        encoder.copy_buffer_to_buffer(answers, 0, readback, 0, Some(bytes));
         let (sender, receiver) = mpsc::channel();
-        last.map_buffer_on_submit(readback, wgpu::MapMode::Read, ..bytes as u64, move |r| {
+        encoder.map_buffer_on_submit(readback, wgpu::MapMode::Read, ..bytes, move |r| {
             // The receiver outlives the poll below unless the device was lost.
             let _ = sender.send(r);
         });
-        let index = device.queue.submit([last.finish()]);
+        let index = device.queue.submit([encoder.finish()]);
         device.wait(index)?;
         match receiver.try_recv() {
             Ok(Ok(())) => {}
@@ -289,7 +151,7 @@ impl GpuEngine {
             Err(e) => return Err(EngineError::DeviceLost(e.to_string())),
         }
         let view = readback
-            .get_mapped_range(..bytes as u64)
+            .get_mapped_range(..bytes)
             .map_err(|e| EngineError::Device(e.to_string()))?;
         let bytes = view.to_vec();
         drop(view);
@@ -298,51 +160,32 @@ impl GpuEngine {
     }
 
     /// Buffers large enough and bind groups over them.
-    #[allow(clippy::too_many_arguments)]
-    fn prepare(
-        &mut self,
-        pass: Pass,
-        query: &RatioQuery,
-        tile: usize,
-        coefficients: usize,
-        entries: usize,
-        params: usize,
-        answers: usize,
-    ) -> Result<(), EngineError> {
+    fn prepare(&mut self, job: &Job<'_>, params: usize) -> Result<(), EngineError> {
         use wgpu::BufferUsages as Usage;
         let cache = &mut self.cache;
         let device = &self.device;
+        let (coefficients, entries) = (4 * job.coefficients.len(), job.entries.len());
         let fresh = device.scoped(|| {
             let d = &device.device;
             let storage = Usage::STORAGE | Usage::COPY_DST;
+            let uniform = Usage::UNIFORM | Usage::COPY_DST;
+            let readable = Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST;
+            let mapped = Usage::MAP_READ | Usage::COPY_DST;
             [
-                ensure(
-                    d,
-                    &mut cache.params,
-                    params,
-                    Usage::UNIFORM | Usage::COPY_DST,
-                ),
+                ensure(d, &mut cache.params, params, uniform),
                 ensure(d, &mut cache.coefficients, coefficients, storage),
                 ensure(d, &mut cache.entries, entries.max(16), storage),
-                ensure(
-                    d,
-                    &mut cache.answers,
-                    answers,
-                    Usage::STORAGE | Usage::COPY_SRC,
-                ),
-                ensure(
-                    d,
-                    &mut cache.readback,
-                    answers,
-                    Usage::MAP_READ | Usage::COPY_DST,
-                ),
+                ensure(d, &mut cache.answers, job.answers, readable),
+                ensure(d, &mut cache.readback, job.answers, mapped),
             ]
-        });
-        let fresh = fresh?.iter().any(|f| *f);
-        if !fresh && cache.made_for == Some((pass, tile)) {
+        })?;
+        if fresh.iter().any(|f| *f) {
+            cache.groups.clear();
+        }
+        if cache.groups.contains_key(&job.program) {
             return Ok(());
         }
-        let (_, layout) = self.pipelines.get(device, pass, query.function(), tile)?;
+        let (_, layout) = self.pipelines.get(device, job.program)?;
         let (Some(params), Some(coefficients), Some(entries), Some(answers)) = (
             &cache.params,
             &cache.coefficients,
@@ -360,7 +203,7 @@ impl GpuEngine {
                     let uniform = wgpu::BufferBinding {
                         buffer: params,
                         offset: 0,
-                        size: wgpu::BufferSize::new(std::mem::size_of::<Params>() as u64),
+                        size: wgpu::BufferSize::new(PARAMS_BYTES as u64),
                     };
                     let mut bound = vec![
                         wgpu::BindingResource::Buffer(uniform),
@@ -368,7 +211,7 @@ impl GpuEngine {
                         rows.labels.as_entire_binding(),
                         coefficients.as_entire_binding(),
                     ];
-                    if pass == Pass::RatioRows {
+                    if job.program.has_entries() {
                         bound.push(entries.as_entire_binding());
                     }
                     bound.push(answers.as_entire_binding());
@@ -388,8 +231,7 @@ impl GpuEngine {
                 })
                 .collect()
         })?;
-        cache.groups = groups;
-        cache.made_for = Some((pass, tile));
+        cache.groups.insert(job.program, groups);
         Ok(())
     }
 }

@@ -1,0 +1,52 @@
+// Gradient rows made from affine forms of the row, four at a time.
+//
+// Formula: v = row_gradient(o + W x); what is not a number, or too large to square, is 0;
+// t = clip(scale, Σ v_j²).
+// Units: grid steps. Needs gradient_clip.wgsl and a model's `row_gradient`; a group of a
+// chain is the vector of its offsets, then one of weights a feature:
+// coefficients[first + (chain·groups + group)·(features + 1) + 1 + feature].
+// Twin: src/engine/cpu/gradient.rs.
+
+fn sane(v: f32) -> f32 {
+    // 1e18, by its bits: drivers may assume that nothing is NaN.
+    return select(0.0, v, (bitcast<u32>(v) & 0x7fffffffu) <= 0x5d5e0b6bu);
+}
+
+fn fresh_coordinates(chain: u32, group: u32, row: u32) -> vec4<f32> {
+    let groups = (params.dim + 3u) / 4u;
+    var w = params.coefficients + (chain * groups + group) * (params.features + 1u);
+    var forms = coefficients[w];
+    var at = row;
+    for (var j = 0u; j < params.features; j++) {
+        w += 1u;
+        forms = fma(coefficients[w], vec4<f32>(rows[at]), forms);
+        at += params.stride;
+    }
+    let v = row_gradient(forms);
+    return vec4<f32>(sane(v.x), sane(v.y), sane(v.z), sane(v.w));
+}
+
+fn row_factors(row: u32, lane: u32, label: f32) -> array<Factor, T> {
+    let groups = (params.dim + 3u) / 4u;
+    var factors: array<Factor, T>;
+    for (var c = 0u; c < T; c++) {
+        var square = 0.0;
+        for (var group = 0u; group < groups; group++) {
+            let v = fresh_coordinates(c, group, row);
+            if KEEP {
+                kept[(c * groups + group) * WORKGROUP + lane] = v;
+            }
+            square = add_squares(v, square);
+        }
+        factors[c] = clip_factor(1.0, square);
+    }
+    return factors;
+}
+
+fn row_coordinates(chain: u32, group: u32, row: u32, lane: u32) -> vec4<f32> {
+    if KEEP {
+        let groups = (params.dim + 3u) / 4u;
+        return kept[(chain * groups + group) * WORKGROUP + lane];
+    }
+    return fresh_coordinates(chain, group, row);
+}

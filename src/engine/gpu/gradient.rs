@@ -1,0 +1,327 @@
+//! Gradient sums over all rows: the shape of a pass, its coefficients, its answers.
+//!
+//! A workgroup takes a block of rows, a thread a row; `shaders/gradient_sum.wgsl` says how and
+//! why a row's part stays within the bound. Rows are read from memory once: their coordinates
+//! are kept in workgroup memory where they fit, else read again, from cache for narrow rows.
+
+use super::GpuEngine;
+use super::pipelines::{MAX_TILE, Program};
+use super::submit::{Dispatch, Job, uniform};
+use crate::engine::gradient::LARGEST_FACTOR;
+use crate::engine::{EngineError, GradientQuery, GradientSum};
+use crate::model::{GradientFunction, Score};
+
+/// Coordinates summed at a time; twin of the shader's.
+const SLAB: usize = 16;
+/// Rows of a workgroup, by preference. On an H200 128 rows of 50 features kept take 34 KiB: six
+/// workgroups a multiprocessor hide each other's reads.
+const WORKGROUPS: [usize; 2] = [128, 64];
+/// Workgroup memory taken at most, so that several workgroups are resident.
+const SHARED_BYTES: usize = 40 << 10;
+/// Slots of answers: enough that atomic additions hardly meet.
+const SLOTS: usize = 64;
+/// Workgroups that may add to a slot: low halves stay below 2^31.
+const MOST_PER_SLOT: usize = 32_767;
+/// Bytes of answers of one submission, by preference.
+const ANSWER_BYTES: usize = 1 << 22;
+
+const CLIP: &str = include_str!("../../../shaders/gradient_clip.wgsl");
+const SCORE: &str = include_str!("../../../shaders/gradient_score.wgsl");
+const FORMS: &str = include_str!("../../../shaders/gradient_forms.wgsl");
+const SUM: &str = include_str!("../../../shaders/gradient_sum.wgsl");
+
+/// What the text of a gradient pass depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct GradientShape {
+    pub function: GradientFunction,
+    /// Chains T of one read of the rows.
+    pub tile: usize,
+    /// Rows of a workgroup, a multiple of [`SLAB`].
+    pub workgroup: usize,
+    /// Vectors of four coordinates that a row keeps in workgroup memory; 0: none.
+    pub kept: usize,
+}
+
+impl GradientShape {
+    pub fn constants(self) -> String {
+        let GradientShape {
+            tile,
+            workgroup,
+            kept,
+            ..
+        } = self;
+        format!(
+            "const T: u32 = {tile}u;\nconst WORKGROUP: u32 = {workgroup}u;\nconst KEEP: bool = {};\nconst KEPT: u32 = {}u;\nconst PER_CHAIN: bool = {};\nconst LARGEST_FACTOR: f32 = {LARGEST_FACTOR:e}f;\n",
+            kept > 0,
+            kept.max(1),
+            !matches!(self.function, GradientFunction::Score(_)),
+        )
+    }
+
+    /// The text after constants and shared pieces.
+    pub fn source(self) -> String {
+        let (rows, model) = match self.function {
+            GradientFunction::Score(score) => (SCORE, score_source(score)),
+            GradientFunction::Affine => (
+                FORMS,
+                include_str!("../../../shaders/model/affine_gradient.wgsl"),
+            ),
+            GradientFunction::Mixture => (
+                FORMS,
+                include_str!("../../../shaders/model/mixture_gradient.wgsl"),
+            ),
+            // No shape is made for them; an empty text would not compile.
+            GradientFunction::Network(_) => ("", ""),
+        };
+        format!("{CLIP}\n{model}\n{rows}\n{SUM}")
+    }
+
+    /// Bytes of workgroup memory.
+    fn shared(self) -> usize {
+        let steps = 4 * SLAB * (self.workgroup + self.workgroup / SLAB);
+        let counts = 4 * self.tile * (SLAB + 1);
+        steps + counts + 16 * self.kept.max(1) * self.workgroup
+    }
+}
+
+fn score_source(score: Score) -> &'static str {
+    match score {
+        Score::Logistic => include_str!("../../../shaders/model/logistic_score.wgsl"),
+        Score::Linear => include_str!("../../../shaders/model/linear_score.wgsl"),
+        Score::Poisson => include_str!("../../../shaders/model/poisson_score.wgsl"),
+    }
+}
+
+/// Uniform of a gradient pass; twin of `GradientParams` in the shaders.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+pub(super) struct GradientParams {
+    pub rows: u32,
+    pub stride: u32,
+    pub features: u32,
+    pub dim: u32,
+    pub coefficients: u32,
+    pub labelled: u32,
+    pub slots: u32,
+    pub first_answer: u32,
+    pub bound_high: u32,
+    pub bound_low: u32,
+    pub scale: f32,
+    pub limit: f32,
+}
+
+impl GradientParams {
+    /// Field names, in order.
+    #[cfg(test)]
+    pub const FIELDS: [&'static str; 12] = [
+        "rows",
+        "stride",
+        "features",
+        "dim",
+        "coefficients",
+        "labelled",
+        "slots",
+        "first_answer",
+        "bound_high",
+        "bound_low",
+        "scale",
+        "limit",
+    ];
+}
+
+/// Vectors of coefficients of one chain.
+fn chain_vectors(query: &GradientQuery) -> usize {
+    match query.function() {
+        GradientFunction::Score(_) => query.features().div_ceil(4),
+        GradientFunction::Affine | GradientFunction::Mixture => {
+            query.dim().div_ceil(4) * (query.features() + 1)
+        }
+        GradientFunction::Network(_) => 0,
+    }
+}
+
+/// Coefficients of a tile of `tile` chains from `first`, in the order that the row shaders
+/// state; chains past the last are silent.
+fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut Vec<f32>) {
+    let features = query.features();
+    let of = |values: &[f32], i: usize| values.get(i).copied().unwrap_or(0.0);
+    let chains = first..(first + tile).min(query.chains());
+    let silent = tile - chains.len();
+    match query.function() {
+        GradientFunction::Score(_) => {
+            for j in (0..features).step_by(4) {
+                for c in chains.clone() {
+                    out.extend((j..j + 4).map(|j| of(query.weights(c), j)));
+                }
+                out.extend(std::iter::repeat_n(0.0, 4 * silent));
+            }
+        }
+        GradientFunction::Affine | GradientFunction::Mixture => {
+            for c in chains {
+                let (offsets, weights) = (query.offsets(c), query.weights(c));
+                for k in (0..query.dim()).step_by(4) {
+                    out.extend((k..k + 4).map(|k| of(offsets, k)));
+                    for j in 0..features {
+                        out.extend((k..k + 4).map(|k| of(weights, k * features + j)));
+                    }
+                }
+            }
+            out.extend(std::iter::repeat_n(0.0, 4 * silent * chain_vectors(query)));
+        }
+        GradientFunction::Network(_) => {}
+    }
+}
+
+impl GpuEngine {
+    /// Largest binding, bytes.
+    fn binding(&self) -> usize {
+        let limits = &self.device.limits;
+        let own = self.limits.binding.unwrap_or(u64::MAX);
+        own.min(limits.max_storage_buffer_binding_size)
+            .min(limits.max_buffer_size) as usize
+    }
+
+    /// How the device sums these gradients; `None` where it cannot, and the CPU is to.
+    pub(super) fn gradient_shape(&self, query: &GradientQuery) -> Option<GradientShape> {
+        if let GradientFunction::Network(_) = query.function() {
+            return None;
+        }
+        let tile = query.chains().next_power_of_two().min(MAX_TILE);
+        // Every chunk may leave a part of a slot's share.
+        let fits = self.chunks.len() <= MOST_PER_SLOT / 2
+            && 16 * tile * chain_vectors(query) <= self.binding()
+            && self.slots(query, tile) * slot_bytes(query, tile) <= self.binding();
+        if !fits {
+            return None;
+        }
+        let groups = query.dim().div_ceil(4);
+        let kept = match query.function() {
+            GradientFunction::Score(_) => groups,
+            _ => tile * groups,
+        };
+        let own = self
+            .limits
+            .workgroup
+            .map(|w| (w as usize / SLAB * SLAB).max(SLAB));
+        let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w]);
+        let most = self.device.limits.max_compute_workgroup_storage_size as usize;
+        let shape = |workgroup: usize, kept: usize| GradientShape {
+            function: query.function(),
+            tile,
+            workgroup,
+            kept,
+        };
+        sizes
+            .iter()
+            .map(|w| shape(*w, kept))
+            .find(|s| s.shared() <= most.min(SHARED_BYTES))
+            .or_else(|| {
+                sizes
+                    .iter()
+                    .map(|w| shape(*w, 0))
+                    .find(|s| s.shared() <= most)
+            })
+    }
+
+    /// Slots that the workgroups of a tile add to.
+    fn slots(&self, query: &GradientQuery, tile: usize) -> usize {
+        let room = ANSWER_BYTES.min(self.binding()) / slot_bytes(query, tile);
+        // The smallest workgroup gives the most.
+        let blocks: usize = self.chunks.iter().map(|c| c.rows.div_ceil(SLAB)).sum();
+        let needed = blocks.div_ceil(MOST_PER_SLOT / 2);
+        room.clamp(1, SLOTS).max(needed)
+    }
+
+    /// Sums over all rows, as many chains a submission as the answers leave room for.
+    pub(super) fn submit_gradients(
+        &mut self,
+        query: &GradientQuery,
+        shape: GradientShape,
+    ) -> Result<Vec<GradientSum>, EngineError> {
+        let (tile, slots) = (shape.tile, self.slots(query, shape.tile));
+        let vectors = tile * chain_vectors(query);
+        let room = self.binding() / (16 * vectors).max(slots * slot_bytes(query, tile));
+        let wanted = ANSWER_BYTES.div_ceil(slots * slot_bytes(query, tile));
+        let tiles_at_once = room.min(wanted).max(1);
+        let mut sums = Vec::with_capacity(query.chains());
+        let tiles: Vec<usize> = (0..query.chains()).step_by(tile).collect();
+        for tiles in tiles.chunks(tiles_at_once) {
+            self.submit_tiles(query, shape, slots, tiles, &mut sums)?;
+        }
+        Ok(sums)
+    }
+
+    /// The tiles that begin with these chains, in one submission.
+    fn submit_tiles(
+        &mut self,
+        query: &GradientQuery,
+        shape: GradientShape,
+        slots: usize,
+        tiles: &[usize],
+        sums: &mut Vec<GradientSum>,
+    ) -> Result<(), EngineError> {
+        let tile = shape.tile;
+        let entries = query.dim() + 1;
+        let mut coefficients = Vec::new();
+        for &first in tiles {
+            tile_coefficients(query, first, tile, &mut coefficients);
+        }
+        let bound = query.grid().bound() as u64;
+        let tile_answers = 2 * slots * tile * entries;
+        let mut dispatches = Vec::new();
+        // Chunk by chunk: a streamed one is uploaded once.
+        for (index, chunk) in self.chunks.iter().enumerate() {
+            for t in 0..tiles.len() {
+                dispatches.push(Dispatch {
+                    chunk: index,
+                    groups: chunk.rows.div_ceil(shape.workgroup) as u32,
+                    params: uniform(&GradientParams {
+                        rows: chunk.rows as u32,
+                        stride: 4 * chunk.quads() as u32,
+                        features: self.features as u32,
+                        dim: query.dim() as u32,
+                        coefficients: (t * tile * chain_vectors(query)) as u32,
+                        labelled: u32::from(self.labelled),
+                        slots: slots as u32,
+                        first_answer: (t * tile_answers) as u32,
+                        bound_high: ((bound * bound) >> 20) as u32,
+                        bound_low: ((bound * bound) & 0xf_ffff) as u32,
+                        scale: query.scale(),
+                        limit: query.limit(),
+                    }),
+                });
+            }
+        }
+        let answers = self.submit(&Job {
+            program: Program::GradientSum(shape),
+            coefficients: &coefficients,
+            entries: &[],
+            dispatches: &dispatches,
+            answers: 4 * tiles.len() * tile_answers,
+            zeroed: true,
+        })?;
+        let answers: Vec<[i32; 2]> = bytemuck::pod_collect_to_vec(&answers);
+        for (&first, answers) in tiles.iter().zip(answers.chunks(tile_answers / 2)) {
+            let live = tile.min(query.chains() - first);
+            let mut totals = vec![0i64; live * entries];
+            for slot in answers.chunks(tile * entries) {
+                for (total, [low, high]) in totals.iter_mut().zip(slot) {
+                    *total += i64::from(*high) * 65_536 + i64::from(*low);
+                }
+            }
+            sums.extend(totals.chunks(entries).map(|chain| {
+                let (steps, clipped) = chain.split_at(query.dim());
+                GradientSum {
+                    steps: steps.to_vec(),
+                    clipped: clipped.iter().sum::<i64>().unsigned_abs(),
+                }
+            }));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of answers of one slot of a tile: halves of dim sums and a count a chain.
+fn slot_bytes(query: &GradientQuery, tile: usize) -> usize {
+    8 * tile * (query.dim() + 1)
+}
