@@ -14,7 +14,7 @@ use chains::{AnyCurator, assert_moments, drive, log_posterior_by_curator, quadra
 use dpmc::data::{Dataset, synthetic};
 use dpmc::diagnostics::{ess_mean, mean, sd};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{GaussianMean, Logistic, Mixture, Model, Prior, Support};
+use dpmc::model::{Banana, GaussianMean, Logistic, Mixture, Model, Prior, Support};
 use dpmc::privacy::{Acceptance, Batch, Estimator, GradientNoise, Lambda};
 use dpmc::sampler::{
     ClipNorm, ClipRule, Dynamics, GradientSettings, Hamiltonian, HamiltonianSettings,
@@ -130,6 +130,23 @@ fn a_correlated_gaussian_matches_quadrature() {
     let density = log_posterior_by_curator(gaussian_data, model.clone(), vec![0.2, -0.3]);
     let exact = quadrature(density, &[0.2, -0.3], &[0.15, 0.15], 2.0);
     check_all("gaussian", gaussian_data, &model, &exact, 160_000);
+}
+
+fn banana_data() -> Dataset {
+    synthetic::banana(40, [0.1, 0.5], 2.0, [0.5, 0.5], 6.0, 8).unwrap()
+}
+
+/// A bent ridge: posterior sds of 0.1, bent by as much.
+#[test]
+fn the_banana_matches_quadrature() {
+    let prior = Prior {
+        support: Support::Box(vec![1.5; 2]),
+        ..Prior::normal(2, 1.0)
+    };
+    let model: Arc<dyn Model> = Arc::new(Banana::new(2.0, [0.5, 0.5], 6.0, prior, 1.0).unwrap());
+    let density = log_posterior_by_curator(banana_data, model.clone(), vec![0.1, 0.5]);
+    let exact = quadrature(density, &[0.1, 0.5], &[0.15, 0.2], 1.5);
+    check_all("banana", banana_data, &model, &exact, 160_000);
 }
 
 fn mixture_data() -> Dataset {

@@ -2,6 +2,7 @@
 //! measured in the same run, so that noise of the machine cancels.
 
 mod anchored;
+mod hamiltonian;
 mod mixture;
 pub mod privacy;
 
@@ -296,6 +297,17 @@ pub fn passes(
             &mut times,
             true,
         ));
+    }
+    let mut sampler = hamiltonian::sampler(&*model)?;
+    let mut chains = Chains::new(&[vec![0.0; features]], [1; 32]);
+    let trajectory = || sampler.step(&mut chains, &mut curator).is_ok();
+    if let Some((floors, mut times)) = paired(7, &mut bandwidth, trajectory) {
+        let name = format!(
+            "dp-hmc trajectory, {} gradients and 1 ratio",
+            hamiltonian::LEAPFROG_STEPS + 1
+        );
+        let shape = (rows, features, 1);
+        measurements.push(measurement(&name, shape, &floors, &mut times, false));
     }
     Ok(Report {
         engine: info,
