@@ -106,7 +106,7 @@ impl Combination {
         match (self.estimator, self.acceptance) {
             _ if self.leapfrog && self.anchored => Some((
                 "anchored",
-                "trajectories follow the gradients of whole rows, an anchored run asks for remainders; drop one of 'anchored' and 'leapfrog_steps'",
+                "trajectories in the anchor's own Gaussian are known exactly and need no gradients: proposal = { autoregressive = { correlation = r } }, r the cosine of the trajectory's length; drop 'leapfrog_steps'",
             )),
             (FixedBatch, NoisyBarker) if self.leapfrog => Some((
                 "estimator",
