@@ -19,9 +19,9 @@ fn settings(subject: Subject) -> Settings {
     Settings {
         // A fit is not made in lockstep with others.
         trials: if subject == Subject::Dpvi {
-            200_000
+            300_000
         } else {
-            600_000
+            500_000
         },
         confidence: 1.0 - 1e-6,
         seed: Some(41),
@@ -44,9 +44,9 @@ fn assert_between(report: &Report, teeth: f64) {
 fn gradients_and_the_samplers_that_follow_them_stay_under_their_claims_and_come_near() {
     for subject in SUBJECTS {
         let report = audit(subject, &settings(subject)).unwrap();
-        assert_between(&report, 0.4);
+        assert_between(&report, 0.45);
         assert_eq!(report.parts.len(), 1);
-        assert_between(&report.parts[0], 0.4);
+        assert_between(&report.parts[0], 0.45);
         // The ledger's ε is for any order of answers, and larger than the accountant's.
         assert!(report.accountant <= report.claim, "{report:?}");
         assert!(report.claim < 1.35 * report.accountant, "{report:?}");
@@ -70,17 +70,14 @@ fn assert_caught(honest: &GradientCase, faulty: &GradientCase, subject: Subject)
 
 #[test]
 fn half_of_the_noise_would_be_caught() {
-    for subject in SUBJECTS {
-        for case in [
-            GradientCase::of(subject).unwrap(),
-            GradientCase::alone(subject),
-        ] {
-            let faulty = GradientCase {
-                sigma: 0.5 * case.sigma,
-                ..case
-            };
-            assert_caught(&case, &faulty, subject);
-        }
+    let whole = SUBJECTS.map(|s| (s, GradientCase::of(s).unwrap()));
+    let alone = [Subject::DpHmc, Subject::DpSgld].map(|s| (s, GradientCase::alone(s)));
+    for (subject, case) in whole.into_iter().chain(alone) {
+        let faulty = GradientCase {
+            sigma: 0.5 * case.sigma,
+            ..case
+        };
+        assert_caught(&case, &faulty, subject);
     }
 }
 
@@ -116,10 +113,10 @@ fn missing_subsampling_would_be_caught() {
 /// Other rates, clips that are no power of two, and more noise: never above the claim.
 #[test]
 fn other_gradients_stay_under_their_claims() {
-    for (rate, clip, sigma, steps) in [
-        (Some(0.1), 1.0, 0.8, 2),
-        (Some(0.9), 0.3, 0.7, 1),
-        (None, 3.7, 9.0, 2),
+    for (rate, clip, sigma, steps, teeth) in [
+        (Some(0.2), 1.0, 1.0, 2, 0.4),
+        (Some(0.9), 0.3, 0.7, 1, 0.5),
+        (None, 3.7, 9.0, 2, 0.5),
     ] {
         let case = GradientCase {
             batch: rate.map_or(Batch::All, |rate| Batch::Poisson { rate }),
@@ -129,6 +126,6 @@ fn other_gradients_stay_under_their_claims() {
             ..GradientCase::alone(Subject::DpSgld)
         };
         let report = audit_gradients(&case, Subject::DpSgld, &settings(Subject::DpSgld)).unwrap();
-        assert_between(&report, 0.3);
+        assert_between(&report, teeth);
     }
 }

@@ -4,12 +4,9 @@
 
 use std::sync::Arc;
 
-use ndarray::Array2;
-use rand::{RngExt, SeedableRng};
-
 use super::bound::{Event, Histogram, lower_bound};
 use super::case::claims;
-use super::witness::Witness;
+use super::gradient_runs::Runs;
 use super::{AuditError, Report, Settings, Subject, report};
 use crate::data::{DataError, Dataset};
 use crate::engine::{EngineChoice, EngineSetup};
@@ -19,10 +16,10 @@ use crate::privacy::curator::{Curator, CuratorError};
 use crate::privacy::event_key::EventKey;
 use crate::privacy::ledger::Ledger;
 use crate::privacy::measure::{Measure, tightest_order};
-use crate::privacy::releases::{Acceptance, Batch, Estimator, GradientNoise, Halt, Releases};
+use crate::privacy::releases::{Acceptance, Batch, Estimator, GradientNoise};
 use crate::sampler::{
-    Chains, ClipNorm, ClipRule, Dpvi, Dynamics, GradientSettings, Hamiltonian, HamiltonianSettings,
-    HamiltonianWarmup, Mass, PublicRng, Sampler, Schedule, StochasticGradient,
+    ClipNorm, ClipRule, Dynamics, GradientSettings, Hamiltonian, HamiltonianSettings,
+    HamiltonianWarmup, Mass, Sampler, Schedule, StochasticGradient,
 };
 
 /// Rows lie so far out along the first axis that their gradients point along it from wherever
@@ -31,15 +28,13 @@ const FAR: f64 = 1e9;
 /// Of a row: so large that the silent ones' gradients, −θ/VARIANCE, are next to nothing.
 const VARIANCE: f64 = 1e6;
 /// Parameters.
-const DIM: usize = 2;
+pub(super) const DIM: usize = 2;
 /// Rows of each data set.
 const ROWS: usize = 2;
 /// Leapfrog steps of a trajectory, which releases one gradient more.
 const LEAPFROG_STEPS: u32 = 2;
 /// Points of a variational step.
-const DRAWS: usize = 2;
-/// Most runs made in lockstep.
-const MOST_CHAINS: f64 = 2048.0;
+pub(super) const DRAWS: usize = 2;
 /// Thresholds on a score: more make the choice of one a lottery.
 const BINS: u32 = 48;
 /// Scores beyond so many times the accountant's ε are counted as if they lay there.
@@ -139,7 +134,7 @@ impl GradientCase {
         }
     }
 
-    fn noise(&self) -> GradientNoise {
+    pub(super) fn noise(&self) -> GradientNoise {
         GradientNoise {
             clip: Some(self.clip),
             batch: self.batch,
@@ -169,7 +164,7 @@ impl GradientCase {
     }
 
     /// The sampler as a run starts; `None` where there is none.
-    fn sampler(&self) -> Result<Option<Sampler>, AuditError> {
+    pub(super) fn sampler(&self) -> Result<Option<Sampler>, AuditError> {
         let wrong = |e: String| AuditError::setting("algorithm", e);
         let prior = Prior::normal(DIM, 1.0);
         Ok(Some(match self.run {
@@ -238,7 +233,7 @@ impl GradientCase {
             .map_err(|e| CuratorError::Mismatch(e.to_string()))
     }
 
-    fn curator(
+    pub(super) fn curator(
         neighbour: bool,
         (engine, chains): (EngineChoice, usize),
         ledger: Ledger,
@@ -313,92 +308,5 @@ fn measure(keys: &[(EventKey, u64)], budget: Budget) -> Measure {
         Some(&(key, count)) => Measure::Renyi {
             order: tightest_order(key, count, budget),
         },
-    }
-}
-
-/// Runs repeated through private curators of D and D', each paid for.
-pub(super) struct Runs<'a> {
-    case: &'a GradientCase,
-    pub(super) witnesses: [Witness; 2],
-    /// Of public streams.
-    coins: PublicRng,
-    chains: usize,
-}
-
-impl<'a> Runs<'a> {
-    pub(super) fn open(
-        case: &'a GradientCase,
-        keys: &[(EventKey, u64)],
-        settings: &Settings,
-    ) -> Result<Self, AuditError> {
-        let budget = Budget::new(1000.0, 0.5).map_err(|e| Halt::Refused(e.to_string()))?;
-        let measure = match keys.iter().all(|(key, _)| key.rho().is_some()) {
-            true => Measure::Zcdp,
-            false => Measure::Renyi { order: 2.0 },
-        };
-        let mut dearest = 0.0f64;
-        for (key, _) in keys {
-            let price = measure.price(*key, budget).map_err(Halt::Refused)?;
-            dearest = dearest.max(price.cost.nats());
-        }
-        let affords = measure.limit(budget) / dearest;
-        let chains = match case.run {
-            GradientRun::Variational => DRAWS,
-            _ => affords.floor().min(MOST_CHAINS) as usize,
-        };
-        if !(affords >= chains as f64) || chains == 0 {
-            return Err(AuditError::setting(
-                "algorithm",
-                "one step of this case costs more than any ledger holds",
-            ));
-        }
-        let open = |neighbour| -> Result<Witness, AuditError> {
-            let ledger = Ledger::counting(budget, measure);
-            let engine = (settings.engine, chains);
-            let curator = GradientCase::curator(neighbour, engine, ledger, settings.seed)?;
-            Ok(Witness::new(curator))
-        };
-        Ok(Runs {
-            case,
-            witnesses: [open(false)?, open(true)?],
-            coins: PublicRng::seed_from_u64(settings.seed.unwrap_or_else(rand::random)),
-            chains,
-        })
-    }
-
-    /// The scores of some runs on D (0) or D' (1), at most `most`.
-    pub(super) fn make(
-        &mut self,
-        neighbour: usize,
-        steps: u32,
-        most: u64,
-    ) -> Result<Vec<f64>, AuditError> {
-        let witness = &mut self.witnesses[neighbour];
-        let seed: [u8; 32] = self.coins.random();
-        if self.case.run == GradientRun::Variational {
-            let fit = Dpvi {
-                steps: u64::from(steps),
-                learning_rate: 0.05,
-                draws_per_step: DRAWS,
-                scale: None,
-            };
-            let mut rng = PublicRng::from_seed(seed);
-            let prior = Prior::normal(DIM, 1.0);
-            fit.run(&prior, &[0.0; DIM], self.case.noise(), witness, &mut rng)?;
-            return Ok(vec![witness.take_scores().iter().sum()]);
-        }
-        let count = most.min(self.chains as u64) as usize;
-        let mut chains = Chains::new(&vec![vec![0.0; DIM]; count], seed);
-        let mut sampler = self.case.sampler()?;
-        for _ in 0..steps {
-            match &mut sampler {
-                Some(sampler) => sampler.step(&mut chains, witness).map(|_| ())?,
-                None => {
-                    let thetas = Array2::zeros((count, DIM));
-                    witness.gradients(thetas.view(), self.case.noise())?;
-                }
-            }
-        }
-        Ok(witness.take_scores())
     }
 }

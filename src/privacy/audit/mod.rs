@@ -35,6 +35,7 @@ mod as_published;
 mod bound;
 mod case;
 mod gradient;
+mod gradient_runs;
 #[cfg(test)]
 mod gradient_tests;
 mod release;
