@@ -131,10 +131,10 @@ fn best_event(
     settings: &Settings,
 ) -> Option<(Event, f64)> {
     let n = on.total.min(off.total) as f64;
-    // Of the runs that will bound it; two standard errors for what was hardly seen in these.
+    // Of the runs that will bound it.
     let runs = (settings.trials - settings.trials / 2) as f64;
     let caution = -Normal::standard().inverse_cdf(0.5 * (1.0 - settings.confidence));
-    let spread = |f: f64| caution * (f * (1.0 - f) / runs).sqrt() + 4.0 / n;
+    let spread = |f: f64| caution * (f * (1.0 - f) / runs).sqrt() + 0.5 * caution * caution / runs;
     let promise = |p: f64, q: f64| ((p - spread(p) - settings.delta) / (q + spread(q))).ln();
     let mut best: Option<(Event, f64)> = None;
     for at_least in [true, false] {
