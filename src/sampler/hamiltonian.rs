@@ -135,7 +135,7 @@ impl Hamiltonian {
     fn clip(&self, theta: ArrayView1<'_, f64>, proposal: ArrayView1<'_, f64>) -> f64 {
         let gap: Vec<f64> = theta.iter().zip(proposal).map(|(t, p)| p - t).collect();
         let length = self.tuned.mass.norm(&gap);
-        if !(length <= LONGEST_MOVE) {
+        if length.is_nan() || length > LONGEST_MOVE {
             return f64::INFINITY;
         }
         let Some(rule) = self.settings.clip else {

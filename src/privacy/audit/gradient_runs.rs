@@ -48,7 +48,7 @@ impl<'a> Runs<'a> {
             GradientRun::Variational => DRAWS,
             _ => affords.floor().min(MOST_CHAINS) as usize,
         };
-        if !(affords >= chains as f64) || chains == 0 {
+        if affords.is_nan() || affords < chains as f64 || chains == 0 {
             return Err(AuditError::setting(
                 "algorithm",
                 "one step of this case costs more than any ledger holds",
