@@ -173,5 +173,5 @@ fn a_fit_beyond_the_budget_leaves_no_draws() {
     assert_eq!(certificate.iterations, 0);
     assert!(certificate.epsilon.unwrap() <= 1.0);
     let paid: u64 = certificate.events.iter().map(|e| e.count).sum();
-    assert!(paid > 10 && paid % 2 == 0);
+    assert!(paid > 10 && paid.is_multiple_of(2));
 }
