@@ -5,18 +5,22 @@
 //! run whose released decisions happen to agree must leave the same bytes in every file.
 //! Anything else computed from rows and written anywhere would differ.
 
+#[path = "common/misfit.rs"]
+mod misfit;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Forms, GradientFunction, Logistic, Model, Prior, RowFunction};
+use dpmc::model::{Logistic, Model, Prior};
 use dpmc::output::RunDirectory;
 use dpmc::posterior_run::{PosteriorRun, RunLength, Status};
 use dpmc::privacy::{
     Acceptance, Budget, Curator, Estimator, Halt, Lambda, Ledger, Moves, Releases,
 };
 use dpmc::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
+use misfit::Misfit;
 use ndarray::array;
 use static_assertions::assert_not_impl_any;
 
@@ -188,56 +192,6 @@ fn decide_by(
     let mut accepted = [false];
     curator.decide(&moves, estimator, rule, &mut accepted)?;
     Ok(accepted[0])
-}
-
-/// A model whose forms do not fit its row function.
-#[derive(Debug)]
-struct Misfit(Arc<dyn Model>);
-
-impl Model for Misfit {
-    fn name(&self) -> &'static str {
-        "misfit"
-    }
-    fn parameters(&self) -> &[String] {
-        self.0.parameters()
-    }
-    fn features(&self) -> usize {
-        self.0.features()
-    }
-    fn labelled(&self) -> bool {
-        self.0.labelled()
-    }
-    fn tempering(&self) -> f64 {
-        self.0.tempering()
-    }
-    fn prior(&self) -> &Prior {
-        self.0.prior()
-    }
-    fn ratio_rate(&self) -> Option<f64> {
-        self.0.ratio_rate()
-    }
-    fn row_function(&self) -> RowFunction {
-        self.0.row_function()
-    }
-    fn forms(&self, theta: &[f64], proposal: &[f64]) -> Forms {
-        let mut forms = self.0.forms(theta, proposal);
-        forms.weights.pop();
-        forms
-    }
-    fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
-        self.0.log_ratio(row, label, theta, proposal)
-    }
-    fn gradient_function(&self) -> GradientFunction {
-        self.0.gradient_function()
-    }
-    fn gradient_forms(&self, theta: &[f64]) -> Forms {
-        let mut forms = self.0.gradient_forms(theta);
-        forms.weights.pop();
-        forms
-    }
-    fn gradient(&self, row: &[f64], label: f64, theta: &[f64]) -> Vec<f64> {
-        self.0.gradient(row, label, theta)
-    }
 }
 
 #[test]

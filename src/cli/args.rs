@@ -13,7 +13,7 @@ start from a non-private fit) void it. Runs on one data set add up: share a ledg
 --ledger. A person with k rows has k times the epsilon.";
 
 const AUDIT_HELP: &str = "\
-A run makes the same move T times on each of two neighbouring data sets of the audit's own \
+A run makes T steps (the same move; or steps that follow gradients) on each of two neighbouring data sets of the audit's own \
 making, through the same curator as a private run; no table is read. Half of the runs choose \
 an event, the other half bound its probabilities (Clopper-Pearson). A bound above the claim \
 refutes it (but for 1 - C); a bound below proves nothing.";

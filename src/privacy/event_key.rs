@@ -10,6 +10,12 @@ const RHO_GRID: f64 = 65_536.0;
 /// and the sensitivity twice that.
 const SUM_STEP: f64 = 1.0 / (1u64 << 20) as f64;
 
+/// Shortens a lattice's σ to that of a continuous Gaussian which, rounded at random, is the
+/// lattice's law: by σ² − 4 steps², a relative 2/s² where σ is s steps. s ≥ 0.05·2^20 where σ
+/// is at least 0.05 of the sensitivity, so that 2/s² < 7.3e-10, in as many coordinates as there
+/// are (`docs/accounting.md`).
+const LATTICE: f64 = 1e-9;
+
 /// An event on its grid; equal keys are counted together.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
@@ -71,7 +77,7 @@ impl EventKey {
         let rho = sensitivity * sensitivity / (2.0 * sigma * sigma);
         Some(EventKey {
             kind: Kind::DiscreteGaussian,
-            index: round_up(rho * (1.0 + 1e-12), RHO_GRID)?,
+            index: round_up(rho * (1.0 + 2.0 * LATTICE), RHO_GRID)?,
         })
     }
 
@@ -93,7 +99,7 @@ impl EventKey {
     /// the grid 2^(k/512), which costs under 0.3 % and lets the thousands of noise levels of
     /// a step-size schedule be counted together. `None` where [`Event::validate`] refuses it.
     pub fn poisson_gaussian(rate: f64, sensitivity: f64, sigma: f64) -> Option<Self> {
-        let inverse = sensitivity / sigma * (1.0 + 1e-12);
+        let inverse = sensitivity / sigma * (1.0 + LATTICE);
         let key = EventKey {
             index: round_up(rate, ETA_GRID)?,
             kind: Kind::PoissonGaussian {

@@ -18,6 +18,8 @@
 
 mod calibrate;
 mod compose;
+#[cfg(test)]
+mod direction_tests;
 mod gaussian;
 mod grid;
 mod normal;

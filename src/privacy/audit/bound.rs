@@ -1,12 +1,9 @@
 //! From counts to a lower bound on ε: the choice of an event, and Clopper–Pearson.
 
-use statrs::distribution::{Beta, ContinuousCDF};
+use statrs::distribution::{Beta, ContinuousCDF, Normal};
 use statrs::function::beta::checked_beta_reg;
 
 use super::{AuditError, Settings};
-
-/// Standard errors by which the choice of an event distrusts its frequencies.
-const CAUTION: f64 = 2.0;
 
 /// How often each number of accepted moves was seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +81,7 @@ pub(super) fn lower_bound(
     for &h in public.iter().take(scanned as usize) {
         let on = sample(false, h, first_half / scanned)?;
         let off = sample(true, h, first_half / scanned)?;
-        if let Some((event, found)) = best_event(h, &on, &off, settings.delta)
+        if let Some((event, found)) = best_event(h, &on, &off, settings)
             && found > score
         {
             (best, score) = (event, found);
@@ -126,11 +123,19 @@ pub(super) fn accepted_moves(steps: u32) -> impl Fn(&Event) -> String {
     }
 }
 
-/// The event whose cautious frequencies promise the largest bound.
-fn best_event(h: f64, on: &Histogram, off: &Histogram, delta: f64) -> Option<(Event, f64)> {
+/// The event whose frequencies promise the largest bound at the confidence that is asked for.
+fn best_event(
+    h: f64,
+    on: &Histogram,
+    off: &Histogram,
+    settings: &Settings,
+) -> Option<(Event, f64)> {
     let n = on.total.min(off.total) as f64;
-    let spread = |f: f64| CAUTION * (f * (1.0 - f) / n).sqrt() + CAUTION * CAUTION / n;
-    let promise = |p: f64, q: f64| ((p - spread(p) - delta) / (q + spread(q))).ln();
+    // Of the runs that will bound it.
+    let runs = (settings.trials - settings.trials / 2) as f64;
+    let caution = -Normal::standard().inverse_cdf(0.5 * (1.0 - settings.confidence));
+    let spread = |f: f64| caution * (f * (1.0 - f) / runs).sqrt() + 0.5 * caution * caution / runs;
+    let promise = |p: f64, q: f64| ((p - spread(p) - settings.delta) / (q + spread(q))).ln();
     let mut best: Option<(Event, f64)> = None;
     for at_least in [true, false] {
         let (mut a, mut b) = (0, 0);

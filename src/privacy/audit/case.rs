@@ -39,11 +39,23 @@ pub enum Subject {
     /// Algorithm 2 of Zhang & Zhang 2023 to the letter, where it adds no noise. Its claim
     /// is false.
     DpFastMhAsPublished,
+    /// Leapfrog on noisy gradients, penalty acceptance.
+    DpHmc,
+    /// Leapfrog on noisy gradients, Barker acceptance.
+    BarkerHmc,
+    /// Langevin dynamics on noisy gradients of Poisson batches.
+    DpSgld,
+    /// The same with momentum and friction.
+    DpSghmc,
+    /// The same with a thermostat.
+    DpSgnht,
+    /// Variational inference by noisy gradients of Poisson batches.
+    Dpvi,
 }
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Subject; 8] = [
+    pub const ALL: [Subject; 14] = [
         Subject::Barker,
         Subject::PoissonBarker,
         Subject::AnchoredBarker,
@@ -52,6 +64,12 @@ impl Subject {
         Subject::DpFastMh,
         Subject::DpBarkerSubsampled,
         Subject::DpFastMhAsPublished,
+        Subject::DpHmc,
+        Subject::BarkerHmc,
+        Subject::DpSgld,
+        Subject::DpSghmc,
+        Subject::DpSgnht,
+        Subject::Dpvi,
     ];
 
     /// Name of the algorithm.
@@ -64,6 +82,12 @@ impl Subject {
             Subject::DpBarker => "dp-barker",
             Subject::DpBarkerSubsampled => "dp-barker-subsampled",
             Subject::DpFastMh | Subject::DpFastMhAsPublished => "dp-fast-mh",
+            Subject::DpHmc => "dp-hmc",
+            Subject::BarkerHmc => "barker-hmc",
+            Subject::DpSgld => "dp-sgld",
+            Subject::DpSghmc => "dp-sghmc",
+            Subject::DpSgnht => "dp-sgnht",
+            Subject::Dpvi => "dpvi",
         }
     }
 
@@ -78,7 +102,7 @@ impl Subject {
     /// [`AuditError::Setting`] where there is none; for an unknown name with the nearest.
     pub fn parse(name: &str, as_published: bool) -> Result<Self, AuditError> {
         let refuse = |key, what: String| Err(AuditError::setting(key, what));
-        if matches!(name, "mh" | "tuna-mh") {
+        if matches!(name, "mh" | "tuna-mh" | "hmc" | "sgld" | "sghmc" | "sgnht") {
             return refuse(
                 "algorithm",
                 format!("{name} is not private and claims nothing: there is nothing to audit"),
@@ -140,8 +164,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The worst case of a subject that runs through the curator; `None` for what has code
-    /// of its own.
+    /// The worst case of a subject whose only release is a decision; `None` of others.
     pub fn of(subject: Subject) -> Option<Self> {
         Some(match subject {
             // η = 1. Rare outcomes show the whole of η, common ones half of it.
@@ -216,6 +239,13 @@ impl Case {
                 public: vec![2.0, 3.0, -2.0, 0.0],
                 steps: 16,
             },
+            // See `GradientCase`.
+            Subject::DpHmc
+            | Subject::BarkerHmc
+            | Subject::DpSgld
+            | Subject::DpSghmc
+            | Subject::DpSgnht
+            | Subject::Dpvi => return None,
             Subject::DpFastMhAsPublished => return None,
         })
     }

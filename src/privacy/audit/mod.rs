@@ -16,6 +16,10 @@
 //!    `ε ≥ ε_low = max(0, ln((p_low − δ)/q_high))` (Jagielski, Ullman & Oprea 2020, section 4;
 //!    the split of the runs as in Ding et al. 2018).
 //!
+//! A sampler that follows released gradients is attacked through all that a run of it releases:
+//! S is then the log likelihood ratio of D and D' of every gradient and decision, which is
+//! what the most informed adversary would put to a threshold.
+//!
 //! A bound above the claim refutes it, wrongly with probability at most α. A bound below
 //! proves nothing: other data, moves or events might do better.
 //!
@@ -30,9 +34,14 @@
 mod as_published;
 mod bound;
 mod case;
+mod gradient;
+mod gradient_runs;
+#[cfg(test)]
+mod gradient_tests;
 mod release;
 mod remainder;
 mod repeat;
+mod witness;
 
 use serde::Serialize;
 
@@ -42,6 +51,7 @@ use crate::engine::EngineChoice;
 use as_published::FastMh;
 use bound::{Histogram, accepted_moves, lower_bound};
 pub use case::{Case, MOST_REMAINDER, Subject};
+pub use gradient::{GradientCase, GradientRun, audit_gradients};
 pub use release::{AnchorCase, AnchorPart, audit_anchor};
 use repeat::CuratorRuns;
 
@@ -207,6 +217,14 @@ pub fn audit(subject: Subject, settings: &Settings) -> Result<Report, AuditError
                     .push(audit_anchor(&AnchorCase::of(part), settings)?);
             }
         }
+        return Ok(report);
+    }
+    if let Some(case) = GradientCase::of(subject) {
+        let mut report = audit_gradients(&case, subject, settings)?;
+        let alone = GradientCase::alone(subject);
+        report
+            .parts
+            .push(audit_gradients(&alone, subject, settings)?);
         return Ok(report);
     }
     if settings.engine != EngineChoice::Cpu {

@@ -63,7 +63,7 @@ pub(super) struct Update<'a> {
 
 impl Dynamics {
     /// Standard deviation of the noise that the force needs at step `a`, a unit of 1/u.
-    pub(super) fn force_noise(self, a: f64) -> f64 {
+    pub(crate) fn force_noise(self, a: f64) -> f64 {
         match self {
             Dynamics::Sgld | Dynamics::PreconditionedSgld { .. } => 2.0 / a.sqrt(),
             Dynamics::Sghmc { friction } => (2.0 * friction / a).sqrt(),
