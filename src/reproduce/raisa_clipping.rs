@@ -7,7 +7,7 @@ use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::output::plot::{Axis, Mark, Plot};
 
 /// Independent runs that are averaged.
-const REPEATS: u64 = 2;
+const REPEATS: u64 = 1;
 /// Nats a unit of ‖θ'−θ‖₂ (their code).
 const BANANA: [f64; 9] = [0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.5, 1.0, 10.0];
 const GAUSSIAN: [f64; 9] = [0.1, 0.2, 1.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0];
@@ -17,7 +17,7 @@ const GAUSSIAN: [f64; 9] = [0.1, 0.2, 1.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0];
 /// of 100 and of 12 leapfrog steps.
 const WALKS: [(Kind, u64, &str, &[f64]); 2] = [
     (Kind::Banana, 3_000, "step = 0.3", &BANANA),
-    (Kind::Gaussian, 6_000, "step = 0.0007", &GAUSSIAN),
+    (Kind::Gaussian, 3_000, "step = 0.0007", &GAUSSIAN),
 ];
 const TRAJECTORIES: [(Kind, u64, &str, &[f64]); 2] = [
     (
@@ -28,7 +28,7 @@ const TRAJECTORIES: [(Kind, u64, &str, &[f64]); 2] = [
     ),
     (
         Kind::Gaussian,
-        400,
+        200,
         "step = 0.0003\nleapfrog_steps = 12\ngradient = { clip = 100.0 }",
         &GAUSSIAN,
     ),

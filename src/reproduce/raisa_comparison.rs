@@ -149,6 +149,6 @@ fn drawing(
 }
 
 const NOTES: &[&str] = &[
-    "A run ends where its next step would exceed the budget by the ledger's filter (rho, or one Renyi order); the paper's tight accountant of the Gaussian affords dp-hmc and dp-penalty about an eighth more iterations.",
-    "Stochastic gradients on the banana end after a limited number of iterations, their budget not spent. Settings of all methods were chosen on these made-up rows, which costs no privacy here; on real rows it would.",
+    "A run ends where its next step would exceed the budget by the ledger's filter (rho, or one Renyi order); the paper's tight accountant of the Gaussian affords dp-hmc and dp-penalty about an eighth more iterations. Runs that spend less than their budget ended early, for time.",
+    "Settings of all methods were chosen on these made-up rows, which costs no privacy here; on real rows it would.",
 ];

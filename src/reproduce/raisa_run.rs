@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::ReproduceError;
 use super::raisa_targets::Target;
-use super::study::Role;
+use super::study::{Role, spent};
 use crate::config::Plan;
 use crate::diagnostics::{mean_error, r_hat};
 use crate::engine::EngineChoice;
@@ -114,9 +114,7 @@ fn run(
     let accepted = chains.accepted.iter().sum::<u64>() as f64;
     Ok(Score {
         iterations: made as f64,
-        epsilon: curator
-            .ledger()
-            .map_or(f64::INFINITY, Ledger::epsilon_spent),
+        epsilon: spent(&curator)?,
         acceptance: accepted / (made.max(1) * CHAINS as u64) as f64,
         ..score(target, &draws)?
     })
