@@ -20,7 +20,11 @@ fn names(place: &Place) -> Vec<String> {
     let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
     let names = list.lines().filter_map(first);
     names
-        .filter(|n| n.starts_with("zhang-") || n.starts_with("heikkila-"))
+        .filter(|n| {
+            ["zhang-", "heikkila-", "raisa-"]
+                .iter()
+                .any(|p| n.starts_with(p))
+        })
         .collect()
 }
 
@@ -41,7 +45,7 @@ fn numbers(text: &str) -> BTreeMap<(String, String), Vec<(f64, f64)>> {
 fn every_figure_is_drawn_quickly() {
     let place = Place::new(RUN);
     let names = names(&place);
-    assert_eq!(names.len(), 17);
+    assert_eq!(names.len(), 20);
     for name in names {
         let text = place.works(&format!("reproduce {name} --quick --data {}", data()));
         for word in ["Our reading:", "mean nothing", &name] {

@@ -13,6 +13,13 @@ mod heikkila_cost;
 mod heikkila_posterior;
 mod meter;
 mod mixture;
+mod raisa_clipping;
+mod raisa_comparison;
+mod raisa_run;
+mod raisa_settings;
+mod raisa_targets;
+#[cfg(test)]
+mod raisa_tests;
 mod ridge;
 mod study;
 mod zhang_mixture;
@@ -74,6 +81,7 @@ impl Figure {
         let (paper, number) = self.name.split_once('-').unwrap_or((self.name, ""));
         let paper = match paper {
             "zhang" => "Zhang & Zhang 2023",
+            "raisa" => "Räisä et al. 2021",
             "heikkila" => "Heikkilä et al. 2019",
             other => other,
         };
@@ -178,5 +186,20 @@ pub const FIGURES: &[Figure] = &[
         name: "heikkila-s6",
         shows: "largest error of the acceptance curve against C: non-negative least squares against Seita's ridge",
         draw: heikkila_correction::by_variance,
+    },
+    Figure {
+        name: "raisa-1",
+        shows: "MMD from the exact posterior against epsilon, on the banana and the Gaussian",
+        draw: raisa_comparison::divergence,
+    },
+    Figure {
+        name: "raisa-2",
+        shows: "error of the posterior mean and largest R-hat against epsilon, on the banana and the Gaussian",
+        draw: raisa_comparison::errors,
+    },
+    Figure {
+        name: "raisa-3",
+        shows: "MMD and error of the mean against the clip bound of log-likelihood ratios, without noise",
+        draw: raisa_clipping::draw,
     },
 ];

@@ -303,7 +303,7 @@ fn stop(method: &Method<'_>, iteration: u64, meter: &Meter) -> Result<Stop, Repr
 /// ε of everything released so far; infinite without privacy. Where the ledger counts one
 /// Rényi order, that of the order which is best for what was spent: a run whose budget is
 /// set to it has its order chosen for it too.
-fn spent(curator: &Curator) -> Result<f64, ReproduceError> {
+pub(super) fn spent(curator: &Curator) -> Result<f64, ReproduceError> {
     let Some(ledger) = curator.ledger() else {
         return Ok(f64::INFINITY);
     };
