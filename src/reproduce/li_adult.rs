@@ -15,16 +15,20 @@ const TEST: &str = "adult_test.csv.gz";
 
 const DELTA: f64 = 1e-4;
 const EPSILONS: [f64; 5] = [0.1, 0.3, 1.0, 2.0, 4.0];
+/// What Theorem 4 is asked for; beyond these its steps leave no noise to speak of.
+const CLAIMS: [f64; 4] = [0.05, 0.1, 0.3, 1.0];
 const RUNS: u64 = 10;
 const STEPS: u64 = 10_000;
 /// L of the published form. Public: a gradient is a residual times a row of norm at most √12.
 const PUBLISHED_CLIP: f64 = 1.0;
 
-/// Without privacy: all gradients whole, the step a small part of the posterior's variances.
+/// Without privacy: all gradients whole, the step a small part of the posterior's variances, and
+/// enough of them to arrive.
 const REFERENCE: Method<'_> = Method::reference(
     "sgld, not private",
     "algorithm = 'sgld'\nstep = 5e-6\ngradient = { rate = 0.02 }",
-);
+)
+.stretched(10);
 /// Their steps are the longest that the budget affords; clip and rate are public round numbers.
 const SOUND: &[Method<'_>] = &[
     Method::sound(
@@ -61,7 +65,12 @@ struct Line {
 pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, ReproduceError> {
     let settings = settings();
     let data = HeldOut::load(effort, &settings, (TRAIN, TEST))?;
-    let epsilons: &[f64] = if effort.quick { &[1.0, 4.0] } else { &EPSILONS };
+    let (epsilons, claims) = if effort.quick {
+        (&EPSILONS[2..4], &CLAIMS[1..3])
+    } else {
+        (&EPSILONS[..], &CLAIMS[..])
+    };
+
     let steps = effort.of(STEPS, 1_000);
     let length = (steps, effort.of(RUNS, 2));
     let score = |method: &Method<'_>| data.score(&settings, DELTA, method, length, None);
@@ -72,7 +81,7 @@ pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
         claim: String::new(),
         score: reference,
     }];
-    for &claim in epsilons {
+    for &claim in claims {
         let rows = data.train.rows() as f64;
         let text = published(rows, steps, claim);
         let method = Method::repriced("dp-sgld, as published", &text);

@@ -11,12 +11,14 @@ use rayon::prelude::*;
 use super::drawing::shown;
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::output::plot::{Axis, Mark, Plot};
-use crate::privacy::accountant::{Question, Sequence, account};
+use crate::privacy::accountant::{Question, Sequence, account_within};
 use crate::privacy::{Event, Neighbours};
 use crate::sampler::Schedule;
 
 /// Ratio of the iterations where a level of a falling schedule ends and begins.
-const LEVEL: f64 = 1.2;
+const LEVEL: f64 = 1.25;
+/// Of the accountants, relative.
+const TOLERANCE: f64 = 5e-3;
 /// Iterations that are their own level.
 const EARLY: u64 = 8;
 const RELATIONS: [(Neighbours, &str); 2] = [
@@ -93,7 +95,7 @@ impl Mechanism {
         self.rate() * (self.rows / step).sqrt() / self.clip
     }
 
-    /// ε of all iterations by the accountants, to about 1e-3.
+    /// ε of all iterations by the accountants, to about 5e-3.
     ///
     /// # Errors
     /// [`ReproduceError::Sequence`] for a step that no accountant takes.
@@ -111,7 +113,7 @@ impl Mechanism {
         let events = levels.map(|(eta, count)| (event(eta), count)).collect();
         let sequence = Sequence::new(neighbours, events)?;
         let question = Question::Epsilon { delta: self.delta };
-        Ok(account(&sequence, question).upper)
+        Ok(account_within(&sequence, question, TOLERANCE).upper)
     }
 
     /// Steps η and for how many iterations each stands: the mean over a level, for costs are
@@ -137,16 +139,19 @@ impl Mechanism {
         levels
     }
 
-    /// The largest first step whose true cost is `epsilon`, to about 1e-3.
+    /// The largest first step whose true cost is `epsilon`, to about 5e-3.
     fn largest_step(self, epsilon: f64, neighbours: Neighbours) -> Result<f64, ReproduceError> {
         // ε(η) is nearly a power: a secant in logarithms, from the claim.
-        let miss = |log: f64| Ok((self.epsilon(log.exp(), neighbours)? / epsilon).ln());
+        let miss = |log: f64| {
+            self.epsilon(log.exp(), neighbours)
+                .map(|cost| (cost / epsilon).ln())
+        };
         let mut a = self.claimed_step(epsilon).ln();
-        let mut at_a: f64 = miss(a)?;
+        let mut at_a = miss(a)?;
         let mut b = a - at_a.clamp(-2.0, 2.0);
         for _ in 0..8 {
-            let at_b: f64 = miss(b)?;
-            if at_b.abs() < 1e-3 || (b - a).abs() < 1e-9 {
+            let at_b = miss(b)?;
+            if at_b.abs() < TOLERANCE || (b - a).abs() < 1e-9 {
                 break;
             }
             let slope = ((at_b - at_a) / (b - a)).clamp(0.2, 5.0);
@@ -319,7 +324,8 @@ const TARGETS: [f64; 2] = [0.1, 1.0];
 
 /// Figure 2.
 pub(super) fn by_rows(figure: &Figure, effort: &Effort) -> Result<Drawing, ReproduceError> {
-    let sizes = factors(1e3, 1e6, effort.of(7, 2));
+    let most = if effort.quick { 4e3 } else { 1e6 };
+    let sizes = factors(1e3, most, effort.of(7, 2));
     let (mut plots, mut rows) = (Vec::new(), Vec::new());
     for form in FORMS {
         let mut marks = Vec::new();

@@ -236,7 +236,8 @@ pub(super) fn run(
             Err(other) => return Err(other.into()),
         }
         trace.draws.push(chains.thetas.row(0).to_vec());
-        if is_stop(iteration, iterations) {
+        // A falling schedule has hundreds of kinds of events: its cost is asked for once.
+        if is_stop(iteration, iterations) && method.role != Role::Repriced {
             trace.stops.push(stop(method, iteration, &meter)?);
         }
     }
