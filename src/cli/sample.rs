@@ -76,7 +76,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
     directory.finish(&mut run)?;
     if !a.quiet {
         let mut report = output::summarize_directory(directory.path())?;
-        summary::add_test_scores(&mut report, directory.path(), test.as_ref())?;
+        summary::add_test_scores(&mut report, directory.path(), &plan, test.as_ref())?;
         summary::print(&report);
         println!("draws and certificate: {}", directory.path().display());
     }

@@ -14,7 +14,7 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     if let Ok(plan) = Plan::read(&a.directory.join("run.toml"))
         && let Ok(test) = plan.load_test()
     {
-        add_test_scores(&mut summary, &a.directory, test.as_ref())?;
+        add_test_scores(&mut summary, &a.directory, &plan, test.as_ref())?;
     }
     if let Some(path) = &a.plot {
         plot(&a.directory, path)?;
@@ -33,10 +33,11 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
 pub(super) fn add_test_scores(
     summary: &mut RunSummary,
     directory: &Path,
+    plan: &Plan,
     test: Option<&Dataset>,
 ) -> Result<(), CliError> {
     if let Some(test) = test
-        && let Some((accuracy, loss)) = output::test_accuracy(directory, test)?
+        && let Some((accuracy, loss)) = output::test_accuracy(directory, test, plan.network(test)?)?
     {
         summary.test_accuracy = Some(accuracy);
         summary.test_log_loss = Some(loss);

@@ -174,6 +174,13 @@ impl Dataset {
             .map(|&y| y > 0.0)
             .collect()
     }
+
+    /// Labels as class numbers, for a **public** held-out table only.
+    #[cfg(any(test, feature = "cli"))]
+    pub(crate) fn public_classes(&self) -> Vec<usize> {
+        let labels = self.labels().iter().take(self.rows);
+        labels.map(|&y| y as usize).collect()
+    }
 }
 
 impl std::fmt::Debug for Dataset {

@@ -38,7 +38,9 @@ pub use ess::{ess_bulk, ess_mean, ess_tail};
 pub use kernel::{MEDIAN_SUBSAMPLE, mean_error, median_bandwidth, mmd, mmd_squared};
 pub use moments::{mean, quantile, sd};
 pub use noise_aware::{NoiseAware, noise_aware};
-pub use prediction::{accuracy, log_loss, logistic_predictive};
+pub use prediction::{
+    accuracy, class_accuracy, class_log_loss, log_loss, logistic_predictive, network_predictive,
+};
 pub use rhat::r_hat;
 pub use spending::epsilon_by_iteration;
 pub use summary::{ParameterSummary, summarize};

@@ -1,9 +1,10 @@
-//! Posterior predictive probabilities of a logistic regression and the scores
-//! that judge them on held-out rows.
+//! Posterior predictive probabilities of a logistic regression and of a network, and the
+//! scores that judge them on held-out rows.
 
 use rayon::prelude::*;
 
 use super::mean;
+use crate::model::NetworkShape;
 
 /// Posterior predictive probability of a positive label for every row: the mean
 /// over draws θ of σ(x·θ), the Monte Carlo form of Gelman et al. (2013),
@@ -27,6 +28,66 @@ pub fn logistic_predictive(draws: &[Vec<f64>], rows: &[f32]) -> Vec<f64> {
             sum / draws.len() as f64
         })
         .collect()
+}
+
+/// Posterior predictive of a network with one hidden layer: the mean over draws of what its
+/// head says. With one output the probability of a positive label, one a row; with K outputs
+/// the K class probabilities of every row, N × K row-major.
+///
+/// `rows` holds N rows of `shape.features` values one after the other; a last row that is
+/// not whole is left out. No draws or features give an empty result, a draw of another length
+/// than `shape.parameters()` NaN.
+pub fn network_predictive(draws: &[Vec<f64>], shape: NetworkShape, rows: &[f32]) -> Vec<f64> {
+    if draws.is_empty() || shape.features == 0 {
+        return Vec::new();
+    }
+    if draws.iter().any(|theta| theta.len() != shape.parameters()) {
+        return vec![f64::NAN; rows.len() / shape.features * shape.outputs];
+    }
+    rows.par_chunks_exact(shape.features)
+        .flat_map_iter(|row| {
+            let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+            let mut means = vec![0.0; shape.outputs];
+            for theta in draws {
+                let said = shape.probabilities(theta, &row);
+                means.iter_mut().zip(said).for_each(|(m, p)| *m += p);
+            }
+            means.into_iter().map(|m| m / draws.len() as f64)
+        })
+        .collect()
+}
+
+/// Share of rows whose class, from 0, has the largest of its `classes` probabilities (the first of equal
+/// ones). `probabilities` is N × `classes` row-major. NaN without labels, with another number
+/// of probabilities, or a class there is not.
+pub fn class_accuracy(probabilities: &[f64], classes: usize, labels: &[usize]) -> f64 {
+    class_score(probabilities, classes, labels, |row, label| {
+        let best = (1..row.len()).fold(0, |best, k| if row[k] > row[best] { k } else { best });
+        f64::from(best == label)
+    })
+}
+
+/// Mean negative log-likelihood of the classes, nats; probabilities are clamped as those of
+/// [`log_loss`]. NaN where [`class_accuracy`] is.
+pub fn class_log_loss(probabilities: &[f64], classes: usize, labels: &[usize]) -> f64 {
+    class_score(probabilities, classes, labels, |row, label| {
+        -row[label].clamp(1e-15, 1.0).ln()
+    })
+}
+
+fn class_score(
+    probabilities: &[f64],
+    classes: usize,
+    labels: &[usize],
+    one: impl Fn(&[f64], usize) -> f64,
+) -> f64 {
+    let whole = classes > 0 && labels.len().checked_mul(classes) == Some(probabilities.len());
+    if !whole || labels.iter().any(|&l| l >= classes) || probabilities.iter().any(|p| p.is_nan()) {
+        return f64::NAN;
+    }
+    let rows = probabilities.chunks_exact(classes).zip(labels);
+    let scores: Vec<f64> = rows.map(|(row, &label)| one(row, label)).collect();
+    mean(&scores)
 }
 
 /// Share of labels that match "probability at least one half". NaN without
@@ -99,6 +160,47 @@ mod tests {
         assert!(logistic_predictive(&[vec![]], &[1.0]).is_empty());
         let p = logistic_predictive(&[vec![1.0, 2.0], vec![1.0]], &[1.0, 2.0]);
         assert!(p.len() == 1 && p[0].is_nan());
+    }
+
+    /// Two units by hand: o = b₂ + Σ w₂ tanh(w₁·x + b₁), averaged over the draws after the head,
+    /// not before.
+    #[test]
+    fn a_network_averages_what_its_head_says() {
+        let shape = |outputs| NetworkShape {
+            features: 1,
+            hidden: 2,
+            outputs,
+        };
+        let (a, b) = ((0.5f64 * 2.0 + 0.1).tanh(), (-2.0f64 + 0.2).tanh());
+        let one = vec![0.5, -1.0, 0.1, 0.2, 3.0, 4.0, -0.3];
+        let other = vec![0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0];
+        let p = network_predictive(&[one.clone(), other], shape(1), &[2.0]);
+        let expected = (sigma(3.0 * a + 4.0 * b - 0.3) + sigma(2.0)) / 2.0;
+        assert!(p.len() == 1 && (p[0] - expected).abs() < 1e-12, "{p:?}");
+        // Two classes whose log weights differ by that output.
+        let classes = vec![0.5, -1.0, 0.1, 0.2, 1.0, 1.0, 4.0, 5.0, 0.0, -0.3];
+        let p = network_predictive(&[classes], shape(2), &[2.0]);
+        let expected = sigma(3.0 * a + 4.0 * b - 0.3);
+        assert!((p[1] - expected).abs() < 1e-12 && (p[0] + p[1] - 1.0).abs() < 1e-12);
+        assert!(network_predictive(&[], shape(1), &[2.0]).is_empty());
+        assert!(network_predictive(&[vec![1.0]], shape(1), &[2.0])[0].is_nan());
+    }
+
+    #[test]
+    fn class_scores() {
+        let p = [0.7, 0.2, 0.1, 0.3, 0.3, 0.4];
+        assert_eq!(class_accuracy(&p, 3, &[0, 2]), 1.0);
+        assert_eq!(class_accuracy(&p, 3, &[1, 2]), 0.5);
+        let expected = -(0.2_f64.ln() + 0.4_f64.ln()) / 2.0;
+        assert!((class_log_loss(&p, 3, &[1, 2]) - expected).abs() < 1e-15);
+        for bad in [
+            class_accuracy(&p, 3, &[0]),
+            class_accuracy(&p, 3, &[0, 3]),
+            class_log_loss(&[f64::NAN, 1.0], 2, &[0]),
+            class_log_loss(&[], 0, &[]),
+        ] {
+            assert!(bad.is_nan());
+        }
     }
 
     #[test]

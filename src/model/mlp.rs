@@ -78,6 +78,17 @@ impl NetworkShape {
         outputs[label as usize] - top - sum.ln()
     }
 
+    /// What the head says of one row: the probability of the label +1, or of every class.
+    pub(crate) fn probabilities(self, theta: &[f64], row: &[f64]) -> Vec<f64> {
+        let (_, outputs) = self.forward(theta, row);
+        if self.outputs == 1 {
+            return vec![self.log_density(&outputs, 1.0).exp()];
+        }
+        (0..self.outputs)
+            .map(|k| self.log_density(&outputs, k as f64).exp())
+            .collect()
+    }
+
     /// `∂ log p(y | o) / ∂o`.
     fn errors(self, outputs: &[f64], label: f64) -> Vec<f64> {
         if self.outputs == 1 {

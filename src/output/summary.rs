@@ -6,10 +6,14 @@ use serde::Serialize;
 
 use super::{OutputError, read_draws};
 #[cfg(feature = "cli")]
-use crate::data::Dataset;
+use crate::data::{Dataset, LabelKind};
 use crate::diagnostics::{NoiseAware, ParameterSummary, noise_aware, summarize};
 #[cfg(feature = "cli")]
-use crate::diagnostics::{accuracy, log_loss, logistic_predictive};
+use crate::diagnostics::{
+    accuracy, class_accuracy, class_log_loss, log_loss, logistic_predictive, network_predictive,
+};
+#[cfg(feature = "cli")]
+use crate::model::NetworkShape;
 use crate::posterior_run::RunState;
 use crate::privacy::Certificate;
 
@@ -80,8 +84,9 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     })
 }
 
-/// Accuracy and log loss of the posterior predictive of a logistic model on a **public**
-/// table (inside the crate only: on a private table it would be an unpaid release); `None` without labels or draws.
+/// Accuracy and log loss of the posterior predictive on a **public** table (inside the crate
+/// only: on a private table it would be an unpaid release), of a network of that shape or else
+/// of a logistic model; `None` without labels or draws, or where the draws are of another model.
 ///
 /// # Errors
 /// [`OutputError`] where the draws cannot be read.
@@ -89,14 +94,12 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
 pub(crate) fn test_accuracy(
     directory: &Path,
     test: &Dataset,
+    network: Option<NetworkShape>,
 ) -> Result<Option<(f64, f64)>, OutputError> {
     let table = read_draws(directory)?;
-    let binary = test.label_kind() == Some(crate::data::LabelKind::Binary);
-    if !binary || table.parameters.len() != test.features().len() {
-        return Ok(None);
-    }
+    let parameters = network.map_or(test.features().len(), NetworkShape::parameters);
     let total: usize = table.chains.iter().map(|c| c[0].len()).sum();
-    if total == 0 {
+    if table.parameters.len() != parameters || total == 0 {
         return Ok(None);
     }
     let stride = total.div_ceil(PREDICTIVE_DRAWS);
@@ -106,10 +109,23 @@ pub(crate) fn test_accuracy(
             thetas.push(chain.iter().map(|column| column[i]).collect::<Vec<f64>>());
         }
     }
-    let probabilities = logistic_predictive(&thetas, &test.public_rows());
-    let labels = test.public_labels();
-    Ok(Some((
-        accuracy(&probabilities, &labels),
-        log_loss(&probabilities, &labels),
-    )))
+    let rows = test.public_rows();
+    let predictive = || match network {
+        Some(shape) => network_predictive(&thetas, shape, &rows),
+        None => logistic_predictive(&thetas, &rows),
+    };
+    Ok(match (test.label_kind(), network) {
+        (Some(LabelKind::Binary), _) => {
+            let (p, labels) = (predictive(), test.public_labels());
+            Some((accuracy(&p, &labels), log_loss(&p, &labels)))
+        }
+        (Some(LabelKind::Class { .. }), Some(shape)) => {
+            let (p, labels) = (predictive(), test.public_classes());
+            Some((
+                class_accuracy(&p, shape.outputs, &labels),
+                class_log_loss(&p, shape.outputs, &labels),
+            ))
+        }
+        _ => None,
+    })
 }

@@ -11,6 +11,10 @@ mod error;
 mod heikkila_correction;
 mod heikkila_cost;
 mod heikkila_posterior;
+mod held_out;
+mod li_adult;
+mod li_steps;
+mod li_table;
 mod meter;
 mod mixture;
 mod raisa_clipping;
@@ -83,10 +87,12 @@ impl Figure {
             "zhang" => "Zhang & Zhang 2023",
             "raisa" => "Räisä et al. 2021",
             "heikkila" => "Heikkilä et al. 2019",
+            "li" => "Li et al. 2019",
             other => other,
         };
         match number.strip_prefix('s') {
             Some(number) => format!("{paper}, supplement, figure {number}"),
+            None if number == "table" => format!("{paper}, table 1"),
             None => format!("{paper}, figure {number}"),
         }
     }
@@ -201,5 +207,25 @@ pub const FIGURES: &[Figure] = &[
         name: "raisa-3",
         shows: "MMD and error of the mean against the clip bound of log-likelihood ratios, without noise",
         draw: raisa_clipping::draw,
+    },
+    Figure {
+        name: "li-1",
+        shows: "the largest step by epsilon that the theorems claim and that accountants allow, and what the claimed steps truly cost",
+        draw: li_steps::by_epsilon,
+    },
+    Figure {
+        name: "li-2",
+        shows: "the same by the number of rows N, at epsilon = 0.1 and 1",
+        draw: li_steps::by_rows,
+    },
+    Figure {
+        name: "li-3",
+        shows: "logistic regression on Adult: test accuracy of the posterior predictive against true epsilon at delta = 1e-4",
+        draw: li_adult::draw,
+    },
+    Figure {
+        name: "li-table",
+        shows: "the MNIST row, on sevens against nines: test accuracy against true epsilon at delta = 1e-5, logistic regression and a network",
+        draw: li_table::draw,
     },
 ];

@@ -28,6 +28,8 @@ pub(super) enum Role {
     Reference,
     /// A paper's algorithm to the letter, whose claim of privacy is false.
     Published,
+    /// A paper's algorithm to the letter, whose claim is false and whose true cost is charged.
+    Repriced,
     /// A paper's method in a form whose guarantee holds.
     Sound,
     /// New here.
@@ -39,6 +41,7 @@ impl Role {
         match self {
             Role::Reference => "reference",
             Role::Published => "as published",
+            Role::Repriced => "as published, true cost",
             Role::Sound => "paper's, sound",
             Role::Ours => "ours",
         }
@@ -46,7 +49,7 @@ impl Role {
 
     /// Whether a ledger pays for it.
     pub fn is_private(self) -> bool {
-        matches!(self, Role::Sound | Role::Ours)
+        matches!(self, Role::Repriced | Role::Sound | Role::Ours)
     }
 }
 
@@ -65,6 +68,8 @@ pub(super) struct Method<'a> {
     pub stretch: u64,
     /// The ε that the run divides in advance, where it does (an anchor): its price, and its end.
     pub budget: Option<f64>,
+    /// Whether chains start at a prior draw, not at the origin.
+    pub from_prior: bool,
 }
 
 impl<'a> Method<'a> {
@@ -76,6 +81,7 @@ impl<'a> Method<'a> {
             sampler,
             stretch: 1,
             budget: None,
+            from_prior: false,
         }
     }
 
@@ -87,6 +93,11 @@ impl<'a> Method<'a> {
     /// A paper's algorithm to the letter.
     pub const fn published(label: &'a str, sampler: &'a str) -> Self {
         Self::new(Role::Published, label, sampler)
+    }
+
+    /// A paper's algorithm to the letter, at what it truly costs.
+    pub const fn repriced(label: &'a str, sampler: &'a str) -> Self {
+        Self::new(Role::Repriced, label, sampler)
     }
 
     /// A paper's method in a sound form.
@@ -108,6 +119,12 @@ impl<'a> Method<'a> {
     /// With so many times the iterations.
     pub const fn stretched(mut self, stretch: u64) -> Self {
         self.stretch = stretch;
+        self
+    }
+
+    /// From a draw of the prior.
+    pub const fn starting_from_prior(mut self) -> Self {
+        self.from_prior = true;
         self
     }
 
@@ -219,7 +236,8 @@ pub(super) fn run(
             Err(other) => return Err(other.into()),
         }
         trace.draws.push(chains.thetas.row(0).to_vec());
-        if is_stop(iteration, iterations) {
+        // A falling schedule has hundreds of kinds of events: its cost is asked for once.
+        if is_stop(iteration, iterations) && method.role != Role::Repriced {
             trace.stops.push(stop(method, iteration, &meter)?);
         }
     }
@@ -243,8 +261,9 @@ fn set_up(
         Some(epsilon) => format!("epsilon = {epsilon:?}\ndelta = {:e}", problem.delta),
         None => "not_private = true".into(),
     };
+    let start = if method.from_prior { "prior" } else { "zero" };
     let text = format!(
-        "{}\n[sampler]\n{}\n[run]\niterations = {iterations}\n[privacy]\n{privacy}\n",
+        "{}\n[sampler]\n{}\n[run]\niterations = {iterations}\nstart = '{start}'\n[privacy]\n{privacy}\n",
         problem.settings, method.sampler
     );
     let plan = Plan::parse(Path::new(method.label), text)?;

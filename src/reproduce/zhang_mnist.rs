@@ -1,6 +1,7 @@
 //! Figures 3a to 3c of Zhang & Zhang 2023: logistic regression on MNIST sevens and nines.
 
 use super::drawing::shown;
+use super::held_out::copy;
 use super::study::{Method, Problem, Stop, Trace, run_all};
 use super::zhang_settings::{CLAIM, DELTA, MNIST_STEPS, PUBLISHED_NOTE};
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
@@ -104,17 +105,6 @@ fn load(effort: &Effort, name: &str) -> Result<Dataset, ReproduceError> {
     let text = format!("{}[sampler]\nalgorithm = 'mh'", settings(1.0, "'flat'"))
         .replace("mnist79_train.parquet", name);
     Ok(Plan::parse(&effort.data.join("zhang-3"), text)?.load_data()?)
-}
-
-/// The first `most` rows again: a curator takes its data set. The rows are public: MNIST.
-fn copy(data: &Dataset, most: usize) -> Result<Dataset, ReproduceError> {
-    let (rows, labels) = (data.public_rows(), data.public_labels());
-    let d = data.features().len();
-    let mut builder = Dataset::builder(data.features().to_vec(), true, data.row_norm())?;
-    for (row, label) in rows.chunks_exact(d).zip(labels).take(most) {
-        builder.push(row, Some(label))?;
-    }
-    Ok(builder.finish()?)
 }
 
 impl Study {

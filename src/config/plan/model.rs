@@ -7,8 +7,8 @@ use crate::config::ConfigError;
 use crate::config::schema::{ModelKind, PriorEntry, PriorKind};
 use crate::data::{Dataset, LabelKind};
 use crate::model::{
-    Banana, Density, GaussianMean, Linear, Logistic, Mixture, Mlp, Model, ModelError, Poisson,
-    Prior, Support,
+    Banana, Density, GaussianMean, Linear, Logistic, Mixture, Mlp, Model, ModelError, NetworkShape,
+    Poisson, Prior, Support,
 };
 
 impl Plan {
@@ -18,6 +18,19 @@ impl Plan {
     /// [`ConfigError`] naming the key.
     pub fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, ConfigError> {
         self.model_for(data.features(), data.row_norm())
+    }
+
+    /// Widths of the network over a table, where the model is one.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key.
+    pub fn network(&self, data: &Dataset) -> Result<Option<NetworkShape>, ConfigError> {
+        if self.config.model.kind != ModelKind::Mlp {
+            return Ok(None);
+        }
+        let label = self.label_kind()?.unwrap_or(LabelKind::Binary);
+        let shape = Mlp::shape(data.features().len(), self.hidden()?, label);
+        shape.map(Some).map_err(|e| self.refuse(&e.key, e.what))
     }
 
     /// The model over features of these names, in rows of this norm.
