@@ -133,7 +133,10 @@ impl Plan {
             (Some(_), Ok(sampler)) => sampler.with_scale(&self.scale(s, d)?),
             (_, built) => built,
         };
-        built.map_err(|what| self.refuse(message_key(&what), what))
+        built.map_err(|what| {
+            // The library's name for the key.
+            self.refuse(message_key(&what), what.replace("extra_noise", "extra_tau"))
+        })
     }
 
     /// The longest step whose planned run fits the budget, to a part in 10^4: a longer one
