@@ -58,30 +58,6 @@ pub(super) fn anchor_split(sampler: &Sampler) -> Option<AnchorSplit> {
     sampler.walk()?.anchoring.as_ref()?.anchoring.split
 }
 
-/// What a private start costs in the ledger's measure; 0 where there is none.
-pub(super) fn start_cost(
-    plan: &Plan,
-    model: &dyn Model,
-    budget: Budget,
-    measure: Measure,
-) -> Result<f64, CliError> {
-    let Some(start) = plan.warm_start(model)? else {
-        return Ok(0.0);
-    };
-    let chains = plan.chains();
-    let cost = start
-        .step_cost(0, model, (1, chains))
-        .map_err(|halt| plan.refuse("run.start", halt.to_string()))?;
-    let mut total = 0.0;
-    for (key, count) in cost.events {
-        let price = measure
-            .price(key, budget)
-            .map_err(|e| plan.refuse("run.start", e))?;
-        total += price.cost.nats() * count * chains as f64;
-    }
-    Ok(total)
-}
-
 /// Cost of a typical step in the ledger's measure and the number of such steps that the
 /// budget holds; a budget too small for one is an error that says which step would fit.
 pub(super) fn affordable(
@@ -92,9 +68,20 @@ pub(super) fn affordable(
     budget: Budget,
     measure: Measure,
 ) -> Result<(f64, f64), CliError> {
-    let reserved =
-        anchor_split(sampler).map_or(0.0, |s| s.rho()) + start_cost(plan, model, budget, measure)?;
-    let limit = measure.limit(budget) - reserved;
+    let whole = measure.limit(budget);
+    let start = plan.start_cost(model, budget, measure)?;
+    if start > 0.0 && start >= whole {
+        let symbol = measure.symbol();
+        return Err(plan
+            .refuse(
+                "run.start",
+                format!(
+                    "costs {symbol} {start:.3e}, which leaves nothing of the budget ({symbol} {whole:.3e}); give it a smaller epsilon (dpvi) or box (ops), or the run a larger budget"
+                ),
+            )
+            .into());
+    }
+    let limit = whole - start - anchor_split(sampler).map_or(0.0, |s| s.rho());
     match sampler.walk() {
         Some(walk) => affordable_moves(plan, walk, model, rows, (budget, measure, limit)),
         None => affordable_gradients(plan, sampler, model, rows, (budget, measure, limit)),

@@ -83,7 +83,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         }
         let measure = plan.measure(&sampler, &*model, rows, budget)?;
         let symbol = measure.symbol();
-        let start = afford::start_cost(&plan, &*model, budget, measure)?;
+        let start = plan.start_cost(&*model, budget, measure)?;
         if start > 0.0 {
             println!("start      {symbol} {start:.4} for the start");
         }

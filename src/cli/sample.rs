@@ -140,6 +140,8 @@ struct Parts {
     measure: Measure,
     /// Cost of a typical step in that; 0 without privacy.
     typical: f64,
+    /// What comes on top before the first step alone: a private start, or a fit.
+    start_cost: f64,
 }
 
 fn load(plan: &Plan) -> Result<Parts, CliError> {
@@ -150,11 +152,18 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     plan.check_range(&sampler, &*model, rows)?;
     let mut warnings = Vec::new();
     let start = plan.warm_start(&*model)?;
-    let (mut measure, mut typical) = (Measure::Zcdp, 0.0);
+    let (mut measure, mut typical, mut start_cost) = (Measure::Zcdp, 0.0, 0.0);
     if let Some(budget) = plan.budget()? {
         measure = plan.measure(&sampler, &*model, rows, budget)?;
-        typical = afford::affordable(plan, &sampler, &*model, rows, budget, measure)?.0
-            + afford::start_cost(plan, &*model, budget, measure)?;
+        typical = afford::affordable(plan, &sampler, &*model, rows, budget, measure)?.0;
+        start_cost = plan.start_cost(&*model, budget, measure)?;
+        if let Sampler::Variational(_) = &sampler {
+            // Its first draw is the dear one: the fit is made then.
+            let length = plan.length()?;
+            let draws = length.iterations.saturating_add(length.warmup) as f64;
+            start_cost += typical * draws * plan.chains() as f64;
+            typical = 0.0;
+        }
         if budget.delta() > 1.0 / rows as f64 {
             warnings.push(format!(
                 "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
@@ -180,6 +189,7 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
         test: plan.load_test()?,
         measure,
         typical,
+        start_cost,
     })
 }
 
@@ -205,10 +215,12 @@ fn assemble(
             let mut ledger = Ledger::open(&path, &name, data.rows(), budget, parts.measure)?;
             ledger.covers_one_run(shared.is_none());
             let left = ledger.limit() - ledger.spent();
-            // A resumed run has its anchor already.
+            // A resumed run has its anchor, start or fit already.
             let anchored = saved.is_some_and(|s| s.anchor.is_some());
             let anchor = afford::anchor_split(&parts.sampler).filter(|_| !anchored);
-            let first = parts.typical + anchor.map_or(0.0, |s| s.rho());
+            let started = saved.is_some_and(|s| s.iteration > 0);
+            let start = if started { 0.0 } else { parts.start_cost };
+            let first = parts.typical + start + anchor.map_or(0.0, |s| s.rho());
             if first > left {
                 return Err(CliError::Input(format!(
                     "{}: the ledger's budget is spent: this run's first step costs about {} {first:.3e}, {left:.3e} is left",

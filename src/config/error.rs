@@ -91,6 +91,11 @@ fn nearest_hint(message: &str) -> String {
         .unwrap_or_default()
 }
 
+/// Whether a key of the text is the one that a message calls `name`: starts have two names.
+fn names(key: &str, name: &str) -> bool {
+    key == name || (key, name) == ("init", "start")
+}
+
 /// Line of the deepest part of `key` that the text has.
 fn find_line(text: &str, key: &str) -> Option<usize> {
     let root = DeTable::parse(text).ok()?;
@@ -107,7 +112,7 @@ fn find_line(text: &str, key: &str) -> Option<usize> {
             ),
             None => (part, None),
         };
-        let Some((found, value)) = table.iter().find(|(k, _)| k.get_ref() == name) else {
+        let Some((found, value)) = table.iter().find(|(k, _)| names(k.get_ref(), name)) else {
             break;
         };
         line = Some(line_of(text, found.span().start));

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::engine::EngineChoice;
 
 mod sampler;
+mod start;
 
 pub use sampler::{AnchorSection, GradientSection, SamplerSection, ScheduleEntry, ScheduleName};
+pub use start::{DpviEntry, OpsEntry, StartEntry};
 
 /// A run file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -150,7 +152,7 @@ pub struct TestSection {
 
 /// A number for all parameters, or one each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number or a list of numbers")]
 pub enum Numbers {
     /// The same for all.
     One(f64),
@@ -253,66 +255,6 @@ pub struct PriorEntry {
     pub scale: Option<Numbers>,
 }
 
-/// `start = …`: `"zero"`, `"prior"`, `{ value = […] }` or `{ dpvi = { … } }`; also
-/// `{ method = "dpvi", … }`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StartEntry {
-    /// The origin.
-    Zero,
-    /// A prior draw for each chain.
-    Prior,
-    /// A public point.
-    Value(Vec<f64>),
-    /// A draw for each chain of a Gaussian fitted by released gradients.
-    Dpvi(DpviEntry),
-    /// One posterior draw for each chain, taken for exact.
-    Ops(OpsEntry),
-}
-
-/// `start = { ops = { box = 5 } }`: one posterior draw (Wang 2015), charged to the run's budget.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OpsEntry {
-    /// The draw is restricted to `|θ_j| ≤ box`; the model's own box without it.
-    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
-    pub bounds: Option<Numbers>,
-    /// Steps of the secret chain; 2000 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<u64>,
-    /// Rough standard deviations of the posterior; 1 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<Numbers>,
-}
-
-/// `start = { dpvi = { epsilon = 0.2, delta = 1e-6 } }`: a private warm start, whose cost is
-/// charged to the run's own budget first.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DpviEntry {
-    /// ε that the fit alone may cost at `delta`; in a private run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub epsilon: Option<f64>,
-    /// δ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delta: Option<f64>,
-    /// Steps of the fit; 200 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<u64>,
-    /// Adam's step; 0.05 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<f64>,
-    /// Rough standard deviations of the posterior; 1 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<Numbers>,
-    /// Bound on a row's gradient, nats a unit of θ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip: Option<f64>,
-    /// The same as a share of the model's true bound; 1 without either.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-}
-
 /// `[run]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -326,7 +268,8 @@ pub struct RunSection {
     /// Chains; their costs add up. 1 in a private run, 4 without privacy, by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chains: Option<usize>,
-    /// Where chains start.
+    /// Where chains start; `init` is another name for it.
+    #[serde(alias = "init")]
     pub start: StartEntry,
     /// Fixes the public streams (starts, proposals), whose seed `state.json` holds in any
     /// case; without privacy, all generators. Secret coins are never seeded by a run file.

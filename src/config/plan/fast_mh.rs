@@ -171,15 +171,8 @@ impl Plan {
         rows: usize,
         budget: Budget,
     ) -> Result<Measure, ConfigError> {
-        if let Some(order) = self.config.privacy.order {
-            let measure = Measure::renyi(order).map_err(|e| self.refuse("privacy.order", e))?;
-            if measure.limit(budget) > 0.0 {
-                return Ok(measure);
-            }
-            return Err(self.refuse(
-                "privacy.order",
-                format!("at order {order} the conversion alone costs more than epsilon = {}; state a larger order", budget.epsilon()),
-            ));
+        if let Some(measure) = self.stated_measure(budget)? {
+            return Ok(measure);
         }
         let keys = match sampler.walk() {
             Some(walk) if walk.has_rho() => return Ok(Measure::Zcdp),
@@ -199,6 +192,21 @@ impl Plan {
         Ok(Measure::Renyi {
             order: best_order(&keys, budget),
         })
+    }
+
+    /// The measure of the order that [privacy] states.
+    pub(super) fn stated_measure(&self, budget: Budget) -> Result<Option<Measure>, ConfigError> {
+        let Some(order) = self.config.privacy.order else {
+            return Ok(None);
+        };
+        let measure = Measure::renyi(order).map_err(|e| self.refuse("privacy.order", e))?;
+        if measure.limit(budget) > 0.0 {
+            return Ok(Some(measure));
+        }
+        Err(self.refuse(
+            "privacy.order",
+            format!("at order {order} the conversion alone costs more than epsilon = {}; state a larger order", budget.epsilon()),
+        ))
     }
 }
 

@@ -16,6 +16,8 @@ const LEAPFROG_STEPS: u32 = 10;
 const TRAJECTORY: f64 = std::f64::consts::FRAC_PI_2;
 /// Steps of a variational fit.
 pub(super) const FIT_STEPS: u64 = 200;
+/// No fit makes more.
+const MOST_FIT_STEPS: u64 = 1 << 32;
 /// Adam's step.
 pub(super) const FIT_STEP: f64 = 0.05;
 /// Points of a fit's step.
@@ -50,7 +52,7 @@ impl Plan {
             }
         };
         let estimator = self.estimator(s, chosen, rows)?;
-        let acceptance = self.acceptance(s, chosen)?;
+        let acceptance = self.acceptance(s, chosen, model)?;
         let mut settings = HamiltonianSettings {
             estimator,
             acceptance,
@@ -97,17 +99,7 @@ impl Plan {
         typical_clip: Option<f64>,
     ) -> Result<GradientNoise, ConfigError> {
         let section = s.gradient.clone().unwrap_or_default();
-        for (key, given) in [
-            ("rate", section.rate.is_some()),
-            ("extra_tau", section.extra_tau.is_some()),
-        ] {
-            if given {
-                return Err(self.refuse(
-                    &format!("sampler.gradient.{key}"),
-                    "belongs to stochastic gradients; a trajectory follows all rows, with noise 'tau'",
-                ));
-            }
-        }
+        self.only_tau(&section, "a trajectory")?;
         let budget = self.budget()?;
         let clip = self.gradient_clip(&section, model, "sampler.gradient", budget.is_some())?;
         let length = self.length()?;
@@ -116,13 +108,10 @@ impl Plan {
         let sigma = match (clip, section.tau, budget) {
             (Some(clip), Some(tau), _) => 2.0 * clip * self.tau_within(tau)?,
             (None, Some(_), _) => {
-                return Err(self.refuse(
-                    "sampler.gradient.tau",
-                    "is noise in units of the clip; give 'clip' beside it",
-                ));
+                return Err(self.tau_without_clip());
             }
             (Some(clip), None, Some(budget)) => {
-                let rho = budget.rho();
+                let rho = self.rho_for_steps(model, budget)?;
                 let key = typical_clip
                     .map(|c| Curator::cost(rows, c, settings.estimator, settings.acceptance));
                 let decision = match key {
@@ -144,6 +133,31 @@ impl Plan {
             batch: Batch::All,
             sigma,
         })
+    }
+
+    fn tau_without_clip(&self) -> ConfigError {
+        self.refuse(
+            "sampler.gradient.tau",
+            "is noise in units of the clip; give 'clip' beside it",
+        )
+    }
+
+    /// Refuses the keys of stochastic gradients elsewhere.
+    fn only_tau(&self, section: &GradientSection, who: &str) -> Result<(), ConfigError> {
+        for (key, given) in [
+            ("rate", section.rate.is_some()),
+            ("extra_tau", section.extra_tau.is_some()),
+        ] {
+            if given {
+                return Err(self.refuse(
+                    &format!("sampler.gradient.{key}"),
+                    format!(
+                        "belongs to stochastic gradients; {who} follows all rows, with noise 'tau'"
+                    ),
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn tau_within(&self, tau: f64) -> Result<f64, ConfigError> {
@@ -184,9 +198,13 @@ impl Plan {
             }
             (None, None, None) if private => {
                 return Err(self.refuse(
-                    if key.starts_with("run") { key } else { "sampler" },
+                    if key.starts_with("run") {
+                        key
+                    } else {
+                        "sampler"
+                    },
                     format!(
-                        "model '{}' has no bound on its gradients here; give {key}.clip, or declare a parameter 'box' in [model]",
+                        "model '{}' has no bound on its gradients here; give {key}.clip",
                         model.name()
                     ),
                 ));
@@ -196,9 +214,13 @@ impl Plan {
         if clip > 0.0 && clip.is_finite() {
             return Ok(Some(clip));
         }
+        let (name, given) = match section.share {
+            Some(share) => ("share", share),
+            None => ("clip", clip),
+        };
         Err(self.refuse(
-            &format!("{key}.clip"),
-            format!("must be positive, not {clip}"),
+            &format!("{key}.{name}"),
+            format!("must be positive, not {given}"),
         ))
     }
 
@@ -238,6 +260,7 @@ impl Plan {
         model: &dyn Model,
     ) -> Result<Variational, ConfigError> {
         let section = s.gradient.clone().unwrap_or_default();
+        self.only_tau(&section, "a fit")?;
         let budget = self.budget()?;
         let clip = self.gradient_clip(&section, model, "sampler.gradient", budget.is_some())?;
         let fit = Dpvi {
@@ -250,8 +273,9 @@ impl Plan {
         let releases = fit.steps as f64 * fit.draws_per_step as f64;
         let sigma = match (clip, section.tau, budget) {
             (Some(clip), Some(tau), _) => 2.0 * clip * self.tau_within(tau)?,
+            (None, Some(_), _) => return Err(self.tau_without_clip()),
             (Some(clip), None, Some(budget)) => {
-                gradient_sigma(clip, budget.rho() / releases) * (1.0 + 2e-5)
+                gradient_sigma(clip, self.rho_for_steps(model, budget)? / releases) * (1.0 + 2e-5)
             }
             _ => 0.0,
         };
@@ -269,8 +293,14 @@ impl Plan {
         model: &dyn Model,
         (steps, step): (&str, &str),
     ) -> Result<(), ConfigError> {
-        if fit.steps == 0 {
-            return Err(self.refuse(steps, "'steps' must be at least 1"));
+        if !(1..=MOST_FIT_STEPS).contains(&fit.steps) {
+            return Err(self.refuse(
+                steps,
+                format!(
+                    "'steps' must lie between 1 and {MOST_FIT_STEPS}, not {}",
+                    fit.steps
+                ),
+            ));
         }
         if !(fit.learning_rate > 0.0 && fit.learning_rate <= 1.0) {
             return Err(self.refuse(

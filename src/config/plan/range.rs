@@ -23,18 +23,60 @@ impl Plan {
         model: &dyn Model,
         rows: usize,
     ) -> Result<(), ConfigError> {
+        if let Some(start) = self.warm_start(model)? {
+            self.check_gradients(&start, model, "run.start")?;
+        }
         if let Some(walk) = sampler.walk() {
             return self.check_walk(walk, model, rows);
+        }
+        let key = match (sampler, self.config.sampler.step) {
+            (Sampler::StochasticGradient(_), Some(_)) => "sampler.step",
+            _ => "sampler.gradient",
+        };
+        self.check_gradients(sampler, model, key)?;
+        if let Sampler::Hamiltonian(s) = sampler
+            && let Some(clip) = s.typical_clip(model.dim())
+        {
+            let (estimator, acceptance) = (s.settings().estimator, s.settings().acceptance);
+            self.check_decision(rows, clip, (estimator, acceptance))?;
         }
         if self.config.privacy.not_private {
             return Ok(());
         }
-        let length = self.length()?;
-        let steps = length.iterations.saturating_add(length.warmup);
         sampler
-            .step_cost(rows, model, (steps, self.chains()))
+            .step_cost(rows, model, (self.steps()?, self.chains()))
             .map(|_| ())
-            .map_err(|halt| self.refuse("sampler.gradient", halt.to_string()))
+            .map_err(|halt| self.refuse(key, halt.to_string()))
+    }
+
+    /// Iterations, warm-up included.
+    fn steps(&self) -> Result<u64, ConfigError> {
+        let length = self.length()?;
+        Ok(length.iterations.saturating_add(length.warmup))
+    }
+
+    /// Checks that the sampler's gradients can be released at all, without privacy too.
+    fn check_gradients(
+        &self,
+        sampler: &Sampler,
+        model: &dyn Model,
+        key: &str,
+    ) -> Result<(), ConfigError> {
+        let (noises, hint) = match sampler {
+            Sampler::Walk(_) | Sampler::PosteriorDraws(_) => (vec![], ""),
+            Sampler::Hamiltonian(s) => (vec![s.settings().gradient], ""),
+            Sampler::Variational(s) => (vec![s.noise()], ""),
+            // A schedule's noise is extreme at its ends.
+            Sampler::StochasticGradient(s) => (
+                vec![s.noise_of_step(1), s.noise_of_step(self.steps()?.max(1))],
+                "; the noise follows from the step and its schedule",
+            ),
+        };
+        for noise in noises {
+            Curator::can_release(noise, model)
+                .map_err(|halt| self.refuse(key, format!("{halt}{hint}")))?;
+        }
+        Ok(())
     }
 
     fn check_walk(
@@ -64,7 +106,16 @@ impl Plan {
             _ => 1.0,
         };
         let clip = stretch * clip.max(f64::powf(2.0, -LOG2_CLIP));
-        let (estimator, acceptance) = sampler.rule(clip);
+        self.check_decision(rows, clip, sampler.rule(clip))
+    }
+
+    /// Checks that moves of this clip bound can be decided.
+    fn check_decision(
+        &self,
+        rows: usize,
+        clip: f64,
+        (estimator, acceptance): (Estimator, Acceptance),
+    ) -> Result<(), ConfigError> {
         match Curator::cost(rows, clip, estimator, acceptance) {
             Ok(_) => Ok(()),
             Err(halt) => {

@@ -48,7 +48,7 @@ impl Plan {
     ) -> Result<RandomWalk, ConfigError> {
         let d = model.dim();
         let estimator = self.estimator(s, chosen, rows)?;
-        let acceptance = self.acceptance(s, chosen)?;
+        let acceptance = self.acceptance(s, chosen, model)?;
         let target = self.target(s, chosen.default_target())?;
         let length = self.length()?;
         let anchored = match chosen.anchored {
@@ -256,6 +256,7 @@ impl Plan {
         &self,
         s: &SamplerSection,
         chosen: Combination,
+        model: &dyn Model,
     ) -> Result<Acceptance, ConfigError> {
         Ok(match chosen.acceptance {
             AcceptanceName::Penalty if s.as_published => Acceptance::Metropolis,
@@ -263,7 +264,7 @@ impl Plan {
             AcceptanceName::Metropolis => Acceptance::Metropolis,
             AcceptanceName::Barker => Acceptance::Barker,
             AcceptanceName::Penalty => Acceptance::Penalty {
-                tau: self.tau(s, chosen)?,
+                tau: self.tau(s, chosen, model)?,
             },
             // The one variance that the theorem of the subsampled test covers.
             AcceptanceName::NoisyBarker if !chosen.takes("variance") => {
@@ -279,7 +280,12 @@ impl Plan {
 
     /// τ as given, or the smallest that lets all planned steps fit the budget, or half of
     /// it where an anchor takes the other half.
-    fn tau(&self, s: &SamplerSection, chosen: Combination) -> Result<f64, ConfigError> {
+    fn tau(
+        &self,
+        s: &SamplerSection,
+        chosen: Combination,
+        model: &dyn Model,
+    ) -> Result<f64, ConfigError> {
         if let Some(tau) = s.tau {
             return Ok(tau);
         }
@@ -301,7 +307,8 @@ impl Plan {
             1.0
         };
         // The slack covers the rounding of σ² and of the event grid, both upwards.
-        Ok((steps / (2.0 * share * budget.rho())).sqrt() * (1.0 + 2e-5))
+        let rho = self.rho_for_steps(model, budget)?;
+        Ok((steps / (2.0 * share * rho)).sqrt() * (1.0 + 2e-5))
     }
 
     pub(super) fn clip(

@@ -8,7 +8,7 @@ use crate::config::schema::{
     DpviEntry, GradientSection, Numbers, OpsEntry, SamplerSection, StartEntry,
 };
 use crate::model::{Model, Support};
-use crate::privacy::{Batch, Budget, DrawRequest, GradientNoise, rho_of_budget};
+use crate::privacy::{Batch, Budget, DrawRequest, GradientNoise, Measure, rho_of_budget};
 use crate::sampler::{Dpvi, PosteriorDraws, Sampler, Variational, gradient_sigma};
 
 /// Steps of a secret chain.
@@ -27,6 +27,51 @@ impl Plan {
             StartEntry::Ops(entry) => Ok(Some(self.drawn_start(entry, model)?.into())),
             _ => Ok(None),
         }
+    }
+
+    /// What a private start costs all chains in the ledger's measure; 0 where there is none.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a start that is bad, or that the measure cannot count.
+    pub fn start_cost(
+        &self,
+        model: &dyn Model,
+        budget: Budget,
+        measure: Measure,
+    ) -> Result<f64, ConfigError> {
+        let Some(start) = self.warm_start(model)? else {
+            return Ok(0.0);
+        };
+        let chains = self.chains();
+        let cost = start
+            .step_cost(0, model, (1, chains))
+            .map_err(|halt| self.refuse("run.start", halt.to_string()))?;
+        let mut total = 0.0;
+        for (key, count) in cost.events {
+            let price = measure
+                .price(key, budget)
+                .map_err(|e| self.refuse("run.start", e))?;
+            total += price.cost.nats() * count * chains as f64;
+        }
+        Ok(total)
+    }
+
+    /// ρ that a private start leaves to the steps, between which settings without a value
+    /// divide it.
+    pub(super) fn rho_for_steps(
+        &self,
+        model: &dyn Model,
+        budget: Budget,
+    ) -> Result<f64, ConfigError> {
+        let rho = budget.rho();
+        let start = self.start_cost(model, budget, Measure::Zcdp)?;
+        if start < rho {
+            return Ok(rho - start);
+        }
+        Err(self.refuse(
+            "run.start",
+            format!("costs rho {start:.3e}, which leaves nothing of the budget (rho {rho:.3e}); give it a smaller epsilon (dpvi) or box (ops), or the run a larger budget"),
+        ))
     }
 
     fn fitted_start(

@@ -54,8 +54,10 @@ impl Plan {
         match (s.step, self.budget()?) {
             (Some(step), _) => build(step),
             (None, Some(budget)) => {
+                // What is wrong at any step is no fault of the budget.
+                build(1.0)?;
                 let sampled = batch != Batch::All;
-                self.affordable_step(budget, sampled, build)
+                self.affordable_step(budget, sampled, model, build)
             }
             (None, None) => Err(self.refuse(
                 "sampler.step",
@@ -82,6 +84,18 @@ impl Plan {
                 exponent: p.exponent,
             },
         };
+        let unpublished = [
+            ("preconditioner", s.preconditioner.is_some()),
+            ("gradient.extra_tau", gradients.extra_noise != 0.0),
+        ];
+        if let (true, Some((key, _))) =
+            (s.as_published, unpublished.iter().find(|(_, given)| *given))
+        {
+            return Err(self.refuse(
+                &format!("sampler.{key}"),
+                "is not in the paper that 'as_published' follows to the letter; drop one of the two",
+            ));
+        }
         let (prior, d) = (model.prior().clone(), model.dim());
         let friction = s.friction.unwrap_or(FRICTION);
         let built = if s.as_published {
@@ -119,7 +133,10 @@ impl Plan {
             (Some(_), Ok(sampler)) => sampler.with_scale(&self.scale(s, d)?),
             (_, built) => built,
         };
-        built.map_err(|what| self.refuse(message_key(&what), what))
+        built.map_err(|what| {
+            // The library's name for the key.
+            self.refuse(message_key(&what), what.replace("extra_noise", "extra_tau"))
+        })
     }
 
     /// The longest step whose planned run fits the budget, to a part in 10^4: a longer one
@@ -128,6 +145,7 @@ impl Plan {
         &self,
         budget: Budget,
         sampled: bool,
+        model: &dyn Model,
         build: impl Fn(f64) -> Result<StochasticGradient, ConfigError>,
     ) -> Result<StochasticGradient, ConfigError> {
         let length = self.length()?;
@@ -141,7 +159,7 @@ impl Plan {
             keys.collect::<Result<_, _>>().ok()
         };
         let chains = self.chains() as f64;
-        let fits = |step: f64, measure: Measure| -> bool {
+        let fits = |step: f64, measure: Measure, left: f64| -> bool {
             let Some(keys) = keys(step) else {
                 return false;
             };
@@ -150,20 +168,22 @@ impl Plan {
                 .map(|(key, n)| Some(measure.price(*key, budget).ok()?.cost.nats() * *n as f64))
                 .sum();
             // The slack covers the rounding of events and of levels.
-            cost.is_some_and(|c| c * chains * 1.003 <= measure.limit(budget))
+            cost.is_some_and(|c| c * chains * 1.003 <= left)
         };
-        let guess = self.config.privacy.order.unwrap_or(FIRST_ORDER);
-        let mut measure = match sampled {
+        let stated = self.stated_measure(budget)?;
+        let mut measure = stated.unwrap_or(match sampled {
             false => Measure::Zcdp,
-            true => Measure::Renyi { order: guess },
-        };
+            true => Measure::Renyi { order: FIRST_ORDER },
+        });
         let mut found = None;
         // The order and the step depend on one another.
         for _ in 0..3 {
+            let start = self.start_cost(model, budget, measure)?;
+            let left = (measure.limit(budget) - start).max(0.0);
             let exponents = -80.0..60.0;
             let (mut low, mut high) = (exponents.start, exponents.end);
             // The noise leaves the range that can be charged at both ends.
-            let works = |e: f64| fits(f64::exp2(e), measure);
+            let works = |e: f64| fits(f64::exp2(e), measure, left);
             let Some(start) = (0..280)
                 .map(|i| high - 0.5 * f64::from(i))
                 .find(|e| works(*e))
@@ -184,13 +204,10 @@ impl Plan {
                 break;
             };
             let keys: Vec<EventKey> = keys.into_iter().map(|(key, _)| key).collect();
-            if keys.iter().all(|k| k.rho().is_some()) {
+            if stated.is_some() || keys.iter().all(|k| k.rho().is_some()) {
                 break;
             }
-            let order = match self.config.privacy.order {
-                Some(order) => order,
-                None => best_order(&keys, budget),
-            };
+            let order = best_order(&keys, budget);
             measure = Measure::Renyi { order };
         }
         match found {
@@ -213,7 +230,7 @@ fn message_key(what: &str) -> &'static str {
         ("'diffusion'", "sampler.diffusion"),
         ("'decay'", "sampler.preconditioner"),
         ("'floor'", "sampler.preconditioner"),
-        ("'extra_noise'", "sampler.gradient"),
+        ("'extra_noise'", "sampler.gradient.extra_tau"),
         ("'scale'", "sampler.scale"),
         ("'model.box'", "model.box"),
     ];

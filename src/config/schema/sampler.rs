@@ -148,7 +148,10 @@ pub struct GradientSection {
 
 /// `schedule = "fixed"`, `"cube-root"` or `{ offset = …, exponent = … }`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "schedule must be \"fixed\", \"cube-root\" or { offset = …, exponent = … }"
+)]
 pub enum ScheduleEntry {
     /// By name.
     Named(ScheduleName),

@@ -4,6 +4,7 @@ use ndarray::{Array2, ArrayView2};
 
 use super::Curator;
 use crate::engine::{GradientQuery, GradientSum, Grid, Rows};
+use crate::model::Model;
 use crate::privacy::event_key::EventKey;
 use crate::privacy::mechanism::{self, MAX_VARIANCE, SampleRate, Secret};
 use crate::privacy::releases::{Batch, GradientNoise, Halt};
@@ -14,6 +15,21 @@ const FIRST_CLIP: f64 = 1.0;
 const LAST_CLIP: f64 = 1e20;
 
 impl Curator {
+    /// Checks that gradients with this noise can be released at all, without privacy too.
+    ///
+    /// # Errors
+    /// [`Halt::Refused`] for a clip, noise or rate that no grid holds or nothing draws.
+    pub fn can_release(noise: GradientNoise, model: &dyn Model) -> Result<(), Halt> {
+        let first = || model.ratio_rate().unwrap_or(FIRST_CLIP);
+        let clip = noise.clip.unwrap_or_else(first);
+        let grid = Grid::new(clip).map_err(|e| Halt::Refused(e.to_string()))?;
+        variance(grid, noise.sigma)?;
+        if let Batch::Poisson { rate } = noise.batch {
+            sample_rate(rate)?;
+        }
+        Ok(())
+    }
+
     /// The privacy event of one chain's gradient.
     ///
     /// # Errors

@@ -62,7 +62,10 @@ impl HamiltonianSettings {
     pub fn validate(&self, d: usize) -> Result<(), SettingError> {
         let refuse = |key, what: String| Err(SettingError::new(key, what));
         if !(self.step > 1e-200 && self.step < 1e200) {
-            return refuse("step", format!("must be positive, not {}", self.step));
+            return refuse(
+                "step",
+                format!("must lie between 1e-200 and 1e200, not {:e}", self.step),
+            );
         }
         if !(1..=MOST_LEAPFROG_STEPS).contains(&self.leapfrog_steps) {
             let (given, most) = (self.leapfrog_steps, MOST_LEAPFROG_STEPS);

@@ -9,6 +9,9 @@
 //! pays for its own start and anchor, and has no tuning. ρ of a step is that of its mean
 //! square length; all costs but DP-Fast MH's noisy minibatches, which have no ρ and are not
 //! reached at these settings.
+//! Samplers on gradients are in `gradients.rs`.
+
+mod gradients;
 
 use std::path::Path;
 
@@ -91,6 +94,7 @@ fn data(plan: &Plan, problem: &Problem) -> Result<dpmc::data::Dataset, Failure> 
 
 fn study(problem: &Problem) -> Result<(), Failure> {
     let reference = reference(problem)?;
+    gradients::study(problem, &reference)?;
     let walks = [
         ("barker", "algorithm = \"barker\""),
         (
