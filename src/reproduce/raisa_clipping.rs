@@ -114,6 +114,7 @@ fn sweep(
                 sampler: format!(
                     "algorithm = '{algorithm}'\nclip = {{ rate = {bound:?} }}\n{fixed}"
                 ),
+                share: 0.0,
                 most: effort.of(iterations, 20),
             };
             average(target, &entry, None, effort.of(REPEATS, 1))

@@ -24,10 +24,23 @@ const SCORED: usize = 1_000;
 pub(super) struct Entry {
     pub label: &'static str,
     pub role: Role,
-    /// The `[sampler]` section of its run file.
+    /// The `[sampler]` section of its run file; `CLIP` stands for the constant clip bound at
+    /// which decisions take `share` of the budget.
     pub sampler: String,
+    /// That share.
+    pub share: f64,
     /// Iterations of a chain after which it stops although its budget is not spent.
     pub most: u64,
+}
+
+impl Entry {
+    /// A decision under a constant clip c costs `ρ = (2c)²/8`.
+    fn settings(&self, budget: Option<Budget>) -> String {
+        let rho = budget.map_or(0.0, Budget::rho);
+        let steps = CHAINS as f64 * self.most as f64;
+        let clip = (2.0 * self.share * rho / steps).sqrt();
+        self.sampler.replace("CLIP", &format!("{clip:e}"))
+    }
 }
 
 /// What one run of four chains says of the posterior.
@@ -83,7 +96,9 @@ fn run(
     };
     let text = format!(
         "{}\n[sampler]\n{}\n[run]\nchains = {CHAINS}\niterations = {}\n[privacy]\n{privacy}\n",
-        target.settings, entry.sampler, entry.most
+        target.settings,
+        entry.settings(budget),
+        entry.most
     );
     let plan = Plan::parse(Path::new(entry.label), text)?;
     let data = target.data()?;
