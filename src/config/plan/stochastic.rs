@@ -152,7 +152,12 @@ impl Plan {
             // The slack covers the rounding of events and of levels.
             cost.is_some_and(|c| c * chains * 1.003 <= measure.limit(budget))
         };
-        let guess = self.config.privacy.order.unwrap_or(FIRST_ORDER);
+        // At a small budget a low order's conversion alone costs more than ε.
+        let first = match (Measure::Renyi { order: FIRST_ORDER }).limit(budget) > 0.0 {
+            true => FIRST_ORDER,
+            false => 1.0 - 2.0 * budget.conversion_delta().ln() / budget.epsilon(),
+        };
+        let guess = self.config.privacy.order.unwrap_or(first);
         let mut measure = match sampled {
             false => Measure::Zcdp,
             true => Measure::Renyi { order: guess },
