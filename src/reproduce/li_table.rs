@@ -25,7 +25,7 @@ const HIDDEN: usize = 16;
 
 const DELTA: f64 = 1e-5;
 const EPSILONS: [f64; 4] = [0.3, 1.0, 2.0, 4.0];
-const STEPS: u64 = 10_000;
+const STEPS: u64 = 5_000;
 const RUNS: u64 = 4;
 
 /// A model of the sevens and nines.

@@ -170,10 +170,15 @@ impl Plan {
             // The slack covers the rounding of events and of levels.
             cost.is_some_and(|c| c * chains * 1.003 <= left)
         };
+        // At a small budget a low order's conversion alone costs more than ε.
+        let first = match (Measure::Renyi { order: FIRST_ORDER }).limit(budget) > 0.0 {
+            true => FIRST_ORDER,
+            false => 1.0 - 2.0 * budget.conversion_delta().ln() / budget.epsilon(),
+        };
         let stated = self.stated_measure(budget)?;
         let mut measure = stated.unwrap_or(match sampled {
             false => Measure::Zcdp,
-            true => Measure::Renyi { order: FIRST_ORDER },
+            true => Measure::Renyi { order: first },
         });
         let mut found = None;
         // The order and the step depend on one another.
