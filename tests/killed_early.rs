@@ -249,21 +249,25 @@ fn a_damaged_state_is_refused_by_field() {
     let certificate = place.json("out/certificate.json");
     for (pointer, value, field) in [
         (
-            "/sampler/preconditioner",
+            "/sampler/walk/preconditioner",
             r#"{"diagonal":[1.0]}"#,
             "preconditioner",
         ),
         (
-            "/sampler/preconditioner",
+            "/sampler/walk/preconditioner",
             r#"{"full":[1.0,2.0]}"#,
             "preconditioner",
         ),
-        ("/sampler/step", "-1.0", "step"),
-        ("/sampler/iteration", "18446744073709551615", "iteration"),
-        ("/sampler/adaptation/mean", "[]", "adaptation"),
-        ("/sampler/adaptation/scatter", "[1.0]", "adaptation"),
+        ("/sampler/walk/step", "-1.0", "step"),
         (
-            "/sampler/adaptation/since",
+            "/sampler/walk/iteration",
+            "18446744073709551615",
+            "iteration",
+        ),
+        ("/sampler/walk/adaptation/mean", "[]", "adaptation"),
+        ("/sampler/walk/adaptation/scatter", "[1.0]", "adaptation"),
+        (
+            "/sampler/walk/adaptation/since",
             "18446744073709551615",
             "adaptation",
         ),
