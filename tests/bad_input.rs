@@ -129,6 +129,44 @@ delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = false => @pu
 delta = 1e-6     => delta = 1e-6\norder = 1 => @order = 1; privacy.order; 1.01
 delta = 1e-6     => delta = 1e-6\norder = 1.1 => @order = 1.1; privacy.order; larger
 epsilon = 5.0\ndelta = 1e-6 => not_private = true\norder = 3 => @order; privacy.order
+"barker"         => "dp-hmc"\nleapfrog_steps = 0 => @leapfrog_steps; sampler.leapfrog_steps; between 1 and
+"barker"         => "dp-hmc"\nleapfrog_steps = 2000000000 => @leapfrog_steps; sampler.leapfrog_steps; between 1 and
+"barker"         => "dp-hmc"\ncovariance = [[1, 2, 0], [2, 1, 0], [0, 0, 1]] => @covariance; sampler.covariance; positive definite
+"barker"         => "dp-hmc"\nscale = [1, 2] => @scale = [1, 2]; sampler.scale; 3 of them
+"barker"         => "dp-hmc"\ngradient = { rate = 0.5 } => @gradient; sampler.gradient.rate; stochastic gradients
+"barker"\nstep = 0.001 => "dp-hmc"\nstep = 1e300 => @step = 1e300; sampler.step; 1e200
+"barker"         => "dp-hmc"\nsteps = 3 => @steps = 3; sampler.steps; dpvi
+"barker"         => "dp-hmc"\ngradient = { tau = 0 } => @gradient; sampler.gradient.tau; positive
+"barker"         => "dp-hmc"\ngradient = { share = -1 } => @gradient; sampler.gradient.share; not -1
+"barker"         => "dp-hmc"\ngradient = { clip = 1, share = 1 } => @gradient; sampler.gradient.share; contradicts
+"barker"         => "sgld"                   => @"sgld"; sampler.algorithm; dp-sgld; --not-private
+"barker"         => "dp-sgld"\ntau = 2       => @tau = 2; sampler.tau; 'dp-sgld' has no use
+"barker"         => "dp-sgld"\nfriction = 0.1 => @friction; sampler.friction; dp-sghmc
+"barker"         => "dp-sgld"\ngradient = { tau = 2 } => @gradient; sampler.gradient.tau; extra_tau
+"barker"         => "dp-sgld"\ngradient = { rate = 0 } => @gradient; sampler.gradient.rate; (0, 1]
+"barker"         => "dp-sgld"\ngradient = { rate = 1.5 } => @gradient; sampler.gradient.rate; (0, 1]
+"barker"\nstep = 0.001 => "dp-sgld"\ngradient = { extra_tau = -1 } => @gradient; sampler.gradient.extra_tau; 'extra_tau' must be at least 0
+"barker"\nstep = 0.001 => "dp-sgld"\nschedule = { offset = 1, exponent = 1.3 } => @schedule; sampler.schedule; (0, 1]
+"barker"\nstep = 0.001 => "dp-sgld"\nschedule = "fast" => @schedule; "cube-root"
+"barker"\nstep = 0.001 => "dp-sgld"\npreconditioner = { decay = 2, floor = 0.1, adapt = 9 } => @preconditioner; sampler.preconditioner; 'decay'
+"barker"\nstep = 0.001 => "dp-sgld"\nscale = [1, 2] => @scale = [1, 2]; sampler.scale; 3 of them
+"barker"\nstep = 0.001 => "dp-sgld"\nas_published = true\ngradient = { extra_tau = 1 } => @gradient; sampler.gradient.extra_tau; as_published
+"barker"\nstep = 0.001 => "dp-sgld"\nstep = 1e10 => @step = 1e10; sampler.step; between 0.05 and 1e9
+"barker"\nstep = 0.001 => "dp-sgld"\nstep = 0.5 => @epsilon; too small for a single step; a smaller step
+"barker"         => "dp-sghmc"\nfriction = 2 => @friction; sampler.friction; (0, 1]
+"barker"         => "dp-sgnht"\nas_published = true => @as_published; dp-sghmc
+"barker"         => "dpvi"\nestimator = "all" => @estimator; sampler.estimator; already
+"barker"         => "dpvi"\nsteps = 0        => @steps = 0; sampler.steps; between 1 and
+"barker"         => "dpvi"\ngradient = { rate = 0.1 } => @gradient; sampler.gradient.rate; a fit follows all rows
+"barker"         => "ops"                    => @[model]; model; declare a 'box'
+chains = 1       => start = { dpvi = {} }    => @start = ; run.start; epsilon and delta
+chains = 1       => start = { dpvi = { epsilon = 5.0, delta = 1e-6 } } => @start = ; run.start; leaves nothing
+chains = 1       => init = { method = "dpvi", epsilon = 5.0, delta = 1e-6 } => @init = ; run.start; leaves nothing
+chains = 1       => init = "zero"\nstart = "zero" => run.toml, line; duplicate field `start`
+chains = 1       => start = { dpvi = { epsilon = 0.2, delta = 1e-6, stps = 3 } } => @start = ; nearest valid one is `steps`
+chains = 1       => start = { ops = {} }     => @start = ; run.start; declare a 'box'
+chains = 1       => start = { ops = { box = 1 } } => @start = ; run.start; leaves nothing; box (ops)
+chains = 1       => start = "dpvi"           => @start = ; 'dpvi' is no start
 -- => --as-published                         => --as-published; dp-fast-mh
 -- => --chains 0                             => chains
 -- => --algorithm mh                         => algorithm; --not-private

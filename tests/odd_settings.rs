@@ -119,9 +119,22 @@ fn no_extreme_value_fails_after_the_directory_is_made() {
             ("tuna-mh", "lambda = 3.0"),
             ("poisson-barker", "chi = 1.0"),
             ("dp-penalty", "tau = 5.0"),
+            (
+                "dp-hmc",
+                "tau = 5.0\ngradient.tau = 5.0\ngradient.clip = 1.0",
+            ),
+            ("sgld", "gradient.rate = 0.5\ngradient.clip = 1.0"),
+            ("sghmc", "friction = 0.2"),
+            ("sgnht", "diffusion = 0.2"),
+            ("dpvi", "steps = 5"),
         ] {
             // One sampler of each kind is enough for the other two models.
-            if base != RUN && matches!(algorithm, "barker" | "tuna-mh") {
+            if base != RUN
+                && matches!(
+                    algorithm,
+                    "barker" | "tuna-mh" | "sgld" | "sghmc" | "sgnht" | "dpvi"
+                )
+            {
                 continue;
             }
             let sampler = format!("\"{algorithm}\"\nscale = 1.0\n{setting}");

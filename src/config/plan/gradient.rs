@@ -244,12 +244,23 @@ impl Plan {
     /// `scale`, one positive number a parameter; 1 without it.
     pub(super) fn scale(&self, s: &SamplerSection, d: usize) -> Result<Vec<f64>, ConfigError> {
         let values = s.scale.as_ref().map_or(vec![1.0; d], |v| v.expand(d));
-        if values.len() == d && values.iter().all(|v| *v > 0.0 && v.is_finite()) {
-            return Ok(values);
+        self.check_scale("sampler.scale", &values, d)?;
+        Ok(values)
+    }
+
+    /// Checks d scales: positive, and such that no step of theirs overflows.
+    pub(super) fn check_scale(
+        &self,
+        key: &str,
+        values: &[f64],
+        d: usize,
+    ) -> Result<(), ConfigError> {
+        if values.len() == d && values.iter().all(|v| (1e-200..=1e200).contains(v)) {
+            return Ok(());
         }
         Err(self.refuse(
-            "sampler.scale",
-            format!("needs a positive number, or {d} of them"),
+            key,
+            format!("'scale' needs a positive number (1e-200 to 1e200), or {d} of them"),
         ))
     }
 

@@ -88,12 +88,7 @@ impl Plan {
         let clip = self.gradient_clip(&section, model, "run.start.dpvi", budget.is_some())?;
         let d = model.dim();
         let scale = entry.scale.as_ref().map_or(vec![1.0; d], |v| v.expand(d));
-        if scale.len() != d || !scale.iter().all(|v| *v > 0.0 && v.is_finite()) {
-            return Err(self.refuse(
-                "run.start",
-                format!("'scale' needs a positive number, or {d} of them"),
-            ));
-        }
+        self.check_scale("run.start", &scale, d)?;
         let fit = Dpvi {
             steps: entry.steps.unwrap_or(FIT_STEPS),
             learning_rate: entry.step.unwrap_or(FIT_STEP),
@@ -168,6 +163,7 @@ impl Plan {
     ) -> Result<PosteriorDraws, ConfigError> {
         let d = model.dim();
         let scale = entry.scale.as_ref().map_or(vec![1.0; d], |v| v.expand(d));
+        self.check_scale("run.start", &scale, d)?;
         let scale = scale
             .iter()
             .map(|v| PROPOSAL / (d as f64).sqrt() * v)
