@@ -2,7 +2,7 @@
 
 use super::drawing::shown;
 use super::held_out::{HeldOut, Score};
-use super::li_steps::{Form, Mechanism};
+use super::li_mechanism::{Form, Mechanism};
 use super::study::Method;
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::output::plot::{Axis, Mark, Plot};

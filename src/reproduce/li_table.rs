@@ -2,7 +2,7 @@
 //! principal components, by logistic regression and by a network with one hidden layer.
 
 use super::held_out::{HeldOut, Score};
-use super::li_steps::{MNIST_CLAIM, MNIST_STEP};
+use super::li_mechanism::{MNIST_CLAIM, MNIST_STEP};
 use super::study::Method;
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::model::NetworkShape;

@@ -13,6 +13,7 @@ mod heikkila_cost;
 mod heikkila_posterior;
 mod held_out;
 mod li_adult;
+mod li_mechanism;
 mod li_steps;
 mod li_table;
 mod meter;
