@@ -176,6 +176,9 @@ fn the_langevin_example_runs_within_its_budget() {
         text.contains("32561 rows") && !text.contains("end early"),
         "{text}"
     );
+    // Also where the orders that serve a budget of 1 convert to more than all of it.
+    let small = place.works(&format!("check {run} --epsilon 0.05"));
+    assert!(!small.contains("end early"), "{small}");
     let text = place.works(&format!("sample {run} --engine cpu --out out"));
     let accuracy = text.split("test accuracy ").nth(1).unwrap();
     let accuracy: f64 = accuracy.split(',').next().unwrap().parse().unwrap();

@@ -3,7 +3,7 @@
 use super::drawing::shown;
 use super::held_out::{HeldOut, Score};
 use super::li_mechanism::{Form, Mechanism};
-use super::study::Method;
+use super::study::{Method, Role};
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::output::plot::{Axis, Mark, Plot};
 
@@ -94,6 +94,10 @@ pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
     }
     for method in SOUND {
         for &epsilon in epsilons {
+            // Below that an anchor's curvature is nothing but noise, and it is refused.
+            if method.role == Role::Ours && epsilon < 0.3 {
+                continue;
+            }
             let method = method.within(epsilon);
             lines.push(Line {
                 label: method.label.into(),
