@@ -15,6 +15,8 @@ const TEST: &str = "adult_test.csv.gz";
 
 const DELTA: f64 = 1e-4;
 const EPSILONS: [f64; 5] = [0.1, 0.3, 1.0, 2.0, 4.0];
+/// Below this the anchor is so noisy that its sampler refuses some runs.
+const ANCHORED_FROM: f64 = 2.0;
 /// What Theorem 4 is asked for; beyond these its steps leave no noise to speak of.
 const CLAIMS: [f64; 4] = [0.05, 0.1, 0.3, 1.0];
 const RUNS: u64 = 10;
@@ -44,7 +46,7 @@ const SOUND: &[Method<'_>] = &[
 
 const NOTES: &[&str] = &[
     "dp-sgld as published: cube-root steps from Theorem 4's form at the claimed epsilon, its constant put to 1, L = 1, q = 1/sqrt(N); what it truly costs is the accountant's under substitution. It samples the square of the posterior.",
-    "The others divide their epsilon in advance: all of it is their price. Clipped gradients are those of another, flatter posterior; anchored-barker alone aims at the whole one.",
+    "The others divide their epsilon in advance: all of it is their price. Clipped gradients are those of another, flatter posterior; anchored-barker alone aims at the whole one, and refuses some runs at a budget of 1, where its anchor is mostly noise.",
 ];
 
 fn settings() -> String {
@@ -66,7 +68,7 @@ pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
     let settings = settings();
     let data = HeldOut::load(effort, &settings, (TRAIN, TEST))?;
     let (epsilons, claims) = if effort.quick {
-        (&EPSILONS[2..4], &CLAIMS[1..3])
+        (&EPSILONS[2..], &CLAIMS[1..3])
     } else {
         (&EPSILONS[..], &CLAIMS[..])
     };
@@ -94,8 +96,7 @@ pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
     }
     for method in SOUND {
         for &epsilon in epsilons {
-            // Below that an anchor's curvature is nothing but noise, and it is refused.
-            if method.role == Role::Ours && epsilon < 0.3 {
+            if method.role == Role::Ours && epsilon < ANCHORED_FROM {
                 continue;
             }
             let method = method.within(epsilon);
