@@ -110,7 +110,7 @@ fn logistic_regression_matches_quadrature() {
         Arc::new(Logistic::new(data.features(), data.row_norm(), prior, 0.7).unwrap());
     let density = log_posterior_by_curator(logistic_data, model.clone(), vec![0.8, -0.6]);
     let exact = quadrature(density, &[0.8, -0.6], &[0.2, 0.2], 1e9);
-    check_all("logistic", logistic_data, &model, &exact, 120_000);
+    check_all("logistic", logistic_data, &model, &exact, 84_000);
 }
 
 fn gaussian_data() -> Dataset {
@@ -129,7 +129,7 @@ fn a_correlated_gaussian_matches_quadrature() {
         Arc::new(GaussianMean::new(&names, &covariance, 6.0, prior, 0.5).unwrap());
     let density = log_posterior_by_curator(gaussian_data, model.clone(), vec![0.2, -0.3]);
     let exact = quadrature(density, &[0.2, -0.3], &[0.15, 0.15], 2.0);
-    check_all("gaussian", gaussian_data, &model, &exact, 160_000);
+    check_all("gaussian", gaussian_data, &model, &exact, 90_000);
 }
 
 fn banana_data() -> Dataset {
@@ -146,7 +146,7 @@ fn the_banana_matches_quadrature() {
     let model: Arc<dyn Model> = Arc::new(Banana::new(2.0, [0.5, 0.5], 6.0, prior, 1.0).unwrap());
     let density = log_posterior_by_curator(banana_data, model.clone(), vec![0.1, 0.5]);
     let exact = quadrature(density, &[0.1, 0.5], &[0.15, 0.2], 1.5);
-    check_all("banana", banana_data, &model, &exact, 160_000);
+    check_all("banana", banana_data, &model, &exact, 90_000);
 }
 
 fn mixture_data() -> Dataset {
