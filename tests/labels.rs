@@ -184,8 +184,9 @@ fn every_model_runs_from_a_run_file() {
         let folder = folder_with("table.csv", csv().as_bytes());
         std::fs::write(folder.path().join("run.toml"), &run).unwrap();
         for arguments in [
-            &["check", "run.toml"][..],
-            &["sample", "run.toml", "--out", "out"],
+            // Moves cost what the coins make them cost: a budget that holds any 25 of them.
+            &["check", "run.toml", "--epsilon", "100"][..],
+            &["sample", "run.toml", "--out", "out", "--epsilon", "100"],
             &["summary", "out"],
         ] {
             let output = dpmc(folder.path(), arguments);
