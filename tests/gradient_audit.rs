@@ -3,8 +3,12 @@
 //! twice the bound or is not subsampled is caught. Bounds are at confidence 1 − 1e-6 each,
 //! seeds are fixed.
 
+#[path = "common/bracket.rs"]
+mod bracket;
+
+use bracket::assert_between;
 use dpmc::privacy::Batch;
-use dpmc::privacy::audit::{GradientCase, Report, Settings, Subject, audit, audit_gradients};
+use dpmc::privacy::audit::{GradientCase, Settings, Subject, audit, audit_gradients};
 
 const SUBJECTS: [Subject; 6] = [
     Subject::DpHmc,
@@ -27,17 +31,6 @@ fn settings(subject: Subject) -> Settings {
         seed: Some(41),
         ..Settings::default()
     }
-}
-
-/// The bound must be under both claims, and at least `teeth` of the smaller.
-fn assert_between(report: &Report, teeth: f64) {
-    let claim = report.claim.min(report.accountant);
-    assert!(report.epsilon_lower <= claim, "{report:?}");
-    assert!(
-        report.epsilon_lower >= teeth * claim,
-        "{:.3} of the claim: {report:?}",
-        report.epsilon_lower / claim
-    );
 }
 
 #[test]

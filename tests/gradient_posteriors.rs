@@ -11,10 +11,10 @@ mod chains;
 use std::sync::Arc;
 
 use chains::{AnyCurator, assert_moments, drive, log_posterior_by_curator, quadrature};
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::{Dataset, LabelKind, synthetic};
 use dpmc::diagnostics::{ess_mean, mean, sd};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Banana, GaussianMean, Logistic, Mixture, Model, Prior, Support};
+use dpmc::model::{Banana, GaussianMean, Logistic, Mixture, Model, Poisson, Prior, Support};
 use dpmc::privacy::{Acceptance, Batch, Estimator, GradientNoise, Lambda};
 use dpmc::sampler::{
     ClipNorm, ClipRule, Dynamics, GradientSettings, Hamiltonian, HamiltonianSettings,
@@ -111,6 +111,26 @@ fn logistic_regression_matches_quadrature() {
     let density = log_posterior_by_curator(logistic_data, model.clone(), vec![0.8, -0.6]);
     let exact = quadrature(density, &[0.8, -0.6], &[0.2, 0.2], 1e9);
     check_all("logistic", logistic_data, &model, &exact, 84_000);
+}
+
+const COUNT: LabelKind = LabelKind::Count { max: 6 };
+
+fn counts() -> Dataset {
+    synthetic::poisson(90, &[0.6, -0.4], 6, 11).unwrap()
+}
+
+#[test]
+fn poisson_regression_matches_quadrature() {
+    let data = counts();
+    let prior = Prior {
+        support: Support::Box(vec![0.9; 2]),
+        ..Prior::normal(2, 0.5)
+    };
+    let model: Arc<dyn Model> =
+        Arc::new(Poisson::new(data.features(), COUNT, data.row_norm(), prior, 0.8).unwrap());
+    let density = log_posterior_by_curator(counts, model.clone(), vec![0.5, -0.3]);
+    let exact = quadrature(density, &[0.5, -0.3], &[0.15, 0.15], 0.9);
+    check_all("poisson", counts, &model, &exact, 80_000);
 }
 
 fn gaussian_data() -> Dataset {

@@ -2,14 +2,17 @@
 //! shows more than is charged for it. Bounds are at confidence 1 − 1e-6 each, seeds are
 //! fixed. Each audit also shows that it has teeth: it comes near what theory leaves it.
 
+#[path = "common/bracket.rs"]
+mod bracket;
+
+use bracket::assert_between;
 use std::sync::Arc;
 
 use dpmc::data::Dataset;
 use dpmc::engine::{EngineChoice, EngineError};
 use dpmc::model::{Logistic, Model, Prior};
 use dpmc::privacy::audit::{
-    AnchorCase, AnchorPart, AuditError, Case, Report, Settings, Subject, audit, audit_anchor,
-    audit_case,
+    AnchorCase, AnchorPart, AuditError, Case, Settings, Subject, audit, audit_anchor, audit_case,
 };
 use dpmc::privacy::{Acceptance, Curator, CuratorError, Estimator, Lambda, Moves, Releases};
 use ndarray::array;
@@ -31,17 +34,6 @@ fn settings(trials: u64, delta: f64, engine: EngineChoice) -> Settings {
         seed: Some(40),
         ..Settings::default()
     }
-}
-
-/// The bound must be under both claims, and at least `teeth` of the smaller.
-fn assert_between(report: &Report, teeth: f64) {
-    let claim = report.claim.min(report.accountant);
-    assert!(report.epsilon_lower <= claim, "{report:?}");
-    assert!(
-        report.epsilon_lower >= teeth * claim,
-        "{:.3} of the claim: {report:?}",
-        report.epsilon_lower / claim
-    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cpu::CpuEngine;
 use super::gpu::{GpuEngine, GpuLimits};
-use super::gradient_tests::{adversarial, label, query, thetas, tolerance};
+use super::gradient_tests::{adversarial, assert_in_ball, label, query, thetas, tolerance};
 use super::test_cases::Case;
 use super::{Engine, EngineError, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, LabelKind, synthetic};
@@ -65,13 +65,6 @@ fn once(engine: &mut dyn Engine, q: &GradientQuery) -> Vec<GradientSum> {
         sum.clipped /= 2;
     }
     sums
-}
-
-fn assert_in_ball(q: &GradientQuery, sum: &GradientSum, what: &str) -> f64 {
-    let bound = i128::from(q.grid().bound());
-    let square: i128 = sum.steps.iter().map(|s| i128::from(*s).pow(2)).sum();
-    assert!(square <= bound * bound, "{what}: {square}");
-    square as f64 / (bound * bound) as f64
 }
 
 /// Unclipped rows match the oracle, clipped ones its direction at the clip's length.

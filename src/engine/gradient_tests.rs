@@ -167,6 +167,14 @@ pub(super) fn adversarial(d: usize) -> Vec<Vec<f32>> {
     rows
 }
 
+/// `Σ q_j² ≤ bound²` in integers; the share of the bound that it reaches.
+pub(super) fn assert_in_ball(q: &GradientQuery, sum: &GradientSum, what: &str) -> f64 {
+    let bound = i128::from(q.grid().bound());
+    let square: i128 = sum.steps.iter().map(|s| i128::from(*s).pow(2)).sum();
+    assert!(square <= bound * bound, "{what}: {square}");
+    square as f64 / (bound * bound) as f64
+}
+
 /// `Σ q_j² ≤ bound²` in integers for every row, whatever its gradient, and met to 1e-4.
 #[test]
 fn no_row_leaves_the_ball() {
@@ -184,11 +192,9 @@ fn no_row_leaves_the_ball() {
             let mut largest = 0.0f64;
             for clip in [0.999_999, 0.5, 0.3, 1e-4, 1e-20, 3e5] {
                 let q = query(&model, &[vec![0.0; d]], clip);
-                let bound = i128::from(q.grid().bound());
                 for sum in each_row(&mut engine, &q, rows.len()) {
-                    let square: i128 = sum.steps.iter().map(|s| i128::from(*s).pow(2)).sum();
-                    assert!(square <= bound * bound, "d {d} clip {clip} {set:?}");
-                    largest = largest.max(square as f64 / (bound * bound) as f64);
+                    let what = format!("d {d} clip {clip} {set:?}");
+                    largest = largest.max(assert_in_ball(&q, &sum, &what));
                 }
             }
             let slack = 2e-4 + 3e-6 * (d as f64).sqrt() + 1e-6 * d as f64;
@@ -242,11 +248,9 @@ fn no_row_of_a_network_leaves_the_ball() {
             let mut theta = thetas(d, 1, 3);
             theta[0].iter_mut().for_each(|t| *t *= size);
             let q = query(&model, &theta, clip);
-            let bound = i128::from(q.grid().bound());
             for sum in each_row(&mut engine, &q, rows.len()) {
-                let square: i128 = sum.steps.iter().map(|s| i128::from(*s).pow(2)).sum();
-                assert!(square <= bound * bound, "d {d} size {size} clip {clip}");
-                largest = largest.max(square as f64 / (bound * bound) as f64);
+                let what = format!("d {d} size {size} clip {clip}");
+                largest = largest.max(assert_in_ball(&q, &sum, &what));
             }
         }
         let slack = 2e-4 + 3e-6 * (d as f64).sqrt() + 1e-6 * d as f64;
