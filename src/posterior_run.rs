@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Anchor;
+use crate::model::AnchorRelease;
 use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts, Voucher};
 use crate::sampler::{Chains, ChainsState, Sampler, SamplerState, StepInfo};
 
@@ -72,7 +72,7 @@ pub struct RunState {
     pub paid: Option<Voucher>,
     /// The released anchor of an anchored run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub anchor: Option<Anchor>,
+    pub anchor: Option<AnchorRelease>,
     /// θ, counts and streams.
     pub chains: ChainsState,
     /// Step, preconditioner, warm-up.
@@ -94,7 +94,7 @@ pub struct PosteriorRun {
     kept_accepted: u64,
     warnings: Vec<String>,
     resolved: String,
-    anchor: Option<Anchor>,
+    anchor: Option<AnchorRelease>,
     /// The curator had answered before this run.
     used: bool,
 }
@@ -219,12 +219,12 @@ impl PosteriorRun {
         self.sampler.step(&mut self.chains, &mut self.curator)
     }
 
-    fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
+    fn set_anchor(&mut self, anchor: AnchorRelease) -> Result<(), Halt> {
         let Some(walk) = self.sampler.walk_mut() else {
             return Err(Halt::Refused("this sampler takes no anchor".into()));
         };
         self.curator.set_anchor(anchor.clone())?;
-        walk.set_anchor(anchor.clone())?;
+        walk.follow(self.curator.model().prior())?;
         self.anchor = Some(anchor);
         Ok(())
     }

@@ -28,8 +28,8 @@ pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
         }
         let mut sampler = sampler(&*model, rows);
         let anchor = sampler.release_anchor(&mut curator).map_err(fail)?;
-        curator.set_anchor(anchor.clone()).map_err(fail)?;
-        sampler.set_anchor(anchor).map_err(fail)?;
+        curator.set_anchor(anchor).map_err(fail)?;
+        sampler.follow(curator.model().prior()).map_err(fail)?;
         let mut chains = Chains::new(std::slice::from_ref(&start), [1; 32]);
         sampler.start_at_anchor(&mut chains);
         let steps = || (0..1000).all(|_| sampler.step(&mut chains, &mut curator).is_ok());

@@ -4,7 +4,7 @@ use super::CliError;
 use crate::config::{ConfigError, Plan};
 use crate::model::Model;
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
-use crate::sampler::{AnchorSplit, RandomWalk, Sampler};
+use crate::sampler::{AnchorSettings, RandomWalk, Sampler};
 
 /// The largest step, to one per cent, of which one typical move fits the budget; λ may
 /// depend on the step, so the cost is asked for and not scaled.
@@ -53,9 +53,14 @@ fn mean_cost(
     Ok(Some((cost / n, coins / n)))
 }
 
-/// What the anchor of an anchored run is to cost.
-pub(super) fn anchor_split(sampler: &Sampler) -> Option<AnchorSplit> {
-    sampler.walk()?.anchoring.as_ref()?.anchoring.split
+/// What an anchored run releases before its first step.
+pub(super) fn anchor(sampler: &Sampler) -> Option<&AnchorSettings> {
+    sampler.walk()?.anchoring.as_ref()
+}
+
+/// Its ρ; 0 for others.
+pub(super) fn anchor_rho(sampler: &Sampler) -> f64 {
+    anchor(sampler).and_then(AnchorSettings::rho).unwrap_or(0.0)
 }
 
 /// Cost of a typical step in the ledger's measure and the number of such steps that the
@@ -81,7 +86,7 @@ pub(super) fn affordable(
             )
             .into());
     }
-    let limit = whole - start - anchor_split(sampler).map_or(0.0, |s| s.rho());
+    let limit = whole - start - anchor_rho(sampler);
     match sampler.walk() {
         Some(walk) => affordable_moves(plan, walk, model, rows, (budget, measure, limit)),
         None => affordable_gradients(plan, sampler, model, rows, (budget, measure, limit)),

@@ -5,7 +5,7 @@ use super::{CliError, afford};
 use crate::config::Plan;
 use crate::data;
 use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise};
-use crate::sampler::{Algorithm, RandomWalk, Sampler};
+use crate::sampler::{Algorithm, AnchorSettings, RandomWalk, Sampler};
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let mut plan = Plan::read(&a.run)?;
@@ -75,12 +75,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         }
     }
     if let Some(budget) = plan.budget()? {
-        if let Some(split) = afford::anchor_split(&sampler) {
-            println!(
-                "anchor     rho {:.4} for the warm start, {:.4} for the gradient, {:.4} for the curvature",
-                split.start, split.gradient, split.curvature
-            );
-        }
+        print_anchor(afford::anchor(&sampler));
         let measure = plan.measure(&sampler, &*model, rows, budget)?;
         let symbol = measure.symbol();
         let start = plan.start_cost(&*model, budget, measure)?;
@@ -117,6 +112,29 @@ fn print_clip(typical: Option<f64>) {
     match typical {
         Some(clip) => println!("clip       c = {clip:.3e} nats for a typical move"),
         None => println!("clip       none (widened until nothing is clipped)"),
+    }
+}
+
+/// What an anchored run releases first.
+fn print_anchor(anchor: Option<&AnchorSettings>) {
+    match anchor {
+        Some(AnchorSettings::Expansion(s)) => {
+            if let Some(split) = s.anchoring.split {
+                println!(
+                    "anchor     rho {:.4} for the warm start, {:.4} for the gradient, {:.4} for the curvature",
+                    split.start, split.gradient, split.curvature
+                );
+            }
+        }
+        Some(AnchorSettings::Moments(s)) => {
+            if let Some(rho) = s.rho {
+                println!(
+                    "anchor     rho {rho:.4} for moments up to degree {}",
+                    s.degree
+                );
+            }
+        }
+        None => {}
     }
 }
 

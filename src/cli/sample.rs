@@ -217,10 +217,14 @@ fn assemble(
             let left = ledger.limit() - ledger.spent();
             // A resumed run has its anchor, start or fit already.
             let anchored = saved.is_some_and(|s| s.anchor.is_some());
-            let anchor = afford::anchor_split(&parts.sampler).filter(|_| !anchored);
+            let anchor = if anchored {
+                0.0
+            } else {
+                afford::anchor_rho(&parts.sampler)
+            };
             let started = saved.is_some_and(|s| s.iteration > 0);
             let start = if started { 0.0 } else { parts.start_cost };
-            let first = parts.typical + start + anchor.map_or(0.0, |s| s.rho());
+            let first = parts.typical + start + anchor;
             if first > left {
                 return Err(CliError::Input(format!(
                     "{}: the ledger's budget is spent: this run's first step costs about {} {first:.3e}, {left:.3e} is left",

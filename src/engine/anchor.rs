@@ -119,11 +119,15 @@ fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize)
     }
 }
 
-/// z in units of b/2^14, rounded; where that leaves the ball, scaled to its edge and truncated
-/// towards zero, so that a row whose norm is b to rounding loses a unit a coordinate at most;
-/// NaN becomes 0. On return `Σ q² ≤ 2^28`, checked in integers.
 fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
-    let limit = 1i64 << FEATURE_BITS;
+    quantize_in_ball(FEATURE_BITS, z, bound, q);
+}
+
+/// z in units of `b/2^bits`, rounded; where that leaves the ball, scaled to its edge and truncated
+/// towards zero, so that a row whose norm is b to rounding loses a unit a coordinate at most;
+/// NaN becomes 0. On return `Σ q² ≤ 2^(2 bits)`, checked in integers.
+pub(super) fn quantize_in_ball(bits: u32, z: &[f64], bound: f64, q: &mut [i64]) {
+    let limit = 1i64 << bits;
     let scale = limit as f64 / bound;
     let fill = |to_integer: fn(f64) -> f64, scale: f64, q: &mut [i64]| -> bool {
         let mut squares = 0u128;
@@ -132,7 +136,7 @@ fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
             *q = (to_integer(z * scale) as i64).clamp(-limit, limit);
             squares += u128::from(q.unsigned_abs()).pow(2);
         }
-        squares <= 1 << (2 * FEATURE_BITS)
+        squares <= 1 << (2 * bits)
     };
     if fill(f64::round_ties_even, scale, q) {
         return;

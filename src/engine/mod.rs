@@ -8,6 +8,7 @@ mod error;
 pub(crate) mod gpu;
 mod gradient;
 mod grid;
+mod moments;
 mod query;
 mod select;
 
@@ -17,9 +18,12 @@ pub use error::EngineError;
 pub(crate) use gpu::copy_bandwidth as gpu_copy_bandwidth;
 pub(crate) use gradient::{GradientQuery, GradientSum, Rows};
 pub use grid::Grid;
+pub(crate) use moments::MomentSums;
 pub(crate) use query::{RatioQuery, RatioSum};
 pub(crate) use select::open;
 pub use select::{EngineChoice, EngineInfo, EngineSetup, devices};
+
+use crate::model::MomentBasis;
 
 /// Answers queries about the rows it holds, exactly and reproducibly.
 pub(crate) trait Engine: Send {
@@ -47,6 +51,9 @@ pub(crate) trait Engine: Send {
 
     /// Exact gradient and curvature sums at a public point, from the rows on the host.
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError>;
+
+    /// Exact sums of the rows' moments, from the rows on the host.
+    fn moment_sums(&mut self, basis: &MomentBasis) -> Result<MomentSums, EngineError>;
 }
 
 #[cfg(all(test, feature = "gpu"))]

@@ -18,7 +18,7 @@ pub(crate) struct RatioQuery {
     function: RowFunction,
     features: usize,
     labelled: bool,
-    /// Per chain K offsets, f32.
+    /// Per chain K offsets and the row function's constants, f32.
     offsets: Vec<f32>,
     /// Per chain K×d weights, f32; a network's θ and Δθ.
     weights: Vec<f32>,
@@ -56,7 +56,7 @@ impl RatioQuery {
             function,
             features: model.features(),
             labelled: model.labelled(),
-            offsets: Vec::with_capacity(thetas.len() * function.forms()),
+            offsets: Vec::with_capacity(thetas.len() * function.offsets()),
             weights: Vec::with_capacity(thetas.len() * function.weights(model.features())),
             scales: Vec::with_capacity(thetas.len()),
             grids: Vec::with_capacity(thetas.len()),
@@ -70,7 +70,7 @@ impl RatioQuery {
                 (theta, proposal)
             };
             let forms = model.forms(low, high);
-            if forms.offsets.len() != function.forms()
+            if forms.offsets.len() != function.offsets()
                 || forms.weights.len() != function.weights(query.features)
             {
                 return Err(EngineError::Query(format!(
@@ -133,7 +133,13 @@ impl RatioQuery {
     }
 
     pub fn offset(&self, chain: usize, form: usize) -> f32 {
-        self.offsets[chain * self.function.forms() + form]
+        self.offsets[chain * self.function.offsets() + form]
+    }
+
+    /// The row function's constants of one chain.
+    pub fn constants(&self, chain: usize) -> &[f32] {
+        let (forms, offsets) = (self.function.forms(), self.function.offsets());
+        &self.offsets[chain * offsets + forms..(chain + 1) * offsets]
     }
 
     /// All weights of one chain.

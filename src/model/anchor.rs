@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::remainder::{THIRD, remainder_difference};
-use super::{Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction};
+use super::{Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction, Surrogate};
 
 /// Public coordinates `u = Lᵀ(θ − θ*)` in which an anchor is released, with the bound that
 /// rows are clipped to in them: `‖L⁻¹x‖ ≤ row_bound`.
@@ -132,7 +132,7 @@ impl Anchored {
         }
         let anchor = Arc::new(anchor);
         let prior = Prior {
-            anchor: Some(anchor.clone()),
+            anchor: Some(Surrogate::Expansion(anchor.clone())),
             ..inner.prior().clone()
         };
         Ok(Anchored {

@@ -2,7 +2,8 @@
 //! `x ~ ½N(θ₁, σ²) + ½N(θ₁+θ₂, σ²)` (Heikkilä 2019, section 5; Zhang & Zhang 2023, section 5).
 
 use super::{
-    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Support, check_tempering,
+    Forms, GradientFunction, Model, ModelError, MomentForm, Prior, RowFunction, Support,
+    check_tempering,
 };
 
 /// The two-component mixture of one numeric column.
@@ -115,6 +116,10 @@ impl Model for Mixture {
     }
     fn row_function(&self) -> RowFunction {
         RowFunction::Mixture
+    }
+    fn moment_form(&self) -> Option<MomentForm> {
+        let variance = self.variance;
+        Some(MomentForm::Mixture { variance })
     }
     /// `u₀ = [(x−θ₁)² − (x−θ₁')²]/2σ²`; `s = θ₂(x − θ₁ − θ₂/2)/σ²` the log odds of
     /// component 2 at θ, `u₁ = s`, `u₂ = s' − s`.

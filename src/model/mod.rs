@@ -9,12 +9,14 @@ use crate::data::LabelKind;
 
 mod anchor;
 mod banana;
+mod chebyshev;
 mod gaussian_mean;
 mod linear;
 mod logistic;
 mod lower;
 mod mixture;
 mod mlp;
+mod moments;
 mod poisson;
 mod prior;
 mod remainder;
@@ -29,8 +31,12 @@ pub use logistic::Logistic;
 pub use lower::Lower;
 pub use mixture::Mixture;
 pub use mlp::{Mlp, NetworkShape};
+pub use moments::{
+    AnchorRelease, MOST_MOMENTS, MomentAnchor, MomentBasis, MomentForm, MomentRemainder, Moments,
+    moment_form, remainder_bound,
+};
 pub use poisson::Poisson;
-pub use prior::{Density, Prior, Support};
+pub use prior::{Density, Prior, Support, Surrogate};
 pub use remainder::remainder_difference;
 pub(crate) use remainder::slopes;
 
@@ -70,6 +76,12 @@ pub enum RowFunction {
     Linear,
     /// `u = (x·θ, x·Δθ)`, label y a count: `y u₁ − e^{u₀}(e^{u₁} − 1)`.
     Poisson,
+    /// `u = (t = x/B, log odds s, their change)` and constants b_0 … b_K:
+    /// `softplus(u₁+u₂) − softplus(u₁) − Σ b_k T_k(t)`.
+    MixtureRemainder {
+        /// K.
+        degree: usize,
+    },
     /// A network, which sees the whole row: weights θ, then Δθ.
     Network(NetworkShape),
 }
@@ -81,8 +93,19 @@ impl RowFunction {
             RowFunction::Network(_) => 0,
             RowFunction::Affine => 1,
             RowFunction::Logistic | RowFunction::Linear | RowFunction::Poisson => 2,
-            RowFunction::Mixture | RowFunction::LogisticRemainder => 3,
+            RowFunction::Mixture
+            | RowFunction::LogisticRemainder
+            | RowFunction::MixtureRemainder { .. } => 3,
         }
+    }
+
+    /// Offsets of a query: one a form, then the constants of the row function.
+    pub fn offsets(self) -> usize {
+        self.forms()
+            + match self {
+                RowFunction::MixtureRemainder { degree } => degree + 1,
+                _ => 0,
+            }
     }
 
     /// Weights of a query over so many features.
@@ -102,7 +125,7 @@ impl RowFunction {
             RowFunction::LogisticRemainder => Some("logistic_remainder"),
             RowFunction::Linear => Some("linear"),
             RowFunction::Poisson => Some("poisson"),
-            RowFunction::Network(_) => None,
+            RowFunction::MixtureRemainder { .. } | RowFunction::Network(_) => None,
         }
     }
 }
@@ -156,7 +179,7 @@ impl GradientFunction {
 /// Affine forms of one (θ, θ') pair: K offsets and K×d weights.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forms {
-    /// `o_k`, length K.
+    /// `o_k`, length K; then the row function's constants, if it has any.
     pub offsets: Vec<f64>,
     /// `w_k`, K rows of d values.
     pub weights: Vec<f64>,
@@ -201,6 +224,11 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     fn gradient_forms(&self, theta: &[f64]) -> Forms;
     /// f64 reference: `κ ∇ log p(x|θ)`, d values, unclipped.
     fn gradient(&self, row: &[f64], label: f64, theta: &[f64]) -> Vec<f64>;
+
+    /// How released moments tell its rows, where they do.
+    fn moment_form(&self) -> Option<MomentForm> {
+        (self.row_function() == RowFunction::Affine).then_some(MomentForm::Affine)
+    }
 
     /// The bound of `|r_i|/‖θ'−θ‖₂` that Zhang & Zhang 2023 take from the row itself (κ
     /// included), where they state one. Private like the row.

@@ -2,18 +2,49 @@
 
 use std::sync::Arc;
 
-use super::{Anchor, ModelError};
+use super::{Anchor, ModelError, MomentAnchor};
 
 /// The public part of a target: an independent prior of every parameter, an optional
-/// public support, and in anchored runs the released expansion of the log likelihood.
+/// public support, and in anchored runs what was released of the log likelihood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prior {
     /// Density family.
     pub density: Density,
     /// Parameters outside have density zero.
     pub support: Support,
-    /// Released expansion, with the ellipsoid that it restricts θ to.
-    pub anchor: Option<Arc<Anchor>>,
+    /// What was released of the log likelihood, and what it restricts θ to.
+    pub anchor: Option<Surrogate>,
+}
+
+/// A log likelihood made of releases: what anchored rows are a remainder of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Surrogate {
+    /// Second-order expansion at a point, on an ellipsoid.
+    Expansion(Arc<Anchor>),
+    /// Sums of moments of the rows.
+    Moments(Arc<MomentAnchor>),
+}
+
+impl From<Anchor> for Surrogate {
+    fn from(anchor: Anchor) -> Self {
+        Surrogate::Expansion(Arc::new(anchor))
+    }
+}
+
+impl Surrogate {
+    fn contains(&self, theta: &[f64]) -> bool {
+        match self {
+            Surrogate::Expansion(a) => a.contains(theta),
+            Surrogate::Moments(_) => true,
+        }
+    }
+
+    fn log_density(&self, theta: &[f64]) -> f64 {
+        match self {
+            Surrogate::Expansion(a) => a.log_density(theta),
+            Surrogate::Moments(m) => m.log_density(theta),
+        }
+    }
 }
 
 /// Density family of a prior.
@@ -114,8 +145,8 @@ impl Prior {
         inside && self.anchor.as_ref().is_none_or(|a| a.contains(theta))
     }
 
-    /// Whether some θ are outside the support: moves there cost nothing, so that what a
-    /// run costs follows its draws.
+    /// Whether what a run costs follows its draws: moves out of the support cost nothing, and
+    /// the price of an anchored move depends on where it is made.
     pub fn is_bounded(&self) -> bool {
         self.support != Support::Unbounded || self.anchor.is_some()
     }

@@ -12,6 +12,7 @@ use crate::diagnostics::{NoiseAware, ParameterSummary, noise_aware, summarize};
 use crate::diagnostics::{
     accuracy, class_accuracy, class_log_loss, log_loss, logistic_predictive, network_predictive,
 };
+use crate::model::AnchorRelease;
 #[cfg(feature = "cli")]
 use crate::model::NetworkShape;
 use crate::posterior_run::RunState;
@@ -74,7 +75,10 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
             .zip(&columns)
             .map(|(name, column)| summarize(name, column))
             .collect(),
-        noise_aware: state.anchor.and_then(|a| noise_aware(&columns, &a)),
+        noise_aware: state.anchor.and_then(|a| match a {
+            AnchorRelease::Expansion(a) => noise_aware(&columns, &a),
+            AnchorRelease::Moments(_) => None,
+        }),
         chains: table.chains.len(),
         draws: table.len(),
         acceptance: accepted / moves.max(1.0),

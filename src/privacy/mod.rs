@@ -74,7 +74,7 @@ pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
 pub use releases::{
     Acceptance, AnchorNoise, Batch, DrawRequest, Estimator, Expansion, FastMhSettings,
-    GradientNoise, Halt, Lambda, Moves, Releases,
+    GradientNoise, Halt, Lambda, MomentNoise, Moves, Releases,
 };
 pub use rho::Rho;
 

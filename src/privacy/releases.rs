@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::ledger::Refusal;
-use crate::model::Metric;
+use crate::model::{Metric, Moments};
 
 /// More steps than any run makes: a saved count beyond it is damaged, and could overflow.
 pub(crate) const MOST_STEPS: u64 = 1 << 60;
@@ -142,6 +142,13 @@ pub struct Expansion {
     pub curvature_sd: f64,
 }
 
+/// Released moments of the rows; see [`crate::model::Moments`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MomentNoise {
+    /// σ as a multiple of the sensitivity: ρ = 1/(2τ²) for all moments together.
+    pub tau: f64,
+}
+
 /// Which rows a gradient is estimated from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Batch {
@@ -231,6 +238,17 @@ pub trait Releases {
         thetas: ArrayView2<'_, f64>,
         noise: GradientNoise,
     ) -> Result<Array2<f64>, Halt>;
+
+    /// Releases the rows' sum and, for `degree` over 1, their Chebyshev moments up to it, of one
+    /// column. Charged before anything is computed, ρ = 1/(2τ²). `noise` may be absent in a
+    /// non-private run only.
+    ///
+    /// # Errors
+    /// [`Halt`]; nothing was charged on `BudgetSpent` and `Refused`.
+    fn moments(&mut self, degree: usize, noise: Option<MomentNoise>) -> Result<Moments, Halt> {
+        let _ = (degree, noise);
+        Err(Halt::Refused("no moments are to be had here".into()))
+    }
 
     /// Releases the end of a secret Metropolis chain on all rows that begins at `start`: one
     /// posterior draw, **if** the chain has converged, and then η-bounded-range with

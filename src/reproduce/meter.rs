@@ -5,10 +5,10 @@ use ndarray::{Array2, ArrayView2};
 use statrs::distribution::{DiscreteCDF, Poisson};
 
 use crate::data::Dataset;
-use crate::model::{Metric, Model};
+use crate::model::{Metric, Model, Moments};
 use crate::privacy::{
     Acceptance, AnchorNoise, Batch, Curator, Estimator, Expansion, FastMhSettings, GradientNoise,
-    Halt, Moves, Releases,
+    Halt, MomentNoise, Moves, Releases,
 };
 
 /// A curator and the expected number of rows it has read so far.
@@ -94,6 +94,12 @@ impl Releases for Meter {
         let expansion = self.curator.anchor(at, metric, noise)?;
         self.read += self.curator.rows() as f64;
         Ok(expansion)
+    }
+
+    fn moments(&mut self, degree: usize, noise: Option<MomentNoise>) -> Result<Moments, Halt> {
+        let moments = self.curator.moments(degree, noise)?;
+        self.read += self.curator.rows() as f64;
+        Ok(moments)
     }
 
     fn gradients(

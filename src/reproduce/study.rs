@@ -300,8 +300,8 @@ fn set_up(
 fn advance(sampler: &mut Sampler, meter: &mut Meter, chains: &mut Chains) -> Result<(), Halt> {
     if let Some(walk) = sampler.walk_mut().filter(|w| w.wants_anchor()) {
         let anchor = walk.release_anchor(meter)?;
-        meter.curator.set_anchor(anchor.clone())?;
-        walk.set_anchor(anchor)?;
+        meter.curator.set_anchor(anchor)?;
+        walk.follow(meter.curator.model().prior())?;
         walk.start_at_anchor(chains);
     }
     sampler.step(chains, meter).map(|_| ())

@@ -17,7 +17,10 @@ mod variational;
 mod windows;
 
 pub use adaptation::{Adapt, Adaptation};
-pub use anchored::{AnchorSplit, AnchoredMoves, AnchoredProposal, AnchoredSettings, Anchoring};
+pub use anchored::{
+    AnchorSettings, AnchorSplit, AnchoredMoves, AnchoredProposal, AnchoredSettings, Anchoring,
+    MomentSettings, typical_moment_clip,
+};
 pub use any::{Sampler, SamplerState, StepCost};
 pub use catalog::{Algorithm, DynamicsName, Family};
 pub(crate) use chains::stream;

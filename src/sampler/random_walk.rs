@@ -5,8 +5,9 @@ use std::sync::Arc;
 use ndarray::{Array2, ArrayView1, ArrayViewMut1};
 use serde::{Deserialize, Serialize};
 
+use super::anchored::AnchoredWalk;
 use super::proposal::{ClipNorm, ClipRule, Preconditioner, propose};
-use super::{Adaptation, AnchoredMoves, AnchoredSettings, Chains, FastMh, PublicRng};
+use super::{Adaptation, AnchorSettings, Chains, FastMh, PublicRng};
 use crate::model::Prior;
 use crate::privacy::{Acceptance, Estimator, Halt, MOST_STEPS, Moves, Releases};
 
@@ -29,8 +30,8 @@ pub struct RandomWalk {
     /// Warm-up state.
     pub adaptation: Adaptation,
     /// How rows are anchored, where they are: before the first step.
-    pub anchoring: Option<AnchoredSettings>,
-    pub(super) anchored: Option<AnchoredMoves>,
+    pub anchoring: Option<AnchorSettings>,
+    pub(super) anchored: Option<AnchoredWalk>,
     iteration: u64,
 }
 
@@ -168,11 +169,20 @@ impl RandomWalk {
         mut proposal: ArrayViewMut1<'_, f64>,
         rng: &mut PublicRng,
     ) -> (f64, f64) {
-        if let Some(moves) = &self.anchored {
-            let hastings = moves.propose(theta, proposal.view_mut(), rng);
-            let points = (theta.as_slice(), proposal.as_slice());
-            let clip = match points {
-                (Some(a), Some(b)) => moves.clip(a, b),
+        if let Some(anchored) = &self.anchored {
+            let hastings = match anchored {
+                AnchoredWalk::Expansion(moves) => moves.propose(theta, proposal.view_mut(), rng),
+                AnchoredWalk::Moments { .. } => {
+                    let (a, norm) = (&self.preconditioner, ClipNorm::Constant);
+                    propose(theta, proposal.view_mut(), self.step, a, norm, rng);
+                    0.0
+                }
+            };
+            let clip = match (theta.as_slice(), proposal.as_slice(), anchored) {
+                (Some(a), Some(b), AnchoredWalk::Expansion(moves)) => moves.clip(a, b),
+                (Some(a), Some(b), AnchoredWalk::Moments { anchor, share }) => {
+                    share * anchor.clip(a, b)
+                }
                 _ => f64::NAN,
             };
             return (clip, hastings);

@@ -5,7 +5,9 @@ use crate::config::ConfigError;
 use crate::config::schema::{AnchorSection, SamplerSection, StartEntry};
 use crate::model::{Model, check_anchorable};
 use crate::privacy::{Acceptance, Curator, Estimator};
-use crate::sampler::{Adapt, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring};
+use crate::sampler::{
+    Adapt, AnchorSettings, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring,
+};
 
 /// Newton steps of the warm start.
 const STAGES: u32 = 6;
@@ -16,7 +18,7 @@ const START_ERROR: f64 = 1.2;
 /// … up to this share.
 const LARGEST_START: f64 = 0.6;
 /// Steps are expected to cost less than this multiple of a typical step's price each.
-const MARGIN: f64 = 4.0;
+pub(super) const MARGIN: f64 = 4.0;
 
 impl Plan {
     /// Settings of an anchored run.
@@ -26,17 +28,32 @@ impl Plan {
         model: &dyn Model,
         (rows, row_norm): (usize, f64),
         rule: (Estimator, Acceptance),
-    ) -> Result<AnchoredSettings, ConfigError> {
+    ) -> Result<AnchorSettings, ConfigError> {
         if self.config.privacy.order.is_some() {
             return Err(self.refuse(
                 "privacy.order",
                 "an anchored run divides its rho; leave the order out",
             ));
         }
+        let section = s.anchor.clone().unwrap_or_default();
+        if model.moment_form().is_some() {
+            let settings = self.moment_settings(s, &section, model, (rows, row_norm), rule)?;
+            return Ok(AnchorSettings::Moments(settings));
+        }
         check_anchorable(model)
             .map_err(|e| self.refuse(self.choice("sampler.anchored"), e.what))?;
         self.check_foreign(s)?;
-        let section = s.anchor.clone().unwrap_or_default();
+        for (key, given) in [
+            ("degree", section.degree.is_some()),
+            ("moments", section.moments.is_some()),
+        ] {
+            if given {
+                return Err(self.refuse(
+                    &format!("sampler.anchor.{key}"),
+                    "belongs to models told by moments (mixture, gaussian-mean, banana); a regression is expanded at a point",
+                ));
+            }
+        }
         self.check_section(&section)?;
         let d = model.dim();
         let root = (d as f64).sqrt();
@@ -71,7 +88,7 @@ impl Plan {
         if let Some(budget) = self.budget()? {
             self.divide(&mut settings, &section, budget.rho(), rule)?;
         }
-        Ok(settings)
+        Ok(AnchorSettings::Expansion(settings))
     }
 
     /// Keys that mean nothing around an anchor, and impossible proposals.

@@ -5,6 +5,7 @@ mod data;
 mod fast_mh;
 mod gradient;
 mod model;
+mod moments;
 mod range;
 mod run;
 mod sampler;

@@ -364,7 +364,11 @@ impl Plan {
         Ok(Some(ClipRule { rate, norm }))
     }
 
-    fn preconditioner(&self, s: &SamplerSection, d: usize) -> Result<Preconditioner, ConfigError> {
+    pub(super) fn preconditioner(
+        &self,
+        s: &SamplerSection,
+        d: usize,
+    ) -> Result<Preconditioner, ConfigError> {
         match (&s.scale, &s.covariance) {
             (None, None) => Ok(Preconditioner::Identity),
             (Some(scale), None) => {

@@ -210,6 +210,12 @@ pub struct AnchorSection {
     /// Clip of rows in whitened coordinates, in units of their expected root mean square; 2 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,
+    /// Mixtures: highest degree of the released Chebyshev moments; 12 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub degree: Option<usize>,
+    /// Models told by moments: share for these; what the steps leave over without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moments: Option<f64>,
     /// The target is restricted to ‖u‖ ≤ radius; 4√d + 4 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub radius: Option<f64>,

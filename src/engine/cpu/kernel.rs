@@ -2,7 +2,7 @@
 //! row function, quantisation and integer sums.
 
 use super::dispatch::InstructionSet;
-use super::lanes::{Lanes, poisson_ratio, quantize, softplus_difference};
+use super::lanes::{Lanes, chebyshev, poisson_ratio, quantize, softplus_difference};
 use super::remainder::remainder_difference;
 use crate::data::TILE;
 use crate::engine::{RatioQuery, RatioSum};
@@ -24,6 +24,8 @@ pub(super) struct Group {
     weights: Vec<f32>,
     scales: Vec<f32>,
     bounds: Vec<i32>,
+    /// The row function's constants, chain by chain.
+    constants: Vec<Vec<f32>>,
 }
 
 impl Group {
@@ -66,6 +68,9 @@ impl Group {
                 .collect(),
             scales: (0..chains).map(|c| query.scale(first + c)).collect(),
             bounds: (0..chains).map(|c| query.grid(first + c).bound()).collect(),
+            constants: (0..chains)
+                .map(|c| query.constants(first + c).to_vec())
+                .collect(),
         }
     }
 }
@@ -191,6 +196,12 @@ fn row_steps<const F: usize, const R: usize>(
             offset: form(1),
             delta: form(2),
         },
+        RowFunction::MixtureRemainder { .. } => RowForms::MixtureRemainder {
+            place: form(0),
+            odds: form(1),
+            change: form(2),
+            series: &group.constants[c],
+        },
     };
     set.steps(&row, group.scales[c], group.bounds[c], steps);
 }
@@ -224,6 +235,12 @@ pub(crate) enum RowForms<'a> {
         eta: &'a [f32],
         offset: &'a [f32],
         delta: &'a [f32],
+    },
+    MixtureRemainder {
+        place: &'a [f32],
+        odds: &'a [f32],
+        change: &'a [f32],
+        series: &'a [f32],
     },
 }
 
@@ -265,6 +282,17 @@ pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32,
         RowForms::LogisticRemainder { eta, offset, delta } => {
             for (q, ((a, t), d)) in out.iter_mut().zip(eta.iter().zip(*offset).zip(*delta)) {
                 *q = quantize(-remainder_difference::<FMA>(*a, *t, *d) * scale, bound);
+            }
+        }
+        RowForms::MixtureRemainder {
+            place,
+            odds,
+            change,
+            series,
+        } => {
+            for (q, ((t, s), d)) in out.iter_mut().zip(place.iter().zip(*odds).zip(*change)) {
+                let ratio = softplus_difference::<FMA>(*s, *d) - chebyshev::<FMA>(series, *t);
+                *q = quantize(ratio * scale, bound);
             }
         }
     }

@@ -121,6 +121,16 @@ pub(super) fn poisson_ratio<const FMA: bool>(y: f32, eta: f32, delta: f32) -> f3
     }
 }
 
+/// `Σ a_k T_k(t)` (Clenshaw).
+#[inline(always)]
+pub(super) fn chebyshev<const FMA: bool>(series: &[f32], t: f32) -> f32 {
+    let (mut b1, mut b2) = (0.0f32, 0.0f32);
+    for &a in series.iter().skip(1).rev() {
+        (b1, b2) = (multiply_add::<FMA>(2.0 * t, b1, a - b2), b1);
+    }
+    multiply_add::<FMA>(t, b1, series.first().copied().unwrap_or(0.0) - b2)
+}
+
 /// `(tanh z, 1 − tanh² z)`, each to a few ulp.
 #[inline(always)]
 pub(super) fn tanh<const FMA: bool>(z: f32) -> (f32, f32) {

@@ -17,10 +17,10 @@ use rayon::prelude::*;
 
 use super::{
     AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
-    RatioQuery, RatioSum, Rows, anchor,
+    MomentSums, RatioQuery, RatioSum, Rows, anchor, moments,
 };
 use crate::data::{Dataset, TILE};
-use crate::model::{GradientFunction, RowFunction};
+use crate::model::{GradientFunction, MomentBasis, RowFunction};
 
 /// Rows of one unit of parallel work; any multiple of 16 gives the same bits.
 const BLOCK_ROWS: usize = 4096;
@@ -166,6 +166,10 @@ impl Engine for CpuEngine {
 
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         anchor::sums(&self.data, query)
+    }
+
+    fn moment_sums(&mut self, basis: &MomentBasis) -> Result<MomentSums, EngineError> {
+        moments::sums(&self.data, basis)
     }
 }
 

@@ -18,9 +18,10 @@ use pipelines::Pipelines;
 use super::cpu::CpuEngine;
 use super::{
     AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
-    RatioQuery, RatioSum, Rows,
+    MomentSums, RatioQuery, RatioSum, Rows,
 };
 use crate::data::Dataset;
+use crate::model::MomentBasis;
 
 /// Rows one thread may sum in an i32.
 const ROWS_PER_THREAD: usize = 1024;
@@ -198,11 +199,21 @@ impl Engine for GpuEngine {
 
     /// On the CPU copy: a handful of passes a run.
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
-        match &mut self.listed {
-            Some(cpu) => cpu.anchor_sums(query),
-            None => Err(EngineError::Query(
+        self.on_host()?.anchor_sums(query)
+    }
+
+    /// On the CPU copy: once a run.
+    fn moment_sums(&mut self, basis: &MomentBasis) -> Result<MomentSums, EngineError> {
+        self.on_host()?.moment_sums(basis)
+    }
+}
+
+impl GpuEngine {
+    fn on_host(&mut self) -> Result<&mut CpuEngine, EngineError> {
+        self.listed.as_mut().ok_or_else(|| {
+            EngineError::Query(
                 "an anchor needs the rows on the host; open the engine with listed_rows".into(),
-            )),
-        }
+            )
+        })
     }
 }

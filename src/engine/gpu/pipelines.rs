@@ -71,8 +71,8 @@ fn model_source(function: RowFunction) -> &'static str {
             include_str!("../../../shaders/model/logistic_remainder.wgsl")
         }
         RowFunction::Linear => include_str!("../../../shaders/model/linear.wgsl"),
-        // The engine hands networks to the CPU; without a row function this does not compile.
-        RowFunction::Network(_) => "",
+        // The engine hands these to the CPU; without a row function this does not compile.
+        RowFunction::MixtureRemainder { .. } | RowFunction::Network(_) => "",
         RowFunction::Poisson => include_str!("../../../shaders/model/poisson.wgsl"),
     }
 }

@@ -4,10 +4,11 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::model::Metric;
+use crate::model::{Metric, Moments};
 use crate::privacy::curator::Curator;
 use crate::privacy::releases::{
-    Acceptance, AnchorNoise, Batch, Estimator, Expansion, GradientNoise, Halt, Moves, Releases,
+    Acceptance, AnchorNoise, Batch, Estimator, Expansion, GradientNoise, Halt, MomentNoise, Moves,
+    Releases,
 };
 
 /// Probabilities are not taken to be smaller, so that no score is infinite.
@@ -88,6 +89,10 @@ impl Releases for Witness {
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt> {
         self.ask(|curator| curator.anchor(at, metric, noise))
+    }
+
+    fn moments(&mut self, degree: usize, noise: Option<MomentNoise>) -> Result<Moments, Halt> {
+        self.ask(|curator| curator.moments(degree, noise))
     }
 
     fn gradients(

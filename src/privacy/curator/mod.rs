@@ -6,6 +6,7 @@ mod cost;
 mod fixed_batch;
 mod full_batch;
 mod gradient;
+mod moments;
 mod open;
 mod poisson;
 mod posterior_draw;
@@ -22,12 +23,14 @@ use self::cost::smallest_clip;
 use super::ledger::Ledger;
 use super::mechanism::{Correction, PoissonSampler, RowRates, SecretRng};
 use super::releases::{
-    Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, Moves,
-    Releases,
+    Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, MomentNoise,
+    Moves, Releases,
 };
 use crate::data::Dataset;
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
-use crate::model::{Anchor, Anchored, Metric, Model};
+use crate::model::{
+    AnchorRelease, Anchored, Metric, Model, ModelError, MomentAnchor, MomentRemainder, Moments,
+};
 
 /// What is wrong when a curator is set up.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +66,8 @@ pub struct Curator {
     engine: Box<dyn Engine>,
     model: Arc<dyn Model>,
     rows: usize,
+    /// Declared bound B on a row's norm.
+    row_norm: f64,
     ledger: Option<Ledger>,
     secret: SecretRng,
     seeded: bool,
@@ -101,7 +106,7 @@ impl Curator {
         seed: Option<u64>,
     ) -> Result<Self, CuratorError> {
         check_fit(&data, &*model)?;
-        let rows = data.rows();
+        let (rows, row_norm) = (data.rows(), data.row_norm());
         let secret = match seed {
             Some(seed) => {
                 let position = ledger.as_ref().map_or(0, Ledger::position);
@@ -116,6 +121,7 @@ impl Curator {
             engine: engine::open(setup, data, &*model)?,
             model,
             rows,
+            row_norm,
             ledger,
             secret,
             seeded: seed.is_some(),
@@ -143,13 +149,21 @@ impl Curator {
     }
 
     /// From here on rows are asked for their remainders at `anchor` only; the model's prior
-    /// takes the expansion in.
+    /// takes what was released in.
     ///
     /// # Errors
     /// [`Halt::Refused`] where model and anchor do not fit.
-    pub fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
-        let anchored = Anchored::new(self.model.clone(), anchor);
-        self.model = Arc::new(anchored.map_err(|e| Halt::Refused(e.to_string()))?);
+    pub fn set_anchor(&mut self, anchor: impl Into<AnchorRelease>) -> Result<(), Halt> {
+        let refuse = |e: ModelError| Halt::Refused(e.to_string());
+        let model = self.model.clone();
+        self.model = match anchor.into() {
+            AnchorRelease::Expansion(anchor) => {
+                Arc::new(Anchored::new(model, anchor).map_err(refuse)?)
+            }
+            AnchorRelease::Moments(moments) => Arc::new(MomentRemainder::new(
+                MomentAnchor::new(model, moments).map_err(refuse)?,
+            )),
+        };
         Ok(())
     }
 
@@ -314,6 +328,10 @@ impl Releases for Curator {
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt> {
         self.release_anchor(at, metric, noise)
+    }
+
+    fn moments(&mut self, degree: usize, noise: Option<MomentNoise>) -> Result<Moments, Halt> {
+        self.release_moments(degree, noise)
     }
 
     fn gradients(

@@ -7,10 +7,10 @@ use ndarray::{Array2, ArrayView2};
 use super::{Curator, CuratorError};
 use crate::data::Dataset;
 use crate::engine::{EngineError, EngineInfo, EngineSetup, RatioQuery};
-use crate::model::{Anchor, Metric, Model};
+use crate::model::{AnchorRelease, Metric, Model, Moments};
 use crate::privacy::releases::{
-    Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, Moves,
-    Releases,
+    Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, MomentNoise,
+    Moves, Releases,
 };
 
 /// A curator without privacy: exact answers may be read.
@@ -56,8 +56,13 @@ impl OpenCurator {
     ///
     /// # Errors
     /// [`Halt::Refused`] where model and anchor do not fit.
-    pub fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
+    pub fn set_anchor(&mut self, anchor: impl Into<AnchorRelease>) -> Result<(), Halt> {
         self.0.set_anchor(anchor)
+    }
+
+    /// The model, with its anchor where one was set.
+    pub fn model(&self) -> &Arc<dyn Model> {
+        self.0.model()
     }
 
     /// What computes.
@@ -89,6 +94,10 @@ impl Releases for OpenCurator {
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt> {
         self.0.anchor(at, metric, noise)
+    }
+
+    fn moments(&mut self, degree: usize, noise: Option<MomentNoise>) -> Result<Moments, Halt> {
+        self.0.moments(degree, noise)
     }
 
     fn gradients(

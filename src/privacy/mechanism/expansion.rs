@@ -3,7 +3,7 @@
 use super::discrete_gaussian::discrete_gaussian;
 use super::secret::Secret;
 use super::secret_rng::SecretRng;
-use crate::engine::AnchorSums;
+use crate::engine::{AnchorSums, MomentSums};
 
 /// Noise of an anchor in squared integer units; `None` releases exactly (not private).
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,21 @@ pub(in crate::privacy) fn expansion(
         column += 1;
         if column > row {
             (row, column) = (row + 1, 0);
+        }
+    }
+    sums
+}
+
+/// The same for moments: one discrete Gaussian a moment, `Σ_k Δ_k²/(2σ²) ≤ Δ²/(2σ²)`.
+pub(in crate::privacy) fn moments(
+    rng: &mut SecretRng,
+    sums: Secret<MomentSums>,
+    variance: Option<u128>,
+) -> Vec<i128> {
+    let MomentSums(mut sums) = sums.open();
+    if let Some(variance) = variance {
+        for s in &mut sums {
+            *s += discrete_gaussian(rng, variance);
         }
     }
     sums

@@ -1,10 +1,13 @@
 //! Samplers on rows' remainders at a released anchor (mathematics, section 4.1): how the anchor is
 //! found, and moves around it.
 
+mod moments;
 mod moves;
 mod walk;
 mod warm_start;
 
+pub use moments::{MomentSettings, typical_moment_clip};
 pub use moves::{AnchoredMoves, AnchoredProposal};
-pub use walk::AnchoredSettings;
+pub(in crate::sampler) use walk::AnchoredWalk;
+pub use walk::{AnchorSettings, AnchoredSettings};
 pub use warm_start::{AnchorSplit, Anchoring};

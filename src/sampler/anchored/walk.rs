@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{AnchoredMoves, AnchoredProposal, Anchoring};
-use crate::model::{Anchor, Prior, remainder_rate};
+use super::{AnchoredMoves, AnchoredProposal, Anchoring, MomentSettings};
+use crate::model::{AnchorRelease, MomentAnchor, Prior, Surrogate, remainder_rate};
 use crate::privacy::{Halt, Releases};
 use crate::sampler::{Chains, RandomWalk};
 
@@ -34,11 +34,55 @@ impl AnchoredSettings {
     }
 }
 
+/// What is released before the first step, and how chains move with it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnchorSettings {
+    /// An expansion at a point; moves follow its Gaussian.
+    Expansion(AnchoredSettings),
+    /// Moments of the rows; moves are an ordinary random walk's.
+    Moments(MomentSettings),
+}
+
+impl AnchorSettings {
+    /// Clip bound expected of a move, nats.
+    pub fn typical_clip(&self) -> f64 {
+        match self {
+            AnchorSettings::Expansion(settings) => settings.typical_clip(),
+            AnchorSettings::Moments(settings) => settings.typical_clip,
+        }
+    }
+
+    /// ρ of what is released before the first step; `None` in a non-private run.
+    pub fn rho(&self) -> Option<f64> {
+        match self {
+            AnchorSettings::Expansion(settings) => settings.anchoring.split.map(|s| s.rho()),
+            AnchorSettings::Moments(settings) => settings.rho,
+        }
+    }
+}
+
+impl From<AnchoredSettings> for AnchorSettings {
+    fn from(settings: AnchoredSettings) -> Self {
+        AnchorSettings::Expansion(settings)
+    }
+}
+
+/// An anchor in use.
+#[derive(Clone, Debug)]
+pub(in crate::sampler) enum AnchoredWalk {
+    Expansion(AnchoredMoves),
+    Moments {
+        anchor: Arc<MomentAnchor>,
+        /// Clip as a share of the true bound.
+        share: f64,
+    },
+}
+
 impl RandomWalk {
     /// The same sampler on anchored rows.
     #[must_use]
-    pub fn with_anchoring(mut self, settings: AnchoredSettings) -> Self {
-        self.anchoring = Some(settings);
+    pub fn with_anchoring(mut self, settings: impl Into<AnchorSettings>) -> Self {
+        self.anchoring = Some(settings.into());
         self
     }
 
@@ -47,43 +91,78 @@ impl RandomWalk {
         self.anchoring.is_some() && self.anchored.is_none()
     }
 
-    /// Releases the anchor: the private warm start, then the expansion itself.
+    /// Releases the anchor: moments, or the private warm start and then the expansion itself.
     ///
     /// # Errors
     /// [`Halt`]; what was spent stays charged.
-    pub fn release_anchor(&self, releases: &mut dyn Releases) -> Result<Anchor, Halt> {
+    pub fn release_anchor(&self, releases: &mut dyn Releases) -> Result<AnchorRelease, Halt> {
         let settings = self.anchoring.as_ref().ok_or_else(|| {
             Halt::Refused("this sampler is not an anchored one; it needs no anchor".into())
         })?;
-        settings.anchoring.run(&self.prior, releases)
+        match settings {
+            AnchorSettings::Expansion(settings) => settings
+                .anchoring
+                .run(&self.prior, releases)
+                .map(AnchorRelease::Expansion),
+            AnchorSettings::Moments(settings) => settings.release(releases),
+        }
     }
 
-    /// Moves around `anchor` from here on; the curator must have been given it too.
+    /// Takes the anchor over from a curator's model: [`RandomWalk::set_anchor`].
+    ///
+    /// # Errors
+    /// As there, and where the prior holds none.
+    pub fn follow(&mut self, prior: &Prior) -> Result<(), Halt> {
+        match &prior.anchor {
+            Some(anchor) => self.set_anchor(anchor.clone()),
+            None => Err(Halt::Refused("the curator was given no anchor".into())),
+        }
+    }
+
+    /// Moves with this anchor from here on; the curator must have been given it too, and its
+    /// model's prior holds it.
     ///
     /// # Errors
     /// [`Halt::Refused`] where it is not usable.
-    pub fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
+    pub fn set_anchor(&mut self, anchor: impl Into<Surrogate>) -> Result<(), Halt> {
         let refuse = || Halt::Refused("the anchor is damaged or of another model".into());
         let settings = self.anchoring.as_ref().ok_or_else(refuse)?;
+        let (anchor, settings) = match (anchor.into(), settings) {
+            (Surrogate::Expansion(anchor), AnchorSettings::Expansion(settings)) => {
+                (anchor, settings)
+            }
+            (Surrogate::Moments(anchor), AnchorSettings::Moments(settings)) => {
+                let share = settings.share;
+                self.anchored = Some(AnchoredWalk::Moments {
+                    anchor: anchor.clone(),
+                    share,
+                });
+                self.prior = Arc::new(Prior {
+                    anchor: Some(Surrogate::Moments(anchor)),
+                    ..(*self.prior).clone()
+                });
+                return Ok(());
+            }
+            _ => return Err(refuse()),
+        };
         let rate =
             settings.share * remainder_rate(settings.anchoring.tempering, anchor.metric.row_bound);
         let prior = Prior {
             anchor: None,
             ..(*self.prior).clone()
         };
-        let anchor = Arc::new(anchor);
         let moves = AnchoredMoves::new(anchor.clone(), &prior, settings.proposal, rate);
-        self.anchored = Some(moves.ok_or_else(refuse)?);
+        self.anchored = Some(AnchoredWalk::Expansion(moves.ok_or_else(refuse)?));
         self.prior = Arc::new(Prior {
-            anchor: Some(anchor),
+            anchor: Some(Surrogate::Expansion(anchor)),
             ..prior
         });
         Ok(())
     }
 
-    /// Puts every chain at a draw of the expansion's own Gaussian.
+    /// Puts every chain at a draw of the expansion's own Gaussian, where there is one.
     pub fn start_at_anchor(&self, chains: &mut Chains) {
-        let Some(moves) = &self.anchored else {
+        let Some(AnchoredWalk::Expansion(moves)) = &self.anchored else {
             return;
         };
         for (c, mut theta) in chains.thetas.rows_mut().into_iter().enumerate() {

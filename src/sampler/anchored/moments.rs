@@ -1,0 +1,68 @@
+//! Samplers on what released moments leave over: an ordinary random walk, whose rows are nearly
+//! silent (docs/anchors.md).
+
+use ndarray::{Array1, ArrayView1};
+
+use crate::model::{AnchorRelease, Model, MomentBasis, remainder_bound};
+use crate::privacy::{Halt, MomentNoise, Releases};
+use crate::sampler::proposal::{ClipNorm, Preconditioner, propose};
+use crate::sampler::{PublicRng, stream};
+
+/// Moves tried for a typical price.
+const TRIALS: u64 = 200;
+
+/// Settings of a run on moments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MomentSettings {
+    /// Highest Chebyshev degree; 1 for the columns' sums.
+    pub degree: usize,
+    /// ρ of the release; `None` in a non-private run.
+    pub rho: Option<f64>,
+    /// Clip of a remainder as a share of its true bound.
+    pub share: f64,
+    /// Clip bound expected of a move, nats: see [`typical_moment_clip`].
+    pub typical_clip: f64,
+}
+
+impl MomentSettings {
+    pub(super) fn release(&self, releases: &mut dyn Releases) -> Result<AnchorRelease, Halt> {
+        let noise = self.rho.map(|rho| MomentNoise {
+            // Up a little, so that the charge, rounded up too, stays within ρ.
+            tau: (0.5 / rho).sqrt() * (1.0 + 2e-5),
+        });
+        let moments = releases.moments(self.degree, noise)?;
+        Ok(moments.into())
+    }
+}
+
+/// Root mean square of a move's clip bound, from points of the prior: public, nats.
+pub fn typical_moment_clip(
+    model: &dyn Model,
+    basis: &MomentBasis,
+    step: f64,
+    preconditioner: &Preconditioner,
+) -> f64 {
+    let mut rng: PublicRng = stream([0x6d; 32], 0);
+    let mut squares = 0.0;
+    for _ in 0..TRIALS {
+        let Some(theta) = model.prior().draw(&mut rng) else {
+            break;
+        };
+        let mut proposal = Array1::zeros(theta.len());
+        let view = ArrayView1::from(&theta);
+        let norm = ClipNorm::Constant;
+        propose(
+            view,
+            proposal.view_mut(),
+            step,
+            preconditioner,
+            norm,
+            &mut rng,
+        );
+        let end = proposal.to_vec();
+        squares += remainder_bound(model, basis, &theta, &end)
+            .unwrap_or(0.0)
+            .powi(2);
+    }
+    (squares / TRIALS as f64).sqrt()
+}
