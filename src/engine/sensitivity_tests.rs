@@ -11,11 +11,12 @@ use rand_chacha::ChaCha12Rng;
 use super::cpu::{CpuEngine, InstructionSet};
 use super::{
     AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
-    RatioQuery, RatioSum, Rows,
+    MomentSums, RatioQuery, RatioSum, Rows,
 };
 use crate::data::{Dataset, LabelKind};
 use crate::model::{
-    Anchor, Anchored, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model, Poisson, Prior,
+    Anchor, Anchored, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model, MomentBasis,
+    Poisson, Prior,
 };
 
 /// Rows of each data set: partial tiles, quads and workgroups.
@@ -259,6 +260,9 @@ impl Engine for WiderByOne {
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         self.0.anchor_sums(query)
     }
+    fn moment_sums(&mut self, basis: &MomentBasis) -> Result<MomentSums, EngineError> {
+        self.0.moment_sums(basis)
+    }
 }
 
 /// As above, but its rows are listed as they should be: the sums alone show it.
@@ -292,6 +296,9 @@ impl Engine for WiderSums {
 
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         self.0.anchor_sums(query)
+    }
+    fn moment_sums(&mut self, basis: &MomentBasis) -> Result<MomentSums, EngineError> {
+        self.0.moment_sums(basis)
     }
 }
 

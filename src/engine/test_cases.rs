@@ -8,8 +8,8 @@ use rand_chacha::ChaCha12Rng;
 use super::RatioQuery;
 use crate::data::{Dataset, synthetic};
 use crate::model::{
-    Anchor, Anchored, Banana, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model, Poisson,
-    Prior, remainder_rate,
+    Anchor, Anchored, Banana, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model,
+    MomentAnchor, MomentBasis, MomentRemainder, Moments, Poisson, Prior, Surrogate, remainder_rate,
 };
 
 pub(super) struct Case {
@@ -118,11 +118,29 @@ pub(super) fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored
     Anchored::new(Arc::new(model), anchor).unwrap()
 }
 
+/// What moments of this degree leave of a mixture.
+pub(super) fn moments(data: &Dataset, degree: usize) -> MomentRemainder {
+    let bound = data.row_norm();
+    let model = Mixture::new(2.0, bound, Prior::flat_box(2, 3.0), 0.02).unwrap();
+    let moments = Moments {
+        basis: MomentBasis {
+            degree,
+            features: 1,
+            bound,
+        },
+        rows: data.rows() as f64,
+        sums: vec![0.0; degree],
+        sds: vec![0.0; degree],
+    };
+    MomentRemainder::new(MomentAnchor::new(Arc::new(model), moments).unwrap())
+}
+
 /// A true bound on the model's row ratios for this pair, where there is one.
 pub(super) fn bound(model: &dyn Model, theta: &[f64], proposal: &[f64]) -> f64 {
     let step = distance(theta, proposal);
     match (&model.prior().anchor, model.ratio_rate()) {
-        (Some(anchor), _) => {
+        (Some(Surrogate::Moments(anchor)), _) => anchor.clip(theta, proposal),
+        (Some(Surrogate::Expansion(anchor)), _) => {
             let reach = distance(theta, &anchor.at).max(distance(proposal, &anchor.at));
             remainder_rate(model.tempering(), anchor.metric.row_bound) * reach * reach * step
         }

@@ -6,7 +6,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
-use super::test_cases::{Case, anchored, bound, cases, distance, networks, pairs, query};
+use super::test_cases::{
+    Case, anchored, bound, case, cases, distance, moments, networks, pairs, query,
+};
 use super::{Engine, RatioQuery, RatioSum};
 use crate::data::{Dataset, LabelKind, synthetic};
 use crate::model::{Logistic, Model, Prior};
@@ -187,6 +189,47 @@ fn the_remainders_bound_is_met() {
     let ratio = model.log_ratio(&row, 1.0, &theta, &proposal).abs();
     let limit = bound(&model, &theta, &proposal);
     assert!(ratio <= limit && ratio > 0.97 * limit, "{ratio} of {limit}");
+}
+
+/// A mixture's remainder by f32 lanes is off by less than its clip allows for rounding, is odd
+/// to the bit, and adds up.
+#[test]
+fn what_moments_leave_matches_the_f64_oracle() {
+    for degree in [1, 3, 8, 12] {
+        let data = synthetic::mixture(1_201, Some(3.0), 8).unwrap();
+        let case = case(data, |d| Box::new(moments(d, degree)));
+        let pairs = pairs(&*case.model, 9, 5);
+        let back: Vec<_> = pairs.iter().map(|(a, b)| (b.clone(), a.clone())).collect();
+        let q = query(&*case.model, &pairs, 1.0);
+        for set in InstructionSet::available() {
+            let mut cpu = CpuEngine::with(case.data.clone(), set, 512);
+            let rows = ratio_rows(&mut cpu, &q, &all_rows(&case, 9));
+            for (c, (theta, proposal)) in pairs.iter().enumerate() {
+                // Of the ratio's own size, κ left out: the bound's share for rounding.
+                let size = distance(theta, proposal) * 4.0 * case.model.tempering();
+                let tolerance = size * f64::powi(2.0, -18) + q.grid(c).step();
+                for (x, steps) in case.rows.iter().zip(&rows[c]) {
+                    let exact = case.model.log_ratio(&[*x], 1.0, theta, proposal);
+                    let got = f64::from(*steps) * q.grid(c).step();
+                    assert!((got - exact).abs() <= tolerance, "{degree}: {got} {exact}");
+                }
+            }
+            assert_eq!(cpu.ratio_sums(&q).unwrap(), totals(&rows, &q));
+            let negated = ratio_rows(
+                &mut cpu,
+                &query(&*case.model, &back, 1.0),
+                &all_rows(&case, 9),
+            );
+            assert!(
+                negated.iter().flatten().eq(rows
+                    .iter()
+                    .flatten()
+                    .map(|q| -q)
+                    .collect::<Vec<_>>()
+                    .iter())
+            );
+        }
+    }
 }
 
 #[cfg(feature = "gpu")]
