@@ -14,7 +14,7 @@ use std::time::Instant;
 use dpmc::config::Plan;
 use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Anchor, Metric};
+use dpmc::model::{Anchor, AnchorRelease, Metric};
 use dpmc::posterior_run::{PosteriorRun, Status};
 use dpmc::privacy::{Curator, Ledger, Releases};
 use dpmc::sampler::Chains;
@@ -121,7 +121,9 @@ fn reference(text: &str) -> Result<Draws, Failure> {
 /// A private run with its anchor, steps a second and ε spent.
 fn private_run(plan: &Plan, seed: u64) -> Result<(Draws, Anchor, f64, f64), Failure> {
     let (draws, (run, rate)) = run_to_its_end(plan, seed)?;
-    let anchor = run.state(0).anchor.ok_or("no anchor was released")?;
+    let Some(AnchorRelease::Expansion(anchor)) = run.state(0).anchor else {
+        return Err("no anchor was released".into());
+    };
     let epsilon = run.curator().ledger().map_or(0.0, Ledger::epsilon_spent);
     Ok((draws, anchor, rate, epsilon))
 }

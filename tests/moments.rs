@@ -293,7 +293,7 @@ fn moments_are_charged_before_they_are_released_and_refusals_charge_nothing() {
     curator.moments(5, Some(noise)).unwrap();
     let spent = curator.ledger().unwrap().spent();
     assert!(
-        spent >= 0.125 * (1.0 - 1e-9) && spent < 0.125 * 1.0001,
+        (0.125 * (1.0 - 1e-9)..0.125 * 1.0001).contains(&spent),
         "{spent}"
     );
 

@@ -77,6 +77,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
     if !a.quiet {
         let mut report = output::summarize_directory(directory.path())?;
         summary::add_test_scores(&mut report, directory.path(), &plan, test.as_ref())?;
+        summary::add_noise_of_moments(&mut report, directory.path(), &plan)?;
         summary::print(&report);
         println!("draws and certificate: {}", directory.path().display());
     }

@@ -6,6 +6,8 @@ use super::CliError;
 use super::args::SummaryArguments;
 use crate::config::Plan;
 use crate::data::Dataset;
+use crate::diagnostics::noise_aware_moments;
+use crate::model::MomentAnchor;
 use crate::output::{self, OutputError, RunSummary};
 
 pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
@@ -15,6 +17,9 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
         && let Ok(test) = plan.load_test()
     {
         add_test_scores(&mut summary, &a.directory, &plan, test.as_ref())?;
+    }
+    if let Ok(plan) = Plan::read(&a.directory.join("run.toml")) {
+        add_noise_of_moments(&mut summary, &a.directory, &plan)?;
     }
     if let Some(path) = &a.plot {
         plot(&a.directory, path)?;
@@ -41,6 +46,37 @@ pub(super) fn add_test_scores(
     {
         summary.test_accuracy = Some(accuracy);
         summary.test_log_loss = Some(loss);
+    }
+    Ok(())
+}
+
+/// Adds what the noise of released moments does to each mean, where some were released.
+pub(super) fn add_noise_of_moments(
+    summary: &mut RunSummary,
+    directory: &Path,
+    plan: &Plan,
+) -> Result<(), CliError> {
+    let Some(moments) = summary.moments.take() else {
+        return Ok(());
+    };
+    let table = output::read_draws(directory)?;
+    let (features, bound, sds) = (
+        moments.basis.features,
+        moments.basis.bound,
+        moments.sds.clone(),
+    );
+    // A model of moments has no label, and names of its own: any will do.
+    let names: Vec<String> = (0..features).map(|j| format!("x{j}")).collect();
+    let anchor = plan
+        .model_for(&names, bound)
+        .ok()
+        .filter(|model| model.dim() == table.parameters.len())
+        .and_then(|model| MomentAnchor::new(model, moments).ok());
+    if let Some(anchor) = anchor {
+        let columns: Vec<_> = (0..table.parameters.len())
+            .map(|j| table.parameter(j))
+            .collect();
+        summary.noise_aware = noise_aware_moments(&columns, &sds, |theta| anchor.slopes(theta));
     }
     Ok(())
 }

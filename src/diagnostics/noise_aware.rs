@@ -6,6 +6,8 @@ use crate::model::Anchor;
 
 /// Normal quantile of a central 90 % interval.
 const Z90: f64 = 1.644_853_626_951_472_2;
+/// Draws that covariances are taken over, at most.
+const MOST_DRAWS: usize = 4000;
 
 /// A parameter's intervals with the anchor's noise in them.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -62,22 +64,63 @@ pub fn noise_aware(parameters: &[Vec<Vec<f64>>], anchor: &Anchor) -> Option<Vec<
         let along: f64 = a.iter().zip(&centre).map(|(a, m)| a * m).sum();
         (first + second * length) * squares + second * along * along
     };
-    Some(
-        parameters
-            .iter()
-            .enumerate()
-            .map(|(j, chains)| {
-                let (m, s) = (mean(&pooled[j]), sd(&pooled[j]));
-                let noise = (variance(j) + s * s / ess_mean(chains).max(1.0)).sqrt();
-                let wide = s.hypot(noise);
-                NoiseAware {
-                    mean_sd: noise,
-                    mean_interval: [m - Z90 * noise, m + Z90 * noise],
-                    interval: [m - Z90 * wide, m + Z90 * wide],
-                }
-            })
-            .collect(),
-    )
+    Some(widened(parameters, variance))
+}
+
+/// The same for released moments, whose noise of standard deviation `sds[k]` enters the log
+/// density times `slopes(θ)[k]`: to first order the mean of θ_j moves by
+/// `Σ_k n_k Cov(θ_j, slopes_k)`, the covariances those of the draws.
+pub fn noise_aware_moments(
+    parameters: &[Vec<Vec<f64>>],
+    sds: &[f64],
+    slopes: impl Fn(&[f64]) -> Vec<f64>,
+) -> Option<Vec<NoiseAware>> {
+    let pooled: Vec<Vec<f64>> = parameters.iter().map(|p| p.concat()).collect();
+    let n = pooled.first()?.len();
+    if n < 2 || pooled.iter().any(|p| p.len() != n) {
+        return None;
+    }
+    let used: Vec<usize> = (0..n).step_by(n.div_ceil(MOST_DRAWS)).collect();
+    let at = |i: usize| -> Vec<f64> { pooled.iter().map(|p| p[i]).collect() };
+    let rows: Vec<Vec<f64>> = used.iter().map(|&i| slopes(&at(i))).collect();
+    if rows.iter().any(|r| r.len() != sds.len()) {
+        return None;
+    }
+    let count = used.len() as f64;
+    let covariance = |j: usize, k: usize| -> f64 {
+        let (a, b) = (&pooled[j], &rows);
+        let mean_a = used.iter().map(|&i| a[i]).sum::<f64>() / count;
+        let mean_b = b.iter().map(|r| r[k]).sum::<f64>() / count;
+        let pairs = used.iter().zip(b);
+        pairs
+            .map(|(&i, r)| (a[i] - mean_a) * (r[k] - mean_b))
+            .sum::<f64>()
+            / (count - 1.0)
+    };
+    let variance = |j: usize| -> f64 {
+        let each = sds.iter().enumerate();
+        each.map(|(k, sd)| (sd * covariance(j, k)).powi(2)).sum()
+    };
+    Some(widened(parameters, variance))
+}
+
+/// Intervals widened by a variance of the mean, one a parameter.
+fn widened(parameters: &[Vec<Vec<f64>>], variance: impl Fn(usize) -> f64) -> Vec<NoiseAware> {
+    parameters
+        .iter()
+        .enumerate()
+        .map(|(j, chains)| {
+            let pooled = chains.concat();
+            let (m, s) = (mean(&pooled), sd(&pooled));
+            let noise = (variance(j) + s * s / ess_mean(chains).max(1.0)).sqrt();
+            let wide = s.hypot(noise);
+            NoiseAware {
+                mean_sd: noise,
+                mean_interval: [m - Z90 * noise, m + Z90 * noise],
+                interval: [m - Z90 * wide, m + Z90 * wide],
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -118,5 +161,24 @@ mod tests {
         );
         assert!(out[0].interval[1] > out[0].mean_interval[1]);
         assert!(noise_aware(&[], &anchor).is_none());
+    }
+
+    /// A slope of cθ moves the mean by `c s² n`; a constant slope does nothing.
+    #[test]
+    fn moments_by_hand() {
+        let s = 0.3;
+        let draws: Vec<f64> = (0..9000)
+            .map(|i| 1.0 + s * 2f64.sqrt() * (f64::from(i) * 2.399_963).sin())
+            .collect();
+        let chains = vec![vec![draws]];
+        let rows = noise_aware_moments(&chains, &[0.5, 9.0], |t| vec![4.0 * t[0], 7.0]).unwrap();
+        let error = s * s / ess_mean(&chains[0]);
+        let expected = ((4.0 * s * s * 0.5f64).powi(2) + error).sqrt();
+        assert!(
+            (rows[0].mean_sd / expected - 1.0).abs() < 0.01,
+            "{}",
+            rows[0].mean_sd
+        );
+        assert!(noise_aware_moments(&chains, &[0.5], |_| vec![]).is_none());
     }
 }

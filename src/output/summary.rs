@@ -12,9 +12,9 @@ use crate::diagnostics::{NoiseAware, ParameterSummary, noise_aware, summarize};
 use crate::diagnostics::{
     accuracy, class_accuracy, class_log_loss, log_loss, logistic_predictive, network_predictive,
 };
-use crate::model::AnchorRelease;
 #[cfg(feature = "cli")]
 use crate::model::NetworkShape;
+use crate::model::{AnchorRelease, Moments};
 use crate::posterior_run::RunState;
 use crate::privacy::Certificate;
 
@@ -36,6 +36,9 @@ pub struct RunSummary {
     /// One entry a parameter in an anchored run: intervals with the anchor's noise in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_aware: Option<Vec<NoiseAware>>,
+    /// The released moments of a run on them; what their noise does takes the model to tell.
+    #[serde(skip)]
+    pub moments: Option<Moments>,
     /// Held-out accuracy of the posterior predictive, where a public test table is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<f64>,
@@ -68,6 +71,11 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     let columns: Vec<Vec<Vec<f64>>> = (0..table.parameters.len())
         .map(|j| table.parameter(j))
         .collect();
+    let (noise_aware, moments) = match state.anchor {
+        Some(AnchorRelease::Expansion(a)) => (noise_aware(&columns, &a), None),
+        Some(AnchorRelease::Moments(m)) => (None, Some(m)),
+        None => (None, None),
+    };
     Ok(RunSummary {
         parameters: table
             .parameters
@@ -75,10 +83,8 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
             .zip(&columns)
             .map(|(name, column)| summarize(name, column))
             .collect(),
-        noise_aware: state.anchor.and_then(|a| match a {
-            AnchorRelease::Expansion(a) => noise_aware(&columns, &a),
-            AnchorRelease::Moments(_) => None,
-        }),
+        noise_aware,
+        moments,
         chains: table.chains.len(),
         draws: table.len(),
         acceptance: accepted / moves.max(1.0),

@@ -33,8 +33,8 @@ impl Plan {
         shape.map(Some).map_err(|e| self.refuse(&e.key, e.what))
     }
 
-    /// The model over features of these names, in rows of this norm.
-    pub(super) fn model_for(
+    /// The model over features of these names, in rows of this norm; no table is needed.
+    pub(crate) fn model_for(
         &self,
         features: &[String],
         row_norm: f64,
