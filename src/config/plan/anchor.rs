@@ -33,6 +33,7 @@ impl Plan {
                 "an anchored run divides its rho; leave the order out",
             ));
         }
+        self.check_anchor_bounds()?;
         check_anchorable(model)
             .map_err(|e| self.refuse(self.choice("sampler.anchored"), e.what))?;
         self.check_foreign(s)?;

@@ -20,12 +20,12 @@ pub use open::OpenCurator;
 
 use self::cost::smallest_clip;
 use super::ledger::Ledger;
-use super::mechanism::{Correction, PoissonSampler, RowRates, SecretRng};
+use super::mechanism::{Correction, PoissonSampler, RowRates, RowShares, SecretRng};
 use super::releases::{
     Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, Moves,
     Releases,
 };
-use crate::data::Dataset;
+use crate::data::{Dataset, Population};
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
 use crate::model::{Anchor, Anchored, Metric, Model};
 
@@ -62,7 +62,9 @@ pub enum CuratorError {
 pub struct Curator {
     engine: Box<dyn Engine>,
     model: Arc<dyn Model>,
-    rows: usize,
+    population: Population,
+    /// What minibatches draw rows by, where these have bounds of their own.
+    shares: Option<RowShares>,
     ledger: Option<Ledger>,
     secret: SecretRng,
     seeded: bool,
@@ -101,7 +103,15 @@ impl Curator {
         seed: Option<u64>,
     ) -> Result<Self, CuratorError> {
         check_fit(&data, &*model)?;
-        let rows = data.rows();
+        let population = data.population();
+        let shares = match data.bounds() {
+            Some(bounds) => {
+                let shares = RowShares::new(bounds);
+                let refusal = "there are too many rows to draw them by their bounds";
+                Some(shares.ok_or_else(|| CuratorError::Mismatch(refusal.into()))?)
+            }
+            None => None,
+        };
         let secret = match seed {
             Some(seed) => {
                 let position = ledger.as_ref().map_or(0, Ledger::position);
@@ -115,7 +125,8 @@ impl Curator {
             row_rates: None,
             engine: engine::open(setup, data, &*model)?,
             model,
-            rows,
+            population,
+            shares,
             ledger,
             secret,
             seeded: seed.is_some(),
@@ -129,7 +140,7 @@ impl Curator {
 
     /// Number of rows N (public).
     pub fn rows(&self) -> usize {
-        self.rows
+        self.population.rows
     }
 
     /// What computes.
@@ -148,9 +159,19 @@ impl Curator {
     /// # Errors
     /// [`Halt::Refused`] where model and anchor do not fit.
     pub fn set_anchor(&mut self, anchor: Anchor) -> Result<(), Halt> {
+        if self.is_weighted() {
+            return Err(Halt::Refused(
+                "a row's own bound says nothing of its remainder in an anchor's coordinates; leave [data.bounds] out".into(),
+            ));
+        }
         let anchored = Anchored::new(self.model.clone(), anchor);
         self.model = Arc::new(anchored.map_err(|e| Halt::Refused(e.to_string()))?);
         Ok(())
+    }
+
+    /// Whether rows have public bounds of their own.
+    fn is_weighted(&self) -> bool {
+        self.population != Population::from(self.population.rows)
     }
 
     /// The ledger of a private curator.
@@ -196,7 +217,7 @@ impl Curator {
         let mut events = Vec::with_capacity(live.len());
         let mut coins = 0.0;
         for &c in live {
-            if let Some((key, delta)) = Self::cost(self.rows, clips[c], estimator, rule)? {
+            if let Some((key, delta)) = Self::cost(self.population, clips[c], estimator, rule)? {
                 events.push((key, 1));
                 coins += delta;
             } else if self.ledger.is_some() {
@@ -229,6 +250,14 @@ impl Curator {
     }
 }
 
+/// Why rows of this model have no bounds of their own.
+pub(crate) fn unscaled(model: &dyn Model) -> String {
+    format!(
+        "in model '{}' a shorter row has no smaller log ratio, so a row's own bound would clip it; logistic, linear and poisson regression take bounds of rows, others need one row_norm for all",
+        model.name()
+    )
+}
+
 /// The model must find the columns it reads.
 fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
     if data.features().len() != model.features() {
@@ -238,6 +267,9 @@ fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
             model.features(),
             data.features().len()
         )));
+    }
+    if data.bounds().is_some() && !model.ratio_scales_with_row() {
+        return Err(CuratorError::Mismatch(unscaled(model)));
     }
     match (model.label(), data.label_kind()) {
         (Some(_), None) => Err(CuratorError::Mismatch(format!(

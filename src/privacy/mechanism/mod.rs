@@ -1,6 +1,7 @@
 //! Private mechanisms: the only code that opens a [`Secret`], and the only holder of
 //! the secret generator. Everything that leaves this folder is a released decision.
 
+mod alias;
 mod bernoulli_exp;
 mod coin;
 mod correction;
@@ -14,6 +15,7 @@ mod published;
 mod ridge;
 mod secret;
 mod secret_rng;
+mod shares;
 mod weights;
 
 pub(super) use coin::LOGIT_ERROR;
@@ -29,4 +31,5 @@ pub(super) use poisson::{DRAW_DELTA, PoissonSampler};
 pub(super) use published::{RowRates, all_rows, published_metropolis};
 pub(super) use secret::Secret;
 pub(super) use secret_rng::SecretRng;
+pub(super) use shares::{Drawn, RowShares};
 pub(super) use weights::poisson_weights;
