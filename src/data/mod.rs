@@ -356,7 +356,7 @@ mod tests {
     fn rows_are_clipped_to_their_own_bounds() -> Result<(), DataError> {
         let mut b = Dataset::builder(vec!["a".into(), "b".into()], false, 2.0)?;
         b.push_bounded(&[3.0, 4.0], None, 0.25)?;
-        b.push_bounded(&[0.3, 0.4], None, 0.25)?;
+        b.push_bounded(&[0.3, 0.375], None, 0.25)?;
         assert!(b.push_bounded(&[0.3, 0.4], None, 0.0).is_err());
         assert!(b.push(&[0.3, 0.4], None).is_err());
         b.push_bounded(&[3.0, 4.0], None, 1.0)?;
@@ -364,7 +364,7 @@ mod tests {
         let rows = set.public_rows();
         let norm = |i: usize| f64::from(rows[2 * i]).hypot(f64::from(rows[2 * i + 1]));
         assert!(norm(0) <= 0.5 && norm(0) > 0.499_999);
-        assert_eq!(&rows[2..4], &[0.3, 0.4]);
+        assert_eq!(&rows[2..4], &[0.3, 0.375]);
         assert!(norm(2) <= 2.0 && norm(2) > 1.999_999);
         assert_eq!((set.rows(), set.population().total), (3, 1.5));
         let mut plain = Dataset::builder(vec!["a".into()], false, 2.0)?;

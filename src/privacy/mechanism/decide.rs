@@ -108,24 +108,47 @@ pub(in crate::privacy) fn poisson_estimate(
     grid: Grid,
     lambda_per_row: f64,
 ) -> SealedRatio {
-    let (a, c) = (lambda_per_row, grid.clip_bound());
-    let step = grid.step();
-    // Acceptance of a row with r = 0, and its slope, both scaled to 64-bit thresholds.
-    let scale = f64::powi(2.0, 64) / (a + c);
-    let (base, slope) = ((a + c / 2.0) * scale, -0.5 * step * scale);
-    let weight_scale = step / (2.0 * a + c);
-    let unit = f64::powi(2.0, super::coin::LOGIT_BITS);
+    let thinning = Thinning::new(grid, lambda_per_row);
     let mut sum = 0i128;
     for q in drawn.ratios(grid) {
-        let threshold = (base + slope * q) as u128;
-        if u128::from(rng.bits64()) < threshold {
-            // On |q|, so that the weight is odd to the bit.
-            let weight = 2.0 * (q.abs() * weight_scale).atanh();
-            let weight = (weight * unit) as i128;
-            sum += if q < 0.0 { -weight } else { weight };
+        if u128::from(rng.bits64()) < thinning.threshold(q) {
+            sum += thinning.weight(q);
         }
     }
     Secret::seal(sum)
+}
+
+/// Which occurrences a Poisson minibatch keeps, and what they weigh.
+pub(super) struct Thinning {
+    /// Acceptance of a row with r = 0, and its slope, both scaled to 64-bit thresholds.
+    base: f64,
+    slope: f64,
+    weight_scale: f64,
+}
+
+impl Thinning {
+    pub(super) fn new(grid: Grid, lambda_per_row: f64) -> Self {
+        let (a, c) = (lambda_per_row, grid.clip_bound());
+        let step = grid.step();
+        let scale = f64::powi(2.0, 64) / (a + c);
+        Thinning {
+            base: (a + c / 2.0) * scale,
+            slope: -0.5 * step * scale,
+            weight_scale: step / (2.0 * a + c),
+        }
+    }
+
+    /// 2^64 times the probability of keeping an occurrence of ratio q, grid steps.
+    pub(super) fn threshold(&self, q: f64) -> u128 {
+        (self.base + self.slope * q) as u128
+    }
+
+    /// What it weighs, fixed point; on |q|, so that it is odd to the bit.
+    pub(super) fn weight(&self, q: f64) -> i128 {
+        let unit = f64::powi(2.0, super::coin::LOGIT_BITS);
+        let weight = (2.0 * (q.abs() * self.weight_scale).atanh() * unit) as i128;
+        if q < 0.0 { -weight } else { weight }
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ mod secret_rng;
 mod shares;
 mod weights;
 
+#[cfg(test)]
+mod shares_tests;
+
 pub(super) use coin::LOGIT_ERROR;
 pub use correction::{Component, Correction};
 pub(super) use decide::{
