@@ -43,7 +43,7 @@ fn strata(rows: u32, run: &str) -> Place {
         text += line;
         text += match i {
             0 => ",w\n",
-            _ if i % 100 == 0 => ",1\n",
+            _ if i.is_multiple_of(100) => ",1\n",
             _ => ",0.05\n",
         };
     }
@@ -102,7 +102,7 @@ fn bounds_may_lie_in_a_file_of_their_own() {
     let place = strata(500, RUN);
     let file = "[data.bounds]\nfile = \"w.npy\"\npublic = true\n";
     place.write("file.toml", &edit(RUN, BOUNDS, file));
-    let bound = |i: u32| if i % 100 == 0 { 1.0 } else { 0.05 };
+    let bound = |i: u32| if i.is_multiple_of(100) { 1.0 } else { 0.05 };
     let bounds: Vec<f64> = (1..=500).map(bound).collect();
     npy(&place, &bounds);
     assert_eq!(check(&place, "file.toml"), check(&place, "run.toml"));

@@ -49,7 +49,7 @@ impl RowBounds {
 
     /// The bound of a row's integer answer on a grid of bound `most`: `⌊w_i·most⌋`.
     pub fn clamp(&self, row: usize, most: i32) -> i32 {
-        (i64::from(self.units[row]) * i64::from(most) >> UNIT_BITS) as i32
+        ((i64::from(self.units[row]) * i64::from(most)) >> UNIT_BITS) as i32
     }
 
     /// `q/w_i`, nearest: at most `most` where `|q| ≤ ⌊w_i·most⌋`.
@@ -113,7 +113,7 @@ pub(super) fn read(cell: Cell<'_>) -> Result<f64, String> {
 
 /// The bounds of a file of their own.
 pub(super) fn read_file(path: &Path) -> Result<Vec<f64>, DataError> {
-    read_npy::column(path, "bounds of rows", |cell| read(cell))
+    read_npy::column(path, "bounds of rows", read)
 }
 
 #[cfg(test)]
