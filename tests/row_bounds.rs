@@ -73,6 +73,15 @@ fn exact(data: fn() -> Dataset, model: &Arc<dyn Model>, limit: f64) -> Vec<(f64,
     quadrature(density, &centre, &[1.0, 1.0], limit)
 }
 
+/// Name, rows, model, rule and iterations.
+type Case = (
+    &'static str,
+    fn() -> Dataset,
+    Arc<dyn Model>,
+    Acceptance,
+    usize,
+);
+
 /// 14,000 effective draws or more of each sampler that draws minibatches: means within 5.5
 /// standard errors (4e-8), sds within 3 % (6e-7). Rows drawn uniformly, or ratios not
 /// divided by their bounds, move both by tens of per cent.
@@ -81,7 +90,7 @@ fn weighted_minibatches_sample_the_posterior_exactly() {
     let poisson = Estimator::Poisson {
         lambda: Lambda::Ratio(0.5),
     };
-    let cases: [(&str, fn() -> Dataset, Arc<dyn Model>, _, _); 3] = [
+    let cases: [Case; 3] = [
         (
             "poisson-barker",
             logistic_data,
