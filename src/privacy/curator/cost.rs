@@ -114,7 +114,7 @@ fn noisy_minibatch(
     let mean = (lambda + big) * population.share() * (1.0 + 1e-9);
     let key = EventKey::fast_mh_noisy(mean, weights.clip_bound(), sigma).ok_or_else(|| {
         Halt::Refused(format!(
-            "noise cannot be charged on a minibatch of {:.0} of {} rows with sigma/W = {:.3e}: it must read no row more than every other time, and sigma/W lie between 0.05 and 1e9",
+            "noise cannot be charged on a minibatch of {:.0} of {} rows with sigma/W = {:.3e}: it must read at most half of the rows (of the widest, where they have bounds of their own), and sigma/W lie between 0.05 and 1e9",
             lambda + big,
             population.rows,
             sigma / weights.clip_bound()
