@@ -79,7 +79,7 @@ fn dp_fast_mh_samples_the_posterior_exactly() {
     };
     let fast = FastMh {
         settings,
-        rows: 200,
+        population: 200.into(),
     };
     let rate = 0.3 * 4.0;
     // Moves of ±0.25 make use of every branch.

@@ -145,7 +145,11 @@ fn the_sound_form_is_reversible_in_every_branch() {
             epsilon,
             delta: 1e-5,
         };
-        let rule = FastMh { settings, rows: 40 }.rule(clip);
+        let rule = FastMh {
+            settings,
+            population: 40.into(),
+        }
+        .rule(clip);
         // Noise of moderate size: the paper's would stop nearly every move of so few rows.
         let rule = match rule {
             (e, Acceptance::Penalty { .. }) => (e, Acceptance::Penalty { tau: 0.3 }),
@@ -184,7 +188,7 @@ fn published_moves_without_noise_tell_neighbours_apart() {
     let published = (Estimator::PublishedFastMh(settings), Acceptance::Metropolis);
     let sound = FastMh {
         settings,
-        rows: 1000,
+        population: 1000.into(),
     }
     .rule(0.02);
     assert_eq!(sound, (Estimator::FullBatch, Acceptance::Barker));
@@ -312,7 +316,7 @@ fn every_branch_is_charged_its_own_event() {
     );
     walk.fast_mh = Some(FastMh {
         settings,
-        rows: 100,
+        population: 100.into(),
     });
     assert!(!walk.has_rho());
     let mut curator = private(Measure::Renyi { order: 2.5 }, 100);

@@ -34,6 +34,7 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
             missing: None,
         }),
         row_norm: None,
+        bounds: None,
     }
 }
 

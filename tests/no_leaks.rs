@@ -28,16 +28,22 @@ assert_not_impl_any!(Curator: Clone, std::fmt::Debug, serde::Serialize);
 assert_not_impl_any!(Dataset: Clone, serde::Serialize, PartialEq);
 assert_not_impl_any!(Ledger: Clone);
 
-/// 400 rows; with `other`, the last one is substituted by its opposite.
-fn table(other: bool) -> Dataset {
+/// 400 rows; with `other`, the last one is substituted by its opposite. `bounded` rows have
+/// public bounds of their own.
+fn table(other: bool, bounded: bool) -> Dataset {
     let mut set = Dataset::builder(vec!["a".into(), "b".into()], true, 2.0).unwrap();
     for i in 0..400 {
         let (a, b) = ((f64::from(i) * 0.7).sin(), (f64::from(i) * 1.3).cos());
-        let row = [a as f32, b as f32];
-        if i == 399 && other {
-            set.push(&[-1.9, 0.6], Some(false)).unwrap();
+        let (row, label) = if i == 399 && other {
+            ([-1.9, 0.6], false)
         } else {
-            set.push(&row, Some(a + 0.3 * b > 0.0)).unwrap();
+            ([a as f32, b as f32], a + 0.3 * b > 0.0)
+        };
+        if bounded {
+            let (label, bound) = (if label { 1.0 } else { -1.0 }, [0.1, 0.7][i as usize % 2]);
+            set.push_bounded(&row, Some(label), bound).unwrap();
+        } else {
+            set.push(&row, Some(label)).unwrap();
         }
     }
     set.finish().unwrap()
@@ -52,10 +58,10 @@ fn model(data: &Dataset) -> Arc<dyn Model> {
 fn run(
     other: bool,
     rate: f64,
-    (estimator, rule): (Estimator, Acceptance),
+    (estimator, rule, bounded): (Estimator, Acceptance, bool),
     directory: &Path,
 ) -> Vec<Vec<f64>> {
-    let data = table(other);
+    let data = table(other, bounded);
     let model = model(&data);
     let ledger = Ledger::in_memory(Budget::new(20.0, 1e-6).unwrap());
     let curator =
@@ -111,24 +117,27 @@ fn equal_decisions_leave_equal_bytes() {
     let poisson = Estimator::Poisson {
         lambda: Lambda::Ratio(2.0),
     };
-    for (name, estimator, rule) in [
-        ("barker", Estimator::FullBatch, Acceptance::Barker),
-        ("poisson-barker", poisson, Acceptance::Barker),
+    for (name, estimator, rule, bounded) in [
+        ("barker", Estimator::FullBatch, Acceptance::Barker, false),
+        ("poisson-barker", poisson, Acceptance::Barker, false),
+        ("bounded rows", poisson, Acceptance::Barker, true),
         (
             "dp-penalty",
             Estimator::FullBatch,
             Acceptance::Penalty { tau: 20.0 },
+            false,
         ),
         (
             "dp-barker",
             Estimator::FullBatch,
             Acceptance::NoisyBarker { variance: 2.0 },
+            false,
         ),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-        let draws = run(false, 0.001, (estimator, rule), &a);
-        let neighbour = run(true, 0.001, (estimator, rule), &b);
+        let draws = run(false, 0.001, (estimator, rule, bounded), &a);
+        let neighbour = run(true, 0.001, (estimator, rule, bounded), &b);
         // The premise: with these seeds one row changes no decision (η is about 0.001).
         assert!(draws == neighbour, "{name}: choose other seeds");
         let (a, b) = (files(&a), files(&b));
@@ -151,7 +160,7 @@ fn the_rows_do_steer_the_chain() {
     let draws = run(
         false,
         0.05,
-        (Estimator::FullBatch, Acceptance::Barker),
+        (Estimator::FullBatch, Acceptance::Barker, false),
         folder.path(),
     );
     // The label follows the first feature: its coefficient is pulled to the right.
@@ -160,7 +169,7 @@ fn the_rows_do_steer_the_chain() {
 }
 
 fn private(budget: f64) -> Curator {
-    let data = table(false);
+    let data = table(false, false);
     let model = model(&data);
     let ledger = Ledger::in_memory(Budget::new(budget, 1e-6).unwrap());
     Curator::private(data, model, EngineChoice::Cpu, ledger, Some(5)).unwrap()
@@ -200,7 +209,7 @@ fn a_query_that_cannot_be_put_is_refused_before_anything_is_charged() {
         lambda: Lambda::Ratio(2.0),
     };
     for estimator in [Estimator::FullBatch, poisson] {
-        let data = table(false);
+        let data = table(false, false);
         let model = Arc::new(Misfit(model(&data)));
         let ledger = Ledger::in_memory(Budget::new(1.0, 1e-6).unwrap());
         let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, None);
@@ -238,7 +247,7 @@ fn metropolis_without_noise_is_refused_in_words_true_of_mh_and_tuna_mh() {
 #[test]
 fn a_seeded_secret_generator_is_told_apart_from_the_public_seed() {
     let folder = tempfile::tempdir().unwrap();
-    let barker = (Estimator::FullBatch, Acceptance::Barker);
+    let barker = (Estimator::FullBatch, Acceptance::Barker, false);
     run(false, 0.001, barker, folder.path());
     let text = std::fs::read_to_string(folder.path().join("certificate.json")).unwrap();
     for part in ["Curator::private", "stays secret", "public_seed"] {

@@ -20,7 +20,7 @@ use dpmc::config::Plan;
 use dpmc::diagnostics::{ess_bulk, mean};
 use dpmc::engine::EngineChoice;
 use dpmc::posterior_run::{PosteriorRun, Status};
-use dpmc::privacy::{Curator, Ledger};
+use dpmc::privacy::Curator;
 use dpmc::sampler::Chains;
 
 use anchored::Setting;

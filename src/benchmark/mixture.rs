@@ -53,7 +53,7 @@ pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
     let mut fast = problem(Estimator::FullBatch, Acceptance::Barker)?;
     fast.1.fast_mh = Some(FastMh {
         settings: PUBLISHED,
-        rows: ROWS,
+        population: ROWS.into(),
     });
     Ok(vec![
         rate("poisson-barker, lambda = 300", mixture_problem()?)?,

@@ -2,6 +2,7 @@
 
 use super::CliError;
 use crate::config::{ConfigError, Plan};
+use crate::data::Population;
 use crate::model::Model;
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
 use crate::sampler::{AnchorSettings, RandomWalk, Sampler};
@@ -9,7 +10,7 @@ use crate::sampler::{AnchorSettings, RandomWalk, Sampler};
 /// The largest step, to one per cent, of which one typical move fits the budget; λ may
 /// depend on the step, so the cost is asked for and not scaled.
 fn fitting_step(
-    rows: usize,
+    rows: Population,
     clips: &[f64],
     sampler: &RandomWalk,
     budget: Budget,
@@ -32,7 +33,7 @@ fn fitting_step(
 /// Mean cost of moves with these clip bounds in the ledger's measure, and mean δ of their
 /// coins; `None` where the sampler is not private.
 fn mean_cost(
-    rows: usize,
+    rows: Population,
     clips: &[f64],
     sampler: &RandomWalk,
     budget: Budget,
@@ -69,7 +70,7 @@ pub(super) fn affordable(
     plan: &Plan,
     sampler: &Sampler,
     model: &dyn Model,
-    rows: usize,
+    rows: Population,
     budget: Budget,
     measure: Measure,
 ) -> Result<(f64, f64), CliError> {
@@ -98,7 +99,7 @@ fn affordable_gradients(
     plan: &Plan,
     sampler: &Sampler,
     model: &dyn Model,
-    rows: usize,
+    rows: Population,
     (budget, measure, limit): (Budget, Measure, f64),
 ) -> Result<(f64, f64), CliError> {
     let length = plan.length()?;
@@ -149,7 +150,7 @@ fn affordable_moves(
     plan: &Plan,
     sampler: &RandomWalk,
     model: &dyn Model,
-    rows: usize,
+    rows: Population,
     (budget, measure, limit): (Budget, Measure, f64),
 ) -> Result<(f64, f64), CliError> {
     let clips = sampler.typical_clips(model.dim());

@@ -3,7 +3,7 @@
 use super::args::{CheckArguments, Overrides};
 use super::{CliError, afford};
 use crate::config::Plan;
-use crate::data;
+use crate::data::{self, Population};
 use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise};
 use crate::sampler::{Algorithm, AnchorSettings, RandomWalk, Sampler};
 
@@ -14,8 +14,9 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let data = plan.load_data()?;
     plan.load_test()?;
     let model = plan.model(&data)?;
-    let sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
-    plan.check_range(&sampler, &*model, data.rows())?;
+    let population = data.population();
+    let sampler = plan.sampler(&*model, population, data.row_norm())?;
+    plan.check_range(&sampler, &*model, population)?;
     let (rows, bytes) = (data.rows(), data.bytes());
     println!(
         "table      {} rows (public), {} features, row norm ≤ {:.4}",
@@ -23,6 +24,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         data.features().len(),
         data.row_norm()
     );
+    print_bounds(population);
     println!(
         "model      {} with {} parameters, tempering {}",
         model.name(),
@@ -52,7 +54,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
             }
             print_clip(walk.typical_clip(model.dim()));
             if walk.typical_clip(model.dim()).is_some() {
-                print_batches(walk, model.dim(), rows);
+                print_batches(walk, model.dim(), population);
             }
         }
         Sampler::Hamiltonian(s) => {
@@ -76,13 +78,14 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     }
     if let Some(budget) = plan.budget()? {
         print_anchor(afford::anchor(&sampler));
-        let measure = plan.measure(&sampler, &*model, rows, budget)?;
+        let measure = plan.measure(&sampler, &*model, population, budget)?;
         let symbol = measure.symbol();
         let start = plan.start_cost(&*model, budget, measure)?;
         if start > 0.0 {
             println!("start      {symbol} {start:.4} for the start");
         }
-        let (cost, steps) = afford::affordable(&plan, &sampler, &*model, rows, budget, measure)?;
+        let (cost, steps) =
+            afford::affordable(&plan, &sampler, &*model, population, budget, measure)?;
         let total = (length.iterations as f64 + length.warmup as f64) * plan.chains() as f64;
         println!(
             "budget     ({}, {:e})-DP = {symbol} {:.4}; a typical step costs {symbol} {cost:.3e} (epsilon {:.2e} alone)",
@@ -106,6 +109,17 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         println!("budget     none: NOT private");
     }
     Ok(())
+}
+
+/// How far rows reach, where they have bounds of their own.
+fn print_bounds(population: Population) {
+    if population != Population::from(population.rows) {
+        println!(
+            "bounds     public, of every row: {:.4} of the row norm on average, {:.4} at most",
+            population.total / population.rows as f64,
+            population.largest
+        );
+    }
 }
 
 fn print_clip(typical: Option<f64>) {
@@ -156,11 +170,12 @@ fn print_gradients(noise: GradientNoise, rows: usize, count: &str) {
 }
 
 /// Rows that a typical step reads, and how moves divide over the branches of DP-Fast MH.
-fn print_batches(sampler: &RandomWalk, d: usize, rows: usize) {
+fn print_batches(sampler: &RandomWalk, d: usize, population: Population) {
     let clips = sampler.typical_clips(d);
+    let rows = population.rows;
     let (mut read, mut counts) = (0.0, [0u32; 4]);
     for &clip in &clips {
-        let big = rows as f64 * clip;
+        let big = population.total * clip;
         let (estimator, acceptance) = sampler.rule(clip);
         read += match estimator {
             Estimator::Poisson { lambda } => lambda.value(big) + big,

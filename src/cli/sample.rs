@@ -24,6 +24,9 @@ use crate::sampler::{Chains, Family, Sampler};
 /// Why published DP-Fast MH is not private.
 const FAST_MH_AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023, Algorithm 2) is not private, whatever its epsilon: without noise a Metropolis rejection is possible on one data set and impossible on its neighbour; 6Kp*epsilon fails for an epsilon above 3 an occurrence; batch sizes and noise scales follow the rows. Nor is it exact: the test B < K is not reversible. The sound form is dp-fast-mh";
 
+/// What bounds of rows are.
+const BOUNDS: &str = "the bounds of single rows ([data.bounds]) are public: the guarantee is for data sets with the same bounds, and void if they were computed from private cells";
+
 /// What published DP-SGLD does.
 const LI_AS_PUBLISHED: &str = "as published (Li 2019, Algorithm 1, the gradient's sign turned), dp-sgld injects half of the noise that leaves the posterior invariant and samples its square: standard deviations are too small by a factor of sqrt(2) (dp-sghmc has no listing there). The paper's claims of epsilon rest on constants that it does not give; this certificate charges what the mechanism does";
 
@@ -149,14 +152,15 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let data = plan.load_data()?;
     let rows = data.rows();
     let model = plan.model(&data)?;
-    let sampler = plan.sampler(&*model, rows, data.row_norm())?;
-    plan.check_range(&sampler, &*model, rows)?;
+    let population = data.population();
+    let sampler = plan.sampler(&*model, population, data.row_norm())?;
+    plan.check_range(&sampler, &*model, population)?;
     let mut warnings = Vec::new();
     let start = plan.warm_start(&*model)?;
     let (mut measure, mut typical, mut start_cost) = (Measure::Zcdp, 0.0, 0.0);
     if let Some(budget) = plan.budget()? {
-        measure = plan.measure(&sampler, &*model, rows, budget)?;
-        typical = afford::affordable(plan, &sampler, &*model, rows, budget, measure)?.0;
+        measure = plan.measure(&sampler, &*model, population, budget)?;
+        typical = afford::affordable(plan, &sampler, &*model, population, budget, measure)?.0;
         start_cost = plan.start_cost(&*model, budget, measure)?;
         if let Sampler::Variational(_) = &sampler {
             // Its first draw is the dear one: the fit is made then.
@@ -171,6 +175,9 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
                 budget.delta()
             ));
         }
+    }
+    if plan.config.data.bounds.is_some() {
+        warnings.push(BOUNDS.into());
     }
     if plan.config.sampler.as_published {
         warnings.push(match plan.family()? {

@@ -49,12 +49,31 @@ pub struct DataSection {
     /// Declared bound B on a row's L2 norm; by default what the features imply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row_norm: Option<f64>,
+    /// Public bounds of single rows, relative to `row_norm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<BoundsEntry>,
     /// Declared label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<LabelEntry>,
     /// Declared features, in order.
     #[serde(default)]
     pub features: Vec<FeatureEntry>,
+}
+
+/// `[data.bounds]`: row i is publicly known to be of norm at most `w_i·row_norm`, 0 < w_i ≤ 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoundsEntry {
+    /// The column of the w_i, neither a feature nor the label …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// … or a one-dimensional NPY file of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Must be true: the guarantee does not cover the w_i, and is void where they were
+    /// computed from private cells.
+    #[serde(default)]
+    pub public: bool,
 }
 
 /// One `[[data.features]]`: exactly one of `intercept`, `scale`, `clamp`, `one_hot`,

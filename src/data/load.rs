@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::feature::Cell;
-use super::{DataError, Dataset, Feature, FeatureKind, Label, TILE};
-use super::{read_csv, read_npy, read_parquet};
+use super::{BoundsSource, DataError, Dataset, Feature, FeatureKind, Label, TILE};
+use super::{bounds, read_csv, read_npy, read_parquet};
 
 /// A table file and what is declared about it.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct Source {
     pub label: Option<Label>,
     /// Declared L2 bound of a row, if one is; see [`Source::norm_bound`].
     pub row_norm: Option<f64>,
+    /// Public bounds of single rows relative to the norm's, if some are declared.
+    pub bounds: Option<BoundsSource>,
 }
 
 impl Source {
@@ -153,7 +155,16 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
         .iter()
         .map(|f| f.column.as_deref().map(&mut index))
         .collect();
-    let label_cell = label.as_ref().and_then(|l| l.column.as_deref()).map(index);
+    let label_cell = label
+        .as_ref()
+        .and_then(|l| l.column.as_deref())
+        .map(&mut index);
+    let (bound_column, side_bounds) = match &source.bounds {
+        Some(BoundsSource::Column(column)) => (Some(column), None),
+        Some(BoundsSource::File(path)) => (None, Some(bounds::read_file(path)?)),
+        None => (None, None),
+    };
+    let bound_cell = bound_column.map(String::as_str).map(index);
     let side_labels = match (&source.label_file, &label) {
         (Some(path), Some(label)) => Some(read_npy::labels(path, label)?),
         _ => None,
@@ -194,12 +205,27 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
             })?),
             _ => None,
         };
+        let bound = match (bound_cell, &side_bounds) {
+            (Some(k), _) => {
+                let bound = bounds::read(table[k]).map_err(|what| fail(bound_column, what))?;
+                Some(bound)
+            }
+            (None, Some(bounds)) => Some(*bounds.get(row).ok_or_else(|| {
+                let what = format!("data.bounds.file holds only {} bounds", bounds.len());
+                fail(None, what)
+            })?),
+            (None, None) => None,
+        };
         row += 1;
-        builder
-            .push_value(&values, label)
-            .map_err(|e| fail(None, e.to_string()))
+        let pushed = match bound {
+            Some(bound) => builder.push_bounded(&values, label, bound),
+            None => builder.push_value(&values, label),
+        };
+        pushed.map_err(|e| fail(None, e.to_string()))
     };
-    let fits = |rows: u64| check_memory(&source.path, rows, width, kind.is_some());
+    // A row's bound, twice, and its place in the table that draws rows by it.
+    let extra = usize::from(kind.is_some()) + if source.bounds.is_some() { 6 } else { 0 };
+    let fits = |rows: u64| check_memory(&source.path, rows, width, extra);
     match format {
         Format::Csv => read_csv::rows(&source.path, &wanted, &fits, &mut sink)?,
         Format::Parquet => read_parquet::rows(&source.path, &wanted, &fits, &mut sink)?,
@@ -211,6 +237,14 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
         return Err(DataError::declaration(
             "data.label_file",
             format!("{} labels for {row} rows", labels.len()),
+        ));
+    }
+    if let Some(bounds) = side_bounds
+        && bounds.len() != row
+    {
+        return Err(DataError::declaration(
+            "data.bounds.file",
+            format!("{} bounds for {row} rows", bounds.len()),
         ));
     }
     builder.finish().map_err(|e| DataError::File {
@@ -226,13 +260,13 @@ fn feature_key(feature: &Feature, index: usize) -> String {
     }
 }
 
-/// Refuses a table whose features would not fit in available memory.
-fn check_memory(path: &Path, rows: u64, width: usize, labelled: bool) -> Result<(), DataError> {
+/// Refuses a table whose features, and `extra` words a row, would not fit in available memory.
+fn check_memory(path: &Path, rows: u64, width: usize, extra: usize) -> Result<(), DataError> {
     let Some(available) = available_memory() else {
         return Ok(());
     };
     let tiles = rows.div_ceil(TILE as u64);
-    let needed = tiles.saturating_mul((TILE * 4 * (width + usize::from(labelled))) as u64);
+    let needed = tiles.saturating_mul((TILE * 4 * (width + extra)) as u64);
     if needed > available {
         return Err(DataError::TooLarge {
             path: path.into(),

@@ -4,6 +4,7 @@
 //! norm); nothing in it is estimated from rows, and no cell can be read back
 //! through its public interface.
 
+mod bounds;
 mod error;
 mod feature;
 mod label;
@@ -13,6 +14,8 @@ mod read_npy;
 mod read_parquet;
 pub mod synthetic;
 
+pub(crate) use bounds::RowBounds;
+pub use bounds::{BoundsSource, Population};
 pub use error::DataError;
 pub use feature::{Condition, Feature, FeatureKind};
 pub use label::{Label, LabelKind, LabelValues};
@@ -38,6 +41,7 @@ pub struct Dataset {
     labels: Option<Vec<f32>>,
     label_kind: Option<LabelKind>,
     row_norm: f64,
+    bounds: Option<RowBounds>,
 }
 
 impl Dataset {
@@ -87,6 +91,7 @@ impl Dataset {
                 labels: label.map(|_| Vec::new()),
                 label_kind: label,
                 row_norm,
+                bounds: None,
             },
             clipped: vec![0.0; width],
         })
@@ -117,9 +122,21 @@ impl Dataset {
         self.label_kind
     }
 
+    /// Number of rows and, where they have public bounds of their own, what those add up to.
+    pub fn population(&self) -> Population {
+        let bounds = self.bounds.as_ref();
+        bounds.map_or(self.rows.into(), RowBounds::population)
+    }
+
+    /// The public bounds of single rows, where some are declared.
+    pub(crate) fn bounds(&self) -> Option<&RowBounds> {
+        self.bounds.as_ref()
+    }
+
     /// Bytes held by the rows.
     pub fn bytes(&self) -> usize {
-        4 * (self.tiles.len() + self.labels.as_ref().map_or(0, Vec::len))
+        let bounds = self.bounds.as_ref().map_or(0, |b| b.units().len());
+        4 * (self.tiles.len() + self.labels.as_ref().map_or(0, Vec::len) + bounds)
     }
 
     /// Tiles, each `features × TILE` values, feature-major.
@@ -216,6 +233,31 @@ impl DatasetBuilder {
     /// # Errors
     /// [`DataError::Row`], as there, and for a label that is none of its kind.
     pub fn push_value(&mut self, row: &[f32], label: Option<f64>) -> Result<(), DataError> {
+        self.push_row(row, label, None)
+    }
+
+    /// As [`DatasetBuilder::push_value`], for a row whose norm is **publicly** known to be at
+    /// most `bound`·B, 0 < bound ≤ 1: it is scaled to that where it is longer, and a
+    /// minibatch draws it that much less often. All rows have such a bound, or none. A bound
+    /// computed from private cells voids the guarantee.
+    ///
+    /// # Errors
+    /// [`DataError::Row`], as there, and for a bound that is none.
+    pub fn push_bounded(
+        &mut self,
+        row: &[f32],
+        label: Option<f64>,
+        bound: f64,
+    ) -> Result<(), DataError> {
+        self.push_row(row, label, Some(bound))
+    }
+
+    fn push_row(
+        &mut self,
+        row: &[f32],
+        label: Option<f64>,
+        bound: Option<f64>,
+    ) -> Result<(), DataError> {
         let set = &mut self.set;
         let (d, i) = (set.features.len(), set.rows);
         let refuse = |what: String| Err(DataError::Row { row: i + 1, what });
@@ -224,20 +266,6 @@ impl DatasetBuilder {
         }
         if let Some(j) = row.iter().position(|v| !v.is_finite()) {
             return refuse(format!("feature '{}' is not finite", set.features[j]));
-        }
-        let norm = row
-            .iter()
-            .map(|&v| f64::from(v) * f64::from(v))
-            .sum::<f64>()
-            .sqrt();
-        // The slack keeps the f32 result inside the ball after rounding.
-        let shrink = if norm > set.row_norm {
-            set.row_norm / norm * (1.0 - 1e-7)
-        } else {
-            1.0
-        };
-        for (to, &from) in self.clipped.iter_mut().zip(row) {
-            *to = (f64::from(from) * shrink) as f32;
         }
         let label = match (set.label_kind, label) {
             (Some(_), None) => return refuse("the label is missing".into()),
@@ -248,6 +276,31 @@ impl DatasetBuilder {
             },
             (None, None) => None,
         };
+        if i == 0 && bound.is_some() {
+            set.bounds = Some(RowBounds::default());
+        }
+        let most = match (&mut set.bounds, bound) {
+            (Some(bounds), Some(bound)) => match bounds.push(bound) {
+                Ok(rounded) => rounded * set.row_norm,
+                Err(what) => return refuse(what),
+            },
+            (None, None) => set.row_norm,
+            _ => return refuse("either all rows have a bound of their own, or none".into()),
+        };
+        let norm = row
+            .iter()
+            .map(|&v| f64::from(v) * f64::from(v))
+            .sum::<f64>()
+            .sqrt();
+        // The slack keeps the f32 result inside the ball after rounding.
+        let shrink = if norm > most {
+            most / norm * (1.0 - 1e-7)
+        } else {
+            1.0
+        };
+        for (to, &from) in self.clipped.iter_mut().zip(row) {
+            *to = (f64::from(from) * shrink) as f32;
+        }
         let lane = i % TILE;
         if lane == 0 {
             set.tiles.resize(set.tiles.len() + d * TILE, 0.0);
@@ -296,6 +349,27 @@ mod tests {
         assert!(norm <= 1.0 && norm > 0.999_999);
         assert_eq!(&rows[2..], &[0.3, 0.4]);
         assert_eq!(set.public_labels(), [true, false]);
+        Ok(())
+    }
+
+    #[test]
+    fn rows_are_clipped_to_their_own_bounds() -> Result<(), DataError> {
+        let mut b = Dataset::builder(vec!["a".into(), "b".into()], false, 2.0)?;
+        b.push_bounded(&[3.0, 4.0], None, 0.25)?;
+        b.push_bounded(&[0.3, 0.375], None, 0.25)?;
+        assert!(b.push_bounded(&[0.3, 0.4], None, 0.0).is_err());
+        assert!(b.push(&[0.3, 0.4], None).is_err());
+        b.push_bounded(&[3.0, 4.0], None, 1.0)?;
+        let set = b.finish()?;
+        let rows = set.public_rows();
+        let norm = |i: usize| f64::from(rows[2 * i]).hypot(f64::from(rows[2 * i + 1]));
+        assert!(norm(0) <= 0.5 && norm(0) > 0.499_999);
+        assert_eq!(&rows[2..4], &[0.3, 0.375]);
+        assert!(norm(2) <= 2.0 && norm(2) > 1.999_999);
+        assert_eq!((set.rows(), set.population().total), (3, 1.5));
+        let mut plain = Dataset::builder(vec!["a".into()], false, 2.0)?;
+        plain.push(&[1.0], None)?;
+        assert!(plain.push_bounded(&[1.0], None, 0.5).is_err());
         Ok(())
     }
 

@@ -106,16 +106,25 @@ pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
 
 /// The labels of a file of their own, as [`super::LabelKind::store`] takes them.
 pub(super) fn labels(path: &Path, label: &Label) -> Result<Vec<f64>, DataError> {
+    column(path, "labels", |cell| {
+        let value = label.read(cell);
+        value.and_then(|y| label.kind().store(y).map(f64::from))
+    })
+}
+
+/// The cells of a one-dimensional file, as `read` takes them; `what` they are.
+pub(super) fn column(
+    path: &Path,
+    what: &str,
+    read: impl Fn(Cell<'_>) -> Result<f64, String>,
+) -> Result<Vec<f64>, DataError> {
     let npy = array(path)?;
     if npy.shape().len() != 1 {
-        return Err(damaged(path, "labels must have one dimension"));
+        return Err(damaged(path, format!("{what} must have one dimension")));
     }
-    let mut labels = Vec::new();
+    let mut cells = Vec::new();
     values(path, npy, |i, v| {
-        let value = label
-            .read(Cell::Number(v))
-            .and_then(|y| label.kind().store(y).map(f64::from));
-        labels.push(value.map_err(|what| DataError::Cell {
+        cells.push(read(Cell::Number(v)).map_err(|what| DataError::Cell {
             path: path.into(),
             line: i + 1,
             column: None,
@@ -123,7 +132,7 @@ pub(super) fn labels(path: &Path, label: &Label) -> Result<Vec<f64>, DataError> 
         })?);
         Ok(())
     })?;
-    Ok(labels)
+    Ok(cells)
 }
 
 pub(super) fn rows(

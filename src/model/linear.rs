@@ -87,6 +87,10 @@ impl Model for Linear {
         let slope = (self.label.bound() + self.row_norm * radius) / self.variance;
         Some(self.tempering * slope * self.row_norm)
     }
+    /// `|r_i| ≤ κ|x·Δθ| (|y| + ‖x‖R)/s²`, and the last factor falls with ‖x‖.
+    fn ratio_scales_with_row(&self) -> bool {
+        true
+    }
     fn row_function(&self) -> RowFunction {
         RowFunction::Linear
     }

@@ -64,6 +64,10 @@ impl Model for Logistic {
     fn published_row_rate(&self, row: &[f64]) -> Option<f64> {
         Some(self.tempering * row.iter().map(|x| x * x).sum::<f64>().sqrt())
     }
+    /// `|r_i| ≤ κ‖x‖‖Δθ‖`.
+    fn ratio_scales_with_row(&self) -> bool {
+        true
+    }
     fn row_function(&self) -> RowFunction {
         RowFunction::Logistic
     }

@@ -210,6 +210,12 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     fn prior(&self) -> &Prior;
     /// A true bound b on `|r_i| / ‖θ'−θ‖₂` over the support (κ included), if there is one.
     fn ratio_rate(&self) -> Option<f64>;
+    /// Whether a row of norm `w·B`, w ≤ 1, has log ratios of at most w times that bound: the
+    /// ratio vanishes at x = 0 and grows no slower than x. Rows may then have bounds of
+    /// their own.
+    fn ratio_scales_with_row(&self) -> bool {
+        false
+    }
     /// The row function that the engines run.
     fn row_function(&self) -> RowFunction;
     /// Coefficients of the forms for moving from `theta` to `proposal`.

@@ -74,6 +74,10 @@ impl Model for Poisson {
         let rate = self.tempering * self.label.bound().max(largest) * self.row_norm;
         rate.is_finite().then_some(rate)
     }
+    /// `|r_i| ≤ κ|x·Δθ| max(y, e^{‖x‖R})`, and the last factor falls with ‖x‖.
+    fn ratio_scales_with_row(&self) -> bool {
+        true
+    }
     fn row_function(&self) -> RowFunction {
         RowFunction::Poisson
     }

@@ -6,6 +6,7 @@ use super::{
     Chains, Hamiltonian, HamiltonianState, PosteriorDraws, RandomWalk, RandomWalkState, StepInfo,
     StochasticGradient, StochasticGradientState, Variational, VariationalState,
 };
+use crate::data::Population;
 use crate::model::Model;
 use crate::privacy::{Curator, EventKey, Halt, Releases};
 
@@ -108,7 +109,7 @@ impl Sampler {
     }
 
     /// The same, to be changed.
-    pub(crate) fn walk_mut(&mut self) -> Option<&mut RandomWalk> {
+    pub fn walk_mut(&mut self) -> Option<&mut RandomWalk> {
         match self {
             Sampler::Walk(s) => Some(s),
             _ => None,
@@ -127,14 +128,14 @@ impl Sampler {
         }
     }
 
-    /// Cost of one step of one chain over `rows` rows, on average over `iterations` steps of
+    /// Cost of one step of one chain over `rows`, a [`Population`] or a number of rows, on average over `iterations` steps of
     /// `chains` chains. For samplers other than random walks.
     ///
     /// # Errors
     /// [`Halt::Refused`] where some step can never be charged.
     pub fn step_cost(
         &self,
-        rows: usize,
+        rows: impl Into<Population>,
         model: &dyn Model,
         (iterations, chains): (u64, usize),
     ) -> Result<StepCost, Halt> {
@@ -148,7 +149,7 @@ impl Sampler {
                 })
             }
             Sampler::Walk(_) => Ok(StepCost::default()),
-            Sampler::Hamiltonian(s) => hamiltonian_cost(s, rows, d),
+            Sampler::Hamiltonian(s) => hamiltonian_cost(s, rows.into(), d),
             Sampler::StochasticGradient(s) => scheduled_cost(s, iterations),
             Sampler::Variational(s) => {
                 let draws = iterations.max(1) as f64 * chains.max(1) as f64;
@@ -190,7 +191,7 @@ impl Sampler {
 }
 
 /// L + 1 gradients and one decision of a typical move.
-fn hamiltonian_cost(s: &Hamiltonian, rows: usize, d: usize) -> Result<StepCost, Halt> {
+fn hamiltonian_cost(s: &Hamiltonian, rows: Population, d: usize) -> Result<StepCost, Halt> {
     let gradients = f64::from(s.leapfrog_steps()) + 1.0;
     let mut cost = StepCost {
         events: vec![(Curator::gradient_cost(s.settings().gradient)?, gradients)],

@@ -8,6 +8,7 @@
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::{ClipNorm, RandomWalk};
+use crate::data::Population;
 use crate::privacy::{Acceptance, Estimator, FastMhSettings, Halt, Lambda, Moves, Releases};
 
 /// The dispatcher of `dp-fast-mh` and `dp-fast-mh-full`.
@@ -16,24 +17,24 @@ pub struct FastMh {
     /// λ, K and the ε, δ of a step; K = 0 is the full-batch form, which never draws a
     /// minibatch.
     pub settings: FastMhSettings,
-    /// Rows N.
-    pub rows: usize,
+    /// Rows, with their public bounds where they have some.
+    pub population: Population,
 }
 
 impl FastMh {
-    /// Estimator and acceptance of a move with clip bound c (nats): a Poisson minibatch where
-    /// λ + Nc < K, else all rows; Barker acceptance where the paper adds no noise
-    /// (`Δ₁ = 2 log(1 + Nc/λ) ≤ εN/(6K)`, `Δ₂ = 2c ≤ ε`), else noise σ₁Δ₁ or σ₂Δ₂ and its
+    /// Estimator and acceptance of a move with clip bound c (nats), Λ = Nc, or c Σw_i where
+    /// rows have bounds of their own: a Poisson minibatch where λ + Λ < K, else all rows; Barker acceptance where the paper adds no noise
+    /// (`Δ₁ = 2 log(1 + Λ/λ) ≤ ε/(6pK)`, p = max w_i/Σw_i, 1/N without such bounds; `Δ₂ = 2c ≤ ε`), else noise σ₁Δ₁ or σ₂Δ₂ and its
     /// penalty.
     pub fn rule(&self, clip_bound: f64) -> (Estimator, Acceptance) {
-        let (s, n) = (&self.settings, self.rows as f64);
-        let big = n * clip_bound;
+        let s = &self.settings;
+        let big = self.population.total * clip_bound;
         let (estimator, free, tau) = if s.lambda + big < s.batch_cap {
             let lambda = Lambda::Fixed(s.lambda);
             (
                 Estimator::Poisson { lambda },
                 self.is_free(big),
-                s.sigma_minibatch(1.0 / n),
+                s.sigma_minibatch(self.population.share()),
             )
         } else {
             let free = 2.0 * clip_bound <= s.epsilon;
@@ -50,14 +51,14 @@ impl FastMh {
     /// Whether a minibatch of this Λ gets no noise.
     fn is_free(&self, big: f64) -> bool {
         let s = &self.settings;
-        2.0 * (big / s.lambda).ln_1p() <= s.occurrence_epsilon(1.0 / self.rows as f64)
+        2.0 * (big / s.lambda).ln_1p() <= s.occurrence_epsilon(self.population.share())
     }
 
     /// Clip bound of the largest move that gets a noisy minibatch, if there is one: without
     /// it every release has a ρ.
     pub fn largest_noisy_minibatch(&self) -> Option<f64> {
         let big = (self.settings.batch_cap - self.settings.lambda) * (1.0 - 1e-9);
-        let clip = big / self.rows as f64;
+        let clip = big / self.population.total;
         let noisy = |clip| {
             matches!(
                 self.rule(clip),
@@ -171,7 +172,7 @@ mod tests {
         };
         let fast = FastMh {
             settings,
-            rows: 100,
+            population: 100.into(),
         };
         let lambda = Lambda::Fixed(2.0);
         let poisson = Estimator::Poisson { lambda };
@@ -203,7 +204,7 @@ mod tests {
                 epsilon: 0.05,
                 delta: 1e-5,
             },
-            rows: 50_000,
+            population: 50_000.into(),
         };
         assert_eq!(mixture.largest_noisy_minibatch(), None);
         let full = FastMh {
@@ -211,7 +212,7 @@ mod tests {
                 batch_cap: 0.0,
                 ..settings
             },
-            rows: 100,
+            population: 100.into(),
         };
         assert_eq!(full.rule(1e-9).0, Estimator::FullBatch);
         assert_eq!(full.largest_noisy_minibatch(), None);

@@ -35,6 +35,7 @@ impl Plan {
                 "an anchored run divides its rho; leave the order out",
             ));
         }
+        self.check_anchor_bounds()?;
         let section = s.anchor.clone().unwrap_or_default();
         if model.moment_form().is_some() {
             let settings = self.moment_settings(s, &section, model, (rows, row_norm), rule)?;

@@ -16,7 +16,9 @@ impl Plan {
     /// [`ConfigError`] naming the key, or file, line and column.
     pub fn load_data(&self) -> Result<Dataset, ConfigError> {
         let data = &self.config.data;
-        let source = self.source(&data.file, data.label_file.as_ref())?;
+        let mut source = self.source(&data.file, data.label_file.as_ref())?;
+        // The test table has none: it is not clipped for privacy.
+        source.bounds = self.bounds()?;
         Ok(data::load(&source)?)
     }
 
@@ -77,6 +79,7 @@ impl Plan {
             features,
             label,
             row_norm: data.row_norm,
+            bounds: None,
         })
     }
 

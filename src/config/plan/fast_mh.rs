@@ -3,6 +3,7 @@
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
+use crate::data::Population;
 use crate::model::Model;
 use crate::privacy::{
     Budget, Curator, EventKey, FastMhSettings, Measure, best_order, largest_batch_clip,
@@ -17,22 +18,22 @@ const STEP: (f64, f64) = (0.05, 1e-5);
 const BATCH: usize = 1000;
 
 impl Plan {
-    /// Settings of DP-Fast MH over `rows` rows; K = 0 for its full-batch form.
+    /// Settings of DP-Fast MH over `rows`; K = 0 for its full-batch form.
     ///
-    /// K defaults to N/6, where `ε/(6K·max c/C)`, the ε that the paper leaves one occurrence of a
+    /// K defaults to N/6 (Σw_i/(6 max w_i) where rows have bounds of their own), where `ε/(6K·max c/C)`, the ε that the paper leaves one occurrence of a
     /// row, is the step's own: `K = C/(6 max c)`, which the authors' code names in a comment (its
     /// defaults, 60 and 225, are tuned to its two experiments).
     pub(super) fn fast_mh(
         &self,
         s: &SamplerSection,
         chosen: Combination,
-        rows: usize,
+        rows: Population,
     ) -> Result<FastMhSettings, ConfigError> {
         let full = chosen.estimator == EstimatorName::All;
         let batch_cap = match s.batch_cap {
             _ if full => 0.0,
             Some(cap) => cap,
-            None => (rows as f64 / 6.0).max(1.0),
+            None => (rows.total / rows.largest / 6.0).max(1.0),
         };
         if !full && !(1.0..f64::INFINITY).contains(&batch_cap) {
             return Err(self.refuse(
@@ -114,7 +115,7 @@ impl Plan {
         &self,
         sampler: &RandomWalk,
         model: &dyn Model,
-        rows: usize,
+        rows: Population,
     ) -> Result<(), ConfigError> {
         let published = self.config.sampler.as_published;
         if published
@@ -137,7 +138,7 @@ impl Plan {
             return Ok(());
         };
         let s = &fast.settings;
-        let most = 2.5 * s.batch_cap / rows as f64;
+        let most = 2.5 * s.batch_cap * rows.share();
         if s.delta >= most {
             return Err(self.refuse(
                 "sampler.step_delta",
@@ -147,10 +148,10 @@ impl Plan {
                 ),
             ));
         }
-        if s.batch_cap > 0.5 * rows as f64 {
+        if s.batch_cap * rows.share() > 0.5 {
             return Err(self.refuse(
                 "sampler.batch_cap",
-                format!("{} is more than half of the {rows} rows, where noise on a minibatch cannot be charged; choose a smaller one", s.batch_cap),
+                format!("{} is more than half of the {:.0} rows, where noise on a minibatch cannot be charged; choose a smaller one", s.batch_cap, 1.0 / rows.share()),
             ));
         }
         let (estimator, acceptance) = fast.rule(clip);
@@ -168,7 +169,7 @@ impl Plan {
         &self,
         sampler: &Sampler,
         model: &dyn Model,
-        rows: usize,
+        rows: impl Into<Population>,
         budget: Budget,
     ) -> Result<Measure, ConfigError> {
         if let Some(measure) = self.stated_measure(budget)? {
@@ -176,7 +177,7 @@ impl Plan {
         }
         let keys = match sampler.walk() {
             Some(walk) if walk.has_rho() => return Ok(Measure::Zcdp),
-            Some(walk) => walk_events(walk, model, rows),
+            Some(walk) => walk_events(walk, model, rows.into()),
             None => {
                 let length = self.length()?;
                 let steps = length.iterations.saturating_add(length.warmup);
@@ -211,7 +212,7 @@ impl Plan {
 }
 
 /// Events of typical moves, and of the dearest one.
-fn walk_events(sampler: &RandomWalk, model: &dyn Model, rows: usize) -> Vec<EventKey> {
+fn walk_events(sampler: &RandomWalk, model: &dyn Model, rows: Population) -> Vec<EventKey> {
     let edge = sampler
         .fast_mh
         .and_then(|fast| fast.largest_noisy_minibatch());

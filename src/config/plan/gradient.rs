@@ -3,6 +3,7 @@
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{GradientSection, SamplerSection};
+use crate::data::Population;
 use crate::model::{Model, inverse};
 use crate::privacy::{Acceptance, Batch, Curator, GradientNoise};
 use crate::sampler::{
@@ -34,7 +35,7 @@ impl Plan {
         s: &SamplerSection,
         chosen: Combination,
         model: &dyn Model,
-        rows: usize,
+        rows: Population,
     ) -> Result<Hamiltonian, ConfigError> {
         let d = model.dim();
         let length = self.length()?;
@@ -56,7 +57,7 @@ impl Plan {
         let mut settings = HamiltonianSettings {
             estimator,
             acceptance,
-            clip: self.clip(s, chosen, model, rows)?,
+            clip: self.clip(s, chosen, model, rows.rows)?,
             largest_clip: f64::powi(2.0, 20),
             gradient: GradientNoise {
                 clip: None,
@@ -94,7 +95,7 @@ impl Plan {
         &self,
         s: &SamplerSection,
         model: &dyn Model,
-        rows: usize,
+        rows: Population,
         settings: &HamiltonianSettings,
         typical_clip: Option<f64>,
     ) -> Result<GradientNoise, ConfigError> {

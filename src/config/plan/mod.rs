@@ -1,6 +1,7 @@
 //! From a run file to data, model, sampler and budget, one file a section.
 
 mod anchor;
+mod bounds;
 mod data;
 mod fast_mh;
 mod gradient;
@@ -104,6 +105,9 @@ impl Plan {
         config.data.file = self.locate(&config.data.file);
         config.data.name = Some(self.dataset_name());
         config.data.label_file = config.data.label_file.map(|f| self.locate(&f));
+        if let Some(bounds) = &mut config.data.bounds {
+            bounds.file = bounds.file.take().map(|f| self.locate(&f));
+        }
         if let Some(test) = &mut config.test {
             test.file = self.locate(&test.file);
             test.label_file = test.label_file.as_ref().map(|f| self.locate(f));
@@ -143,6 +147,7 @@ impl Plan {
         self.length()?;
         let data = &self.config.data;
         let source = self.source(&data.file, data.label_file.as_ref())?;
+        self.bounds()?;
         self.public_test()?;
         let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
         let norm = source.norm_bound();

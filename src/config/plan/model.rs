@@ -39,6 +39,16 @@ impl Plan {
         features: &[String],
         row_norm: f64,
     ) -> Result<Arc<dyn Model>, ConfigError> {
+        let model = self.declared_model(features, row_norm)?;
+        self.check_bounds(&*model)?;
+        Ok(model)
+    }
+
+    fn declared_model(
+        &self,
+        features: &[String],
+        row_norm: f64,
+    ) -> Result<Arc<dyn Model>, ConfigError> {
         self.check_names(features)?;
         let m = &self.config.model;
         let refuse = |e: ModelError| self.refuse(&e.key, e.what);

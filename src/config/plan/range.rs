@@ -4,6 +4,7 @@
 
 use super::Plan;
 use crate::config::ConfigError;
+use crate::data::Population;
 use crate::model::Model;
 use crate::privacy::{Acceptance, Curator, Estimator, Lambda};
 use crate::sampler::{ClipNorm, RandomWalk, Sampler};
@@ -13,7 +14,8 @@ use crate::sampler::{ClipNorm, RandomWalk, Sampler};
 const LOG2_CLIP: f64 = 74.0;
 
 impl Plan {
-    /// Checks that a typical move of `sampler` over `rows` rows can be decided at all.
+    /// Checks that a typical move of `sampler` over `rows`, a [`Population`] or a number of
+    /// rows, can be decided at all.
     ///
     /// # Errors
     /// [`ConfigError`] naming the key whose value is the most extreme.
@@ -21,8 +23,9 @@ impl Plan {
         &self,
         sampler: &Sampler,
         model: &dyn Model,
-        rows: usize,
+        rows: impl Into<Population>,
     ) -> Result<(), ConfigError> {
+        let rows = rows.into();
         if let Some(start) = self.warm_start(model)? {
             self.check_gradients(&start, model, "run.start")?;
         }
@@ -83,7 +86,7 @@ impl Plan {
         &self,
         sampler: &RandomWalk,
         model: &dyn Model,
-        rows: usize,
+        rows: Population,
     ) -> Result<(), ConfigError> {
         self.check_fast_mh(sampler, model, rows)?;
         let d = model.dim();
@@ -112,7 +115,7 @@ impl Plan {
     /// Checks that moves of this clip bound can be decided.
     fn check_decision(
         &self,
-        rows: usize,
+        rows: Population,
         clip: f64,
         (estimator, acceptance): (Estimator, Acceptance),
     ) -> Result<(), ConfigError> {

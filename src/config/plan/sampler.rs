@@ -3,6 +3,7 @@
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
+use crate::data::Population;
 use crate::model::{Model, cholesky};
 use crate::privacy::{Acceptance, Correction, Estimator, Lambda};
 use crate::sampler::{
@@ -11,16 +12,18 @@ use crate::sampler::{
 };
 
 impl Plan {
-    /// The sampler over `rows` rows of norm at most `row_norm`.
+    /// The sampler over `rows`, a [`Population`] or a number of rows, of norm at most
+    /// `row_norm`.
     ///
     /// # Errors
     /// [`ConfigError`] for keys that are missing, bad, or foreign to the algorithm.
     pub fn sampler(
         &self,
         model: &dyn Model,
-        rows: usize,
+        rows: impl Into<Population>,
         row_norm: f64,
     ) -> Result<Sampler, ConfigError> {
+        let rows = rows.into();
         let s = &self.config.sampler;
         let family = self.family()?;
         self.check_positive(s)?;
@@ -32,7 +35,7 @@ impl Plan {
             }
             Family::Decisions(chosen) => Ok(self.walk(s, chosen, model, (rows, row_norm))?.into()),
             Family::StochasticGradient { dynamics, private } => Ok(self
-                .stochastic_gradient(s, (dynamics, private), model, rows)?
+                .stochastic_gradient(s, (dynamics, private), model, rows.rows)?
                 .into()),
             Family::Variational => Ok(self.variational(s, model)?.into()),
             Family::PosteriorDraws => Ok(self.posterior_draws(s, model)?.into()),
@@ -44,7 +47,7 @@ impl Plan {
         s: &SamplerSection,
         chosen: Combination,
         model: &dyn Model,
-        (rows, row_norm): (usize, f64),
+        (rows, row_norm): (Population, f64),
     ) -> Result<RandomWalk, ConfigError> {
         let d = model.dim();
         let estimator = self.estimator(s, chosen, rows)?;
@@ -52,7 +55,9 @@ impl Plan {
         let target = self.target(s, chosen.default_target())?;
         let length = self.length()?;
         let anchored = match chosen.anchored {
-            true => Some(self.anchoring(s, model, (rows, row_norm), (estimator, acceptance))?),
+            true => {
+                Some(self.anchoring(s, model, (rows.rows, row_norm), (estimator, acceptance))?)
+            }
             false => None,
         };
         let mut sampler = RandomWalk::new(
@@ -61,7 +66,7 @@ impl Plan {
             acceptance,
             match anchored {
                 Some(_) => None,
-                None => self.clip(s, chosen, model, rows)?,
+                None => self.clip(s, chosen, model, rows.rows)?,
             },
             s.step.unwrap_or(2.38 / (d as f64).sqrt()),
             self.preconditioner(s, d)?,
@@ -69,7 +74,10 @@ impl Plan {
         );
         if chosen.fast_mh && !s.as_published {
             let settings = self.fast_mh(s, chosen, rows)?;
-            sampler.fast_mh = Some(FastMh { settings, rows });
+            sampler.fast_mh = Some(FastMh {
+                settings,
+                population: rows,
+            });
         }
         Ok(match anchored {
             Some(settings) => sampler.with_anchoring(settings),
@@ -219,7 +227,7 @@ impl Plan {
         &self,
         s: &SamplerSection,
         chosen: Combination,
-        rows: usize,
+        rows: Population,
     ) -> Result<Estimator, ConfigError> {
         let given: Vec<(&str, Lambda)> = [
             ("lambda", s.lambda.map(Lambda::Fixed)),

@@ -1,28 +1,32 @@
 //! What a move costs: from its public clip bound and settings alone, never from rows.
 
 use super::Curator;
+use crate::data::Population;
 use crate::engine::Grid;
 use crate::privacy::event_key::EventKey;
 use crate::privacy::mechanism::{BatchNoise, DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
 use crate::privacy::releases::{Acceptance, Estimator, Halt, Lambda};
 
 impl Curator {
-    /// The privacy event of one move with clip bound c (nats), and the δ of its coins;
-    /// `None` where the rule is not private.
+    /// The privacy event of one move with clip bound c (nats) over `rows`, a
+    /// [`Population`] or a number of rows, and the δ of its coins; `None` where the rule is
+    /// not private. On a Poisson minibatch a row's clip is w_i c, its own bound's share.
     ///
     /// # Errors
     /// [`Halt::Refused`] where the parameters have no finite cost.
     pub fn cost(
-        rows: usize,
+        rows: impl Into<Population>,
         clip_bound: f64,
         estimator: Estimator,
         rule: Acceptance,
     ) -> Result<Option<(EventKey, f64)>, Halt> {
+        let population = rows.into();
+        let rows = population.rows;
         let grid = Grid::new(clip_bound).map_err(|e| Halt::Refused(e.to_string()))?;
         let refuse = |what: &str| Halt::Refused(what.to_string());
         match (estimator, rule) {
             (Estimator::Poisson { lambda }, Acceptance::Metropolis) => {
-                poisson_rates(rows, grid, lambda).map(|_| None)
+                poisson_rates(population, grid, lambda).map(|_| None)
             }
             (Estimator::FullBatch, Acceptance::Metropolis) => Ok(None),
             (Estimator::FullBatch, Acceptance::Barker) => {
@@ -33,9 +37,11 @@ impl Curator {
                 Ok(Some((key, 0.0)))
             }
             (Estimator::Poisson { lambda }, Acceptance::Barker) => {
-                // η = c(2 + Λ/λ) (mathematics, section 4), inflated for f64 arithmetic.
-                let (lambda, big) = poisson_rates(rows, grid, lambda)?;
-                let eta = grid.clip_bound() * (2.0 + big / lambda) * (1.0 + 1e-9) + LOGIT_ERROR;
+                // η = c(2 + Λ/λ) (mathematics, section 4), inflated for f64 arithmetic; c is
+                // the widest row's.
+                let (lambda, big) = poisson_rates(population, grid, lambda)?;
+                let clip = grid.clip_bound() * population.largest;
+                let eta = clip * (2.0 + big / lambda) * (1.0 + 1e-9) + LOGIT_ERROR;
                 let key =
                     EventKey::bounded_range(eta).ok_or_else(|| refuse("eta is not finite"))?;
                 Ok(Some((key, draw_delta(lambda + big))))
@@ -56,7 +62,7 @@ impl Curator {
                 Ok(Some((key, 0.0)))
             }
             (Estimator::Poisson { lambda }, Acceptance::Penalty { tau }) => {
-                noisy_minibatch(rows, grid, lambda, tau).map(Some)
+                noisy_minibatch(population, grid, lambda, tau).map(Some)
             }
             (Estimator::FixedBatch { batch }, Acceptance::NoisyBarker { variance }) => {
                 batch_noise(rows, grid, batch, variance)?;
@@ -76,13 +82,17 @@ impl Curator {
     }
 }
 
-/// (λ, Λ) of a Poisson minibatch on this grid.
-pub(super) fn poisson_rates(rows: usize, grid: Grid, lambda: Lambda) -> Result<(f64, f64), Halt> {
-    let big = rows as f64 * grid.clip_bound();
+/// (λ, Λ) of a Poisson minibatch on this grid: Λ = c Σ w_i.
+pub(super) fn poisson_rates(
+    population: Population,
+    grid: Grid,
+    lambda: Lambda,
+) -> Result<(f64, f64), Halt> {
+    let big = population.total * grid.clip_bound();
     // A floor keeps thinning probabilities well above 2^-64; public and symmetric.
     let value = lambda.value(big).max(1e-6 * big);
     let limit = f64::powi(2.0, 27);
-    if !(value > 0.0 && value + big < limit && value < 65_536.0 * rows as f64) {
+    if !(value > 0.0 && value + big < limit && value < 65_536.0 * population.total) {
         return Err(Halt::Refused(format!(
             "a Poisson minibatch of lambda = {value:e}, Lambda = {big:e} cannot be drawn: their sum must stay under 2^27 rows; a smaller clip or lambda, or all rows"
         )));
@@ -92,20 +102,21 @@ pub(super) fn poisson_rates(rows: usize, grid: Grid, lambda: Lambda) -> Result<(
 
 /// Event and coins of the noisy Poisson minibatch (section 6).
 fn noisy_minibatch(
-    rows: usize,
+    population: Population,
     grid: Grid,
     lambda: Lambda,
     tau: f64,
 ) -> Result<(EventKey, f64), Halt> {
-    let (lambda, big) = poisson_rates(rows, grid, lambda)?;
+    let (lambda, big) = poisson_rates(population, grid, lambda)?;
     let weights = weight_grid(lambda, big)?;
     let sigma = (penalty_variance(weights, tau)? as f64 * weights.step()).sqrt();
-    // Inflated for f64 arithmetic.
-    let mean = (lambda + big) / rows as f64 * (1.0 + 1e-9);
+    // Of the widest row; inflated for f64 arithmetic.
+    let mean = (lambda + big) * population.share() * (1.0 + 1e-9);
     let key = EventKey::fast_mh_noisy(mean, weights.clip_bound(), sigma).ok_or_else(|| {
         Halt::Refused(format!(
-            "noise cannot be charged on a minibatch of {:.0} of {rows} rows with sigma/W = {:.3e}: it must read at most half of the rows, and sigma/W lie between 0.05 and 1e9",
+            "noise cannot be charged on a minibatch of {:.0} of {} rows with sigma/W = {:.3e}: it must read at most half of the rows (of the widest, where they have bounds of their own), and sigma/W lie between 0.05 and 1e9",
             lambda + big,
+            population.rows,
             sigma / weights.clip_bound()
         ))
     })?;

@@ -27,14 +27,14 @@ impl Curator {
         self.listed.resize_with(query.chains(), Vec::new);
         self.answers.resize_with(query.chains(), Vec::new);
         for rows in &mut self.listed {
-            mechanism::draw_subset(&mut self.secret, self.rows, batch, rows);
+            mechanism::draw_subset(&mut self.secret, self.population.rows, batch, rows);
         }
         self.engine
             .ratio_rows(query, &self.listed, &mut self.answers)
             .map_err(|e| Halt::Failed(e.to_string()))?;
         for (k, &c) in live.iter().enumerate() {
             let grid = query.grid(k);
-            let noise = batch_noise(self.rows, grid, batch, variance)?;
+            let noise = batch_noise(self.population.rows, grid, batch, variance)?;
             let correction = corrected(&mut self.correction, variance)?;
             let steps = Secret::seal(std::mem::take(&mut self.answers[k]));
             let (rng, h) = (&mut self.secret, moves.public[c]);

@@ -116,7 +116,7 @@ impl Curator {
         let rate = sample_rate(rate)?;
         self.listed.resize_with(chains, Vec::new);
         for rows in &mut self.listed {
-            mechanism::draw_poisson_rows(&mut self.secret, self.rows, rate, rows);
+            mechanism::draw_poisson_rows(&mut self.secret, self.population.rows, rate, rows);
         }
         Ok(rate.value())
     }

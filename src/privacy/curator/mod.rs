@@ -21,12 +21,12 @@ pub use open::OpenCurator;
 
 use self::cost::smallest_clip;
 use super::ledger::Ledger;
-use super::mechanism::{Correction, PoissonSampler, RowRates, SecretRng};
+use super::mechanism::{Correction, PoissonSampler, RowRates, RowShares, SecretRng};
 use super::releases::{
     Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, MomentNoise,
     Moves, Releases,
 };
-use crate::data::Dataset;
+use crate::data::{Dataset, Population};
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
 use crate::model::{
     AnchorRelease, Anchored, Metric, Model, ModelError, MomentAnchor, MomentRemainder, Moments,
@@ -65,7 +65,9 @@ pub enum CuratorError {
 pub struct Curator {
     engine: Box<dyn Engine>,
     model: Arc<dyn Model>,
-    rows: usize,
+    population: Population,
+    /// What minibatches draw rows by, where these have bounds of their own.
+    shares: Option<RowShares>,
     /// Declared bound B on a row's norm.
     row_norm: f64,
     ledger: Option<Ledger>,
@@ -106,7 +108,16 @@ impl Curator {
         seed: Option<u64>,
     ) -> Result<Self, CuratorError> {
         check_fit(&data, &*model)?;
-        let (rows, row_norm) = (data.rows(), data.row_norm());
+        let population = data.population();
+        let shares = match data.bounds() {
+            Some(bounds) => {
+                let shares = RowShares::new(bounds);
+                let refusal = "there are too many rows to draw them by their bounds";
+                Some(shares.ok_or_else(|| CuratorError::Mismatch(refusal.into()))?)
+            }
+            None => None,
+        };
+        let row_norm = data.row_norm();
         let secret = match seed {
             Some(seed) => {
                 let position = ledger.as_ref().map_or(0, Ledger::position);
@@ -120,7 +131,8 @@ impl Curator {
             row_rates: None,
             engine: engine::open(setup, data, &*model)?,
             model,
-            rows,
+            population,
+            shares,
             row_norm,
             ledger,
             secret,
@@ -135,7 +147,7 @@ impl Curator {
 
     /// Number of rows N (public).
     pub fn rows(&self) -> usize {
-        self.rows
+        self.population.rows
     }
 
     /// What computes.
@@ -154,6 +166,11 @@ impl Curator {
     /// # Errors
     /// [`Halt::Refused`] where model and anchor do not fit.
     pub fn set_anchor(&mut self, anchor: impl Into<AnchorRelease>) -> Result<(), Halt> {
+        if self.is_weighted() {
+            return Err(Halt::Refused(
+                "a row's own bound says nothing of its remainder at an anchor; leave [data.bounds] out".into(),
+            ));
+        }
         let refuse = |e: ModelError| Halt::Refused(e.to_string());
         let model = self.model.clone();
         self.model = match anchor.into() {
@@ -165,6 +182,11 @@ impl Curator {
             )),
         };
         Ok(())
+    }
+
+    /// Whether rows have public bounds of their own.
+    fn is_weighted(&self) -> bool {
+        self.population != Population::from(self.population.rows)
     }
 
     /// The ledger of a private curator.
@@ -210,7 +232,7 @@ impl Curator {
         let mut events = Vec::with_capacity(live.len());
         let mut coins = 0.0;
         for &c in live {
-            if let Some((key, delta)) = Self::cost(self.rows, clips[c], estimator, rule)? {
+            if let Some((key, delta)) = Self::cost(self.population, clips[c], estimator, rule)? {
                 events.push((key, 1));
                 coins += delta;
             } else if self.ledger.is_some() {
@@ -243,6 +265,14 @@ impl Curator {
     }
 }
 
+/// Why rows of this model have no bounds of their own.
+pub(crate) fn unscaled(model: &dyn Model) -> String {
+    format!(
+        "in model '{}' a shorter row has no smaller log ratio, so a row's own bound would clip it; logistic, linear and poisson regression take bounds of rows, others need one row_norm for all",
+        model.name()
+    )
+}
+
 /// The model must find the columns it reads.
 fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
     if data.features().len() != model.features() {
@@ -252,6 +282,9 @@ fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
             model.features(),
             data.features().len()
         )));
+    }
+    if data.bounds().is_some() && !model.ratio_scales_with_row() {
+        return Err(CuratorError::Mismatch(unscaled(model)));
     }
     match (model.label(), data.label_kind()) {
         (Some(_), None) => Err(CuratorError::Mismatch(format!(

@@ -54,7 +54,7 @@ impl Curator {
         let sd = variance.map_or(0.0, |v| (v as f64).sqrt());
         Ok(Moments {
             basis,
-            rows: self.rows as f64,
+            rows: self.rows() as f64,
             sums: sums
                 .iter()
                 .zip(&units)

@@ -3,7 +3,7 @@
 use super::Curator;
 use super::cost::{penalty_variance, poisson_rates, weight_grid};
 use crate::engine::RatioQuery;
-use crate::privacy::mechanism::{self, Secret};
+use crate::privacy::mechanism::{self, Drawn, Secret};
 use crate::privacy::releases::{Acceptance, Halt, Lambda, Moves};
 
 impl Curator {
@@ -22,21 +22,26 @@ impl Curator {
         for (k, &c) in live.iter().enumerate() {
             let (h, grid) = (moves.public[c], query.grid(k));
             let steps = Secret::seal(std::mem::take(&mut self.answers[k]));
-            let per_row = rates[k].0 / self.rows as f64;
+            let per_row = rates[k].0 / self.population.total;
             let rng = &mut self.secret;
+            let drawn = Drawn {
+                steps: &steps,
+                rows: &self.listed[k],
+                shares: self.shares.as_ref(),
+            };
             accepted[c] = match rule {
                 Acceptance::Barker => {
-                    let ratio = mechanism::poisson_estimate(rng, &steps, grid, per_row);
+                    let ratio = mechanism::poisson_estimate(rng, &drawn, grid, per_row);
                     mechanism::barker(rng, ratio, h)
                 }
                 Acceptance::Metropolis => {
-                    let ratio = mechanism::poisson_estimate(rng, &steps, grid, per_row);
+                    let ratio = mechanism::poisson_estimate(rng, &drawn, grid, per_row);
                     mechanism::metropolis(rng, ratio, h)
                 }
                 Acceptance::Penalty { tau } => {
                     let weights = weight_grid(rates[k].0, rates[k].1)?;
                     let variance = penalty_variance(weights, tau)?;
-                    let sum = mechanism::poisson_weights(rng, &steps, grid, per_row, weights);
+                    let sum = mechanism::poisson_weights(rng, &drawn, grid, per_row, weights);
                     mechanism::penalty(rng, sum, weights, variance, h)
                 }
                 Acceptance::NoisyBarker { .. } => {
@@ -62,12 +67,12 @@ impl Curator {
         self.answers.resize_with(chains, Vec::new);
         let mut rates = Vec::with_capacity(chains);
         for (k, rows) in self.listed.iter_mut().enumerate() {
-            let (lambda, big) = poisson_rates(self.rows, query.grid(k), lambda)?;
+            let (lambda, big) = poisson_rates(self.population, query.grid(k), lambda)?;
             mechanism::draw_rows(
                 &mut self.secret,
                 &self.poisson,
                 lambda + big,
-                self.rows,
+                (self.population.rows, self.shares.as_ref()),
                 rows,
             );
             rates.push((lambda, big));

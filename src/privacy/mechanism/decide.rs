@@ -6,6 +6,7 @@ use super::discrete_gaussian::discrete_gaussian;
 use super::poisson::PoissonSampler;
 use super::secret::Secret;
 use super::secret_rng::SecretRng;
+use super::shares::{Drawn, RowShares};
 use crate::engine::{Grid, RatioSum};
 
 /// An estimate of the log ratio R of one chain, sealed, in fixed point.
@@ -72,18 +73,21 @@ pub(in crate::privacy) fn full_batch(sum: Secret<RatioSum>, grid: Grid) -> Seale
     Secret::seal(fixed_point(sum.open().steps, grid.exponent()))
 }
 
-/// Draws `B ~ Poisson(rate)` row numbers uniformly with replacement into `listed`.
-/// The list stays inside the curator: neither B nor the rows may be released.
+/// Draws `B ~ Poisson(rate)` row numbers with replacement into `listed`: uniformly, or in
+/// proportion to the rows' public bounds. The list stays inside the curator: neither B nor the rows may be released.
 pub(in crate::privacy) fn draw_rows(
     rng: &mut SecretRng,
     poisson: &PoissonSampler,
     rate: f64,
-    rows: usize,
+    (rows, shares): (usize, Option<&RowShares>),
     listed: &mut Vec<u64>,
 ) {
     let count = poisson.draw(rng, rate);
     listed.clear();
-    listed.extend((0..count).map(|_| rng.below(rows as u64)));
+    match shares {
+        None => listed.extend((0..count).map(|_| rng.below(rows as u64))),
+        Some(shares) => listed.extend((0..count).map(|_| shares.draw(rng))),
+    }
 }
 
 /// Gives a used buffer back, emptied.
@@ -95,32 +99,56 @@ pub(in crate::privacy) fn recycle(steps: Secret<Vec<i32>>) -> Vec<i32> {
 
 /// `R̂ = Σ over kept of w_i` of the Poisson minibatch (mathematics, section 4, 2–3).
 ///
-/// `steps`: quantised ratios of the drawn rows; `lambda_per_row` = λ/N. Thinning keeps an
+/// `drawn`: quantised ratios of the drawn rows; `lambda_per_row` = λ/N. Thinning keeps an
 /// occurrence with probability `(λ/N + (c−r)/2)/(λ/N + c)`; `w = 2 artanh(r/(2λ/N + c))`.
+/// Where rows have bounds `w_i` of their own, λ/Σw_i takes the place of λ/N, and r_i/w_i of r.
 pub(in crate::privacy) fn poisson_estimate(
     rng: &mut SecretRng,
-    steps: &Secret<Vec<i32>>,
+    drawn: &Drawn<'_>,
     grid: Grid,
     lambda_per_row: f64,
 ) -> SealedRatio {
-    let (a, c) = (lambda_per_row, grid.clip_bound());
-    let step = grid.step();
-    // Acceptance of a row with r = 0, and its slope, both scaled to 64-bit thresholds.
-    let scale = f64::powi(2.0, 64) / (a + c);
-    let (base, slope) = ((a + c / 2.0) * scale, -0.5 * step * scale);
-    let weight_scale = step / (2.0 * a + c);
-    let unit = f64::powi(2.0, super::coin::LOGIT_BITS);
+    let thinning = Thinning::new(grid, lambda_per_row);
     let mut sum = 0i128;
-    for &q in steps.peek() {
-        let threshold = (base + slope * f64::from(q)) as u128;
-        if u128::from(rng.bits64()) < threshold {
-            // On |q|, so that the weight is odd to the bit.
-            let weight = 2.0 * (f64::from(q.abs()) * weight_scale).atanh();
-            let weight = (weight * unit) as i128;
-            sum += if q < 0 { -weight } else { weight };
+    for q in drawn.ratios(grid) {
+        if u128::from(rng.bits64()) < thinning.threshold(q) {
+            sum += thinning.weight(q);
         }
     }
     Secret::seal(sum)
+}
+
+/// Which occurrences a Poisson minibatch keeps, and what they weigh.
+pub(super) struct Thinning {
+    /// Acceptance of a row with r = 0, and its slope, both scaled to 64-bit thresholds.
+    base: f64,
+    slope: f64,
+    weight_scale: f64,
+}
+
+impl Thinning {
+    pub(super) fn new(grid: Grid, lambda_per_row: f64) -> Self {
+        let (a, c) = (lambda_per_row, grid.clip_bound());
+        let step = grid.step();
+        let scale = f64::powi(2.0, 64) / (a + c);
+        Thinning {
+            base: (a + c / 2.0) * scale,
+            slope: -0.5 * step * scale,
+            weight_scale: step / (2.0 * a + c),
+        }
+    }
+
+    /// 2^64 times the probability of keeping an occurrence of ratio q, grid steps.
+    pub(super) fn threshold(&self, q: f64) -> u128 {
+        (self.base + self.slope * q) as u128
+    }
+
+    /// What it weighs, fixed point; on |q|, so that it is odd to the bit.
+    pub(super) fn weight(&self, q: f64) -> i128 {
+        let unit = f64::powi(2.0, super::coin::LOGIT_BITS);
+        let weight = (2.0 * (q.abs() * self.weight_scale).atanh() * unit) as i128;
+        if q < 0.0 { -weight } else { weight }
+    }
 }
 
 #[cfg(test)]
@@ -177,8 +205,13 @@ mod tests {
         let (mut sum, mut square) = (0.0, 0.0);
         for _ in 0..n {
             let b = sampler.draw(&mut rng, rows as f64 * (a + grid.clip_bound()));
-            let drawn = (0..b).map(|_| ratios[rng.below(rows) as usize]).collect();
-            let r = poisson_estimate(&mut rng, &Secret::seal(drawn), grid, a).open();
+            let steps = (0..b).map(|_| ratios[rng.below(rows) as usize]).collect();
+            let drawn = Drawn {
+                steps: &Secret::seal(steps),
+                rows: &[],
+                shares: None,
+            };
+            let r = poisson_estimate(&mut rng, &drawn, grid, a).open();
             let e = (r as f64 * f64::powi(2.0, -60)).exp();
             sum += e;
             square += e * e;

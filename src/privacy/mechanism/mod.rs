@@ -1,6 +1,7 @@
 //! Private mechanisms: the only code that opens a [`Secret`], and the only holder of
 //! the secret generator. Everything that leaves this folder is a released decision.
 
+mod alias;
 mod bernoulli_exp;
 mod coin;
 mod correction;
@@ -14,7 +15,11 @@ mod published;
 mod ridge;
 mod secret;
 mod secret_rng;
+mod shares;
 mod weights;
+
+#[cfg(test)]
+mod shares_tests;
 
 pub(super) use coin::LOGIT_ERROR;
 pub use correction::{Component, Correction};
@@ -29,4 +34,5 @@ pub(super) use poisson::{DRAW_DELTA, PoissonSampler};
 pub(super) use published::{RowRates, all_rows, published_metropolis};
 pub(super) use secret::Secret;
 pub(super) use secret_rng::SecretRng;
+pub(super) use shares::{Drawn, RowShares};
 pub(super) use weights::poisson_weights;

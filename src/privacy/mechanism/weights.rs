@@ -3,17 +3,19 @@
 
 use super::secret::Secret;
 use super::secret_rng::SecretRng;
+use super::shares::Drawn;
 use crate::engine::{Grid, RatioSum};
 
 /// `Σ over kept of w_i` in steps of the grid `weights`, whose bound is W = log(1 + Λ/λ).
 ///
-/// `steps`: quantised ratios of the drawn rows on `grid`; `lambda_per_row` = λ/N. A row's
+/// `drawn`: quantised ratios of the drawn rows on `grid`; `lambda_per_row` = λ/N, or λ/Σw_i
+/// where rows have bounds `w_i` of their own, and r then stands for r_i/w_i. A row's
 /// weight `2 artanh(r/(2λ/N + c))` is rounded, oddly in r, and the row's ratio defined back
 /// from it, `r = (2λ/N + c) tanh(w/2)`; thinning with that r keeps the occurrence with
 /// probability `(2λ/N + c) σ(−w)/(λ/N + c)`, and φ'/φ = e^w stays exact.
 pub(in crate::privacy) fn poisson_weights(
     rng: &mut SecretRng,
-    steps: &Secret<Vec<i32>>,
+    drawn: &Drawn<'_>,
     grid: Grid,
     lambda_per_row: f64,
     weights: Grid,
@@ -22,9 +24,9 @@ pub(in crate::privacy) fn poisson_weights(
     let scale = grid.step() / width;
     let keep = f64::powi(2.0, 64) * width / (lambda_per_row + grid.clip_bound());
     let mut sum = 0i64;
-    for &q in steps.peek() {
-        let size = weights.quantize(2.0 * (f64::from(q.abs()) * scale).atanh());
-        let weight = if q < 0 { -size } else { size };
+    for q in drawn.ratios(grid) {
+        let size = weights.quantize(2.0 * (q.abs() * scale).atanh());
+        let weight = if q < 0.0 { -size } else { size };
         let nats = f64::from(weight) * weights.step();
         let threshold = (keep / (1.0 + nats.exp())) as u128;
         if u128::from(rng.bits64()) < threshold {
@@ -69,10 +71,15 @@ mod tests {
         let (grid, a, weights, ratios) = setting();
         let b = sampler.draw(rng, ROWS as f64 * (a + grid.clip_bound()));
         let sign = if forward { 1 } else { -1 };
-        let drawn: Vec<i32> = (0..b)
+        let steps: Vec<i32> = (0..b)
             .map(|_| sign * ratios[rng.below(ROWS) as usize])
             .collect();
-        poisson_weights(rng, &Secret::seal(drawn), grid, a, weights)
+        let drawn = Drawn {
+            steps: &Secret::seal(steps),
+            rows: &[],
+            shares: None,
+        };
+        poisson_weights(rng, &drawn, grid, a, weights)
     }
 
     /// The rounding moves the sum of ratios by no more than the grid's own rounding does.
