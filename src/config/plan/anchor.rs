@@ -40,7 +40,20 @@ impl Plan {
         self.check_section(&section)?;
         let d = model.dim();
         let root = (d as f64).sqrt();
+        let slopes = model.slopes().ok_or_else(|| {
+            let what = format!("model '{}' has no anchored form", model.name());
+            self.refuse(self.choice("sampler.anchored"), what)
+        })?;
         let share = match &s.clip {
+            Some(_) if slopes.is_quadratic() => {
+                return Err(self.refuse(
+                    "sampler.clip",
+                    format!(
+                        "model '{}' is its own quadratic: an anchor leaves no remainders to clip; leave the clip out",
+                        model.name()
+                    ),
+                ));
+            }
             None => (4.0 / (d as f64).powf(1.5)).min(1.0),
             Some(clip) => match (clip.share, clip.rate, clip.rms, clip.norm) {
                 (Some(share), None, None, None) if share > 0.0 && share.is_finite() => share,
@@ -58,7 +71,8 @@ impl Plan {
                 stages: section.stages.unwrap_or(STAGES),
                 rows,
                 row_norm,
-                tempering: model.tempering(),
+                unit: model.tempering() * model.unit(),
+                slopes,
                 clip: section.clip.unwrap_or(2.0),
                 radius: section.radius.unwrap_or(4.0 * root + 4.0),
                 split: None,
@@ -204,6 +218,11 @@ impl Plan {
             Acceptance::Penalty { .. } => 1.0 + 1e-4,
             _ => MARGIN,
         };
+        // Moves without remainders all cost the same next to nothing.
+        let least = match settings.anchoring.slopes.is_quadratic() {
+            true => 1e-3,
+            false => 0.05,
+        };
         for _ in 0..3 {
             settings.anchoring.split = Some(split(left));
             let clip = settings.typical_clip();
@@ -212,7 +231,7 @@ impl Plan {
                 Ok(key) => key.and_then(|(key, _)| key.rho()).unwrap_or(0.0),
                 Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
             };
-            left = rho - (margin * steps * price).clamp(0.05 * rho, 0.5 * rho);
+            left = rho - (margin * steps * price).clamp(least * rho, 0.5 * rho);
         }
         let chosen = split(left);
         if chosen.rho().is_nan() || chosen.rho() >= rho {

@@ -3,7 +3,7 @@
 
 use super::dispatch::InstructionSet;
 use super::lanes::{Lanes, poisson_ratio, quantize, softplus_difference};
-use super::remainder::remainder_difference;
+use super::remainder::{exponential_difference, remainder_difference};
 use crate::data::TILE;
 use crate::engine::{RatioQuery, RatioSum};
 use crate::model::RowFunction;
@@ -191,6 +191,11 @@ fn row_steps<const F: usize, const R: usize>(
             offset: form(1),
             delta: form(2),
         },
+        RowFunction::PoissonRemainder => RowForms::PoissonRemainder {
+            eta: form(0),
+            offset: form(1),
+            delta: form(2),
+        },
     };
     set.steps(&row, group.scales[c], group.bounds[c], steps);
 }
@@ -221,6 +226,11 @@ pub(crate) enum RowForms<'a> {
         labels: &'a [f32],
     },
     LogisticRemainder {
+        eta: &'a [f32],
+        offset: &'a [f32],
+        delta: &'a [f32],
+    },
+    PoissonRemainder {
         eta: &'a [f32],
         offset: &'a [f32],
         delta: &'a [f32],
@@ -265,6 +275,11 @@ pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32,
         RowForms::LogisticRemainder { eta, offset, delta } => {
             for (q, ((a, t), d)) in out.iter_mut().zip(eta.iter().zip(*offset).zip(*delta)) {
                 *q = quantize(-remainder_difference::<FMA>(*a, *t, *d) * scale, bound);
+            }
+        }
+        RowForms::PoissonRemainder { eta, offset, delta } => {
+            for (q, ((a, t), d)) in out.iter_mut().zip(eta.iter().zip(*offset).zip(*delta)) {
+                *q = quantize(-exponential_difference::<FMA>(*a, *t, *d) * scale, bound);
             }
         }
     }
