@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use dpmc::data::Dataset;
 use dpmc::engine::{EngineChoice, EngineError};
-use dpmc::model::{Logistic, Model, Prior};
+use dpmc::model::{Logistic, Model, Prior, Score};
 use dpmc::privacy::audit::{
     AnchorCase, AnchorPart, AuditError, Case, Settings, Subject, audit, audit_anchor, audit_case,
 };
