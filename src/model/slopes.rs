@@ -58,16 +58,16 @@ impl Slopes {
         }
     }
 
-    /// Poisson regression with counts up to `max`, `largest` a bound on η if there is one.
-    /// Rates beyond `max` are taken for none: weight and third derivative, both e^η, are clipped
-    /// there (or at e^largest), residuals at the smaller of `max` and 6√max.
+    /// Poisson regression with counts up to `max`, `largest` a bound on η if there is one. No rate
+    /// e^η, the weight, is taken to exceed `max`; nor do many exceed max/4, for their counts would
+    /// be clamped: residuals are clipped at 6 of its sds, and k₃ is max/4 (or e^largest).
     pub fn poisson(max: f64, largest: Option<f64>) -> Self {
-        let rate = largest.map_or(max, |eta| eta.exp().min(max));
+        let (rate, true_bound) = (0.25 * max, largest.map_or(f64::INFINITY, f64::exp));
         Slopes {
             score: Score::Poisson,
-            largest_score: max.min(MOST_SDS * max.sqrt()),
-            largest_weight: rate,
-            largest_third: rate,
+            largest_score: max.min(MOST_SDS * rate.sqrt()),
+            largest_weight: true_bound.min(max),
+            largest_third: true_bound.min(rate),
             typical_weight: 1.0,
         }
     }
@@ -148,13 +148,12 @@ mod tests {
         assert_eq!(Slopes::linear(label, 4.0).largest_score, 12.0);
         assert_eq!(Slopes::linear(label, 1e6).largest_score, 100.0);
         let wide = Slopes::poisson(400.0, None);
-        assert_eq!((wide.largest_score, wide.largest_weight), (120.0, 400.0));
+        assert_eq!((wide.largest_score, wide.largest_weight), (60.0, 400.0));
+        assert_eq!(wide.largest_third, 100.0);
         let boxed = Slopes::poisson(20.0, Some(2f64.ln()));
         assert!((boxed.largest_weight - 2.0).abs() < 1e-12);
-        assert_eq!(
-            (boxed.largest_score, boxed.largest_third),
-            (20.0, boxed.largest_weight)
-        );
+        assert_eq!(boxed.largest_third, boxed.largest_weight);
+        assert_eq!(Slopes::poisson(4.0, None).largest_score, 4.0);
         assert_eq!(Slopes::logistic().first_weight(), 0.25);
         assert_eq!(Slopes::poisson(3.0, None).first_weight(), 1.0);
     }
