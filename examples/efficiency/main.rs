@@ -80,20 +80,24 @@ fn problems() -> Result<Vec<Problem>, Failure> {
             iterations: 15_000,
             anchored: Some((6.0, 15_000)),
         },
-        regression("linear", "clamp = [-3, 3]", "kind = \"linear\"\nvariance = 0.36"),
-        regression("poisson", "count = 16", "kind = \"poisson\""),
+        regression(
+            ("linear", 3.0),
+            "clamp = [-3, 3]",
+            "kind = \"linear\"\nvariance = 0.36",
+        ),
+        regression(("poisson", 6.0), "count = 16", "kind = \"poisson\""),
     ])
 }
 
-/// Made-up rows of five features, at what Adult costs.
-fn regression(name: &'static str, label: &str, model: &str) -> Problem {
+/// A regression on made-up rows of five features; ε of its anchored run.
+fn regression((name, epsilon): (&'static str, f64), label: &str, model: &str) -> Problem {
     Problem {
         name,
         settings: format!(
             "[data]\nfile = \"made up\"\n[data.label]\ncolumn = \"y\"\n{label}\n[[data.features]]\ncolumns = [\"a\", \"b\", \"c\", \"d\", \"e\"]\nclamp = [-3, 3]\n[model]\n{model}\nprior = {{ kind = \"normal\", sd = 3.0 }}\n"
         ),
         iterations: 15_000,
-        anchored: Some((3.0, 15_000)),
+        anchored: Some((epsilon, 15_000)),
     }
 }
 

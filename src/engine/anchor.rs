@@ -224,11 +224,11 @@ mod tests {
             ),
             (
                 synthetic::linear(5_003, &theta, 0.8, 4.0, 4).unwrap(),
-                Slopes::linear(number, 1.5),
+                Slopes::linear(number, 4.0),
             ),
             (
                 synthetic::poisson(5_003, &theta, 30, 4).unwrap(),
-                Slopes::poisson(30.0, None),
+                Slopes::poisson(100.0, None),
             ),
         ];
         let whitened = Metric {

@@ -5,9 +5,9 @@ use super::Score;
 use super::remainder::{self, THIRD};
 use crate::data::LabelKind;
 
-/// Noise sds (or counts' sds) beyond which a residual is clipped: beyond what a declared
-/// variance lets happen, with room for one that is half too small.
-const MOST_SDS: f64 = 6.0;
+/// Noise sds (or counts' sds) beyond which a residual is clipped: one in 16,000 if the declared
+/// variance is right, as many on either side. More would cost their square in ρ.
+const MOST_SDS: f64 = 4.0;
 
 /// Derivatives of a row's log likelihood in η with public bounds, in units of
 /// [`super::Model::unit`]. A bound that is no true one clips rows: the expansion is then another,
@@ -41,7 +41,7 @@ impl Slopes {
     }
 
     /// Linear regression with noise of this variance, in units of 1/s². Residuals are clipped at
-    /// the label's reach or 6s, whichever is smaller; weights are 1 and there is no remainder.
+    /// the label's reach or 4s, whichever is smaller; weights are 1 and there is no remainder.
     pub fn linear(label: LabelKind, variance: f64) -> Self {
         let range = match label {
             LabelKind::Number { low, high } => high - low,
@@ -60,7 +60,7 @@ impl Slopes {
 
     /// Poisson regression with counts up to `max`, `largest` a bound on η if there is one. No rate
     /// e^η, the weight, is taken to exceed `max`; nor do many exceed max/4, for their counts would
-    /// be clamped: residuals are clipped at 6 of its sds, and k₃ is max/4 (or e^largest).
+    /// be clamped: residuals are clipped at 4 of its sds, and k₃ is max/4 (or e^largest).
     pub fn poisson(max: f64, largest: Option<f64>) -> Self {
         let (rate, true_bound) = (0.25 * max, largest.map_or(f64::INFINITY, f64::exp));
         Slopes {
@@ -144,11 +144,11 @@ mod tests {
             low: 90.0,
             high: 100.0,
         };
-        // Clipped at 6s, or where no label can be further off.
-        assert_eq!(Slopes::linear(label, 4.0).largest_score, 12.0);
+        // Clipped at 4s, or where no label can be further off.
+        assert_eq!(Slopes::linear(label, 4.0).largest_score, 8.0);
         assert_eq!(Slopes::linear(label, 1e6).largest_score, 100.0);
         let wide = Slopes::poisson(400.0, None);
-        assert_eq!((wide.largest_score, wide.largest_weight), (60.0, 400.0));
+        assert_eq!((wide.largest_score, wide.largest_weight), (40.0, 400.0));
         assert_eq!(wide.largest_third, 100.0);
         let boxed = Slopes::poisson(20.0, Some(2f64.ln()));
         assert!((boxed.largest_weight - 2.0).abs() < 1e-12);

@@ -13,6 +13,8 @@ const STAGES: u32 = 6;
 const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
 /// The warm start gets more where its error would exceed this, posterior sds a coordinate …
 const START_ERROR: f64 = 1.2;
+/// … or this where rows have no remainders, so that the anchor need not lie close by …
+const FLAT_START_ERROR: f64 = 3.0;
 /// … up to this share.
 const LARGEST_START: f64 = 0.6;
 /// Steps are expected to cost less than this multiple of a typical step's price each.
@@ -193,9 +195,15 @@ impl Plan {
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         let stages = settings.anchoring.stages > 0;
         let anchoring = settings.anchoring.clone();
+        let quadratic = anchoring.slopes.is_quadratic();
+        let error = if quadratic {
+            FLAT_START_ERROR
+        } else {
+            START_ERROR
+        };
         let split = |left: f64| -> AnchorSplit {
             let first = if stages {
-                (anchoring.start_rho(START_ERROR) / left).clamp(SHARES[0], LARGEST_START)
+                (anchoring.start_rho(error) / left).clamp(SHARES[0], LARGEST_START)
             } else {
                 0.0
             };
@@ -219,10 +227,7 @@ impl Plan {
             _ => MARGIN,
         };
         // Moves without remainders all cost the same next to nothing.
-        let least = match settings.anchoring.slopes.is_quadratic() {
-            true => 1e-3,
-            false => 0.05,
-        };
+        let least = if quadratic { 1e-3 } else { 0.05 };
         for _ in 0..3 {
             settings.anchoring.split = Some(split(left));
             let clip = settings.typical_clip();
