@@ -13,7 +13,7 @@ pub fn remainder_difference(a: f64, t: f64, delta: f64) -> f64 {
 }
 
 /// `ρ(a, t+δ) − ρ(a, t)` with `ρ(a, t) = e^a (e^t − 1 − t − ½t²)`, f64: the integral of
-/// `e^a (e^s − 1 − s)` over [t, t+δ], by Gauss–Legendre where the difference would cancel.
+/// `e^a (e^s − 1 − s)` from t to t+δ, by Gauss–Legendre where the difference would cancel.
 ///
 /// Twin of `engine/cpu/remainder.rs` and `shaders/remainder.wgsl`.
 pub fn exponential_difference(a: f64, t: f64, delta: f64) -> f64 {

@@ -18,7 +18,7 @@ pub struct Slopes {
     pub score: Score,
     /// Scores are clipped to ± this.
     pub largest_score: f64,
-    /// Weights, minus the second derivative, are clipped to [0, this].
+    /// Weights, minus the second derivative, are clipped to between 0 and this.
     pub largest_weight: f64,
     /// k₃, the size of the third derivative that clips of remainders are made of; 0 where
     /// there is no remainder.
