@@ -13,7 +13,7 @@ use std::sync::Arc;
 use chains::{assert_moments, large, quadrature};
 use dpmc::data::{Dataset, synthetic};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Anchor, Anchored, Logistic, Lower, Metric, Mixture, Model, Prior};
+use dpmc::model::{Anchor, Anchored, Logistic, Lower, Metric, Mixture, Model, Prior, Slopes};
 use dpmc::privacy::{
     Acceptance, AnchorNoise, Budget, Curator, Estimator, Halt, Lambda, Ledger, OpenCurator,
     Releases,
@@ -71,7 +71,8 @@ fn settings(proposal: AnchoredProposal) -> AnchoredSettings {
             stages: 0,
             rows: 120,
             row_norm: model_norm(),
-            tempering: 0.7,
+            unit: 0.7,
+            slopes: Slopes::logistic(),
             clip: 100.0,
             radius: 3.0,
             split: None,
@@ -259,7 +260,8 @@ fn a_warm_start_that_does_not_settle_fails_and_says_what_was_spent() {
         stages: 4,
         rows: 40_000,
         row_norm: 1.0,
-        tempering: 1.0,
+        unit: 1.0,
+        slopes: Slopes::logistic(),
         clip: 2.0,
         radius: 8.0,
         split: Some(dpmc::sampler::AnchorSplit {

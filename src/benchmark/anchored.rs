@@ -2,7 +2,7 @@
 
 use super::{Measurement, logistic_problem, measurement, paired};
 use crate::engine::EngineChoice;
-use crate::model::{Metric, Model};
+use crate::model::{Metric, Model, Slopes};
 use crate::privacy::{Acceptance, CuratorError, Estimator, Halt, Lambda, Releases};
 use crate::sampler::{
     Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Preconditioner,
@@ -59,7 +59,8 @@ fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
             stages: 6,
             rows,
             row_norm: 3.0,
-            tempering: 1.0,
+            unit: 1.0,
+            slopes: Slopes::logistic(),
             clip: 2.0,
             radius: 4.0 * size.sqrt() + 4.0,
             split: None,

@@ -5,22 +5,26 @@ use rayon::prelude::*;
 
 use super::EngineError;
 use crate::data::{Dataset, TILE};
-use crate::model::{Metric, slopes};
+use crate::model::{Metric, Slopes};
 
 /// A row's whitened features in units of b/2^14.
 const FEATURE_BITS: u32 = 14;
-/// Scores in units of 2^-14, curvature weights in units of 2^-16 (they are at most 1/4).
+/// Scores and curvature weights in units of their public bounds over 2^14.
 const WEIGHT_BITS: u32 = 14;
-/// Rows whose products are summed in an i64: 2^(14+14+14+20) fits.
+/// Rows whose products are summed in an i64: weights and features are at most 2^14 whatever
+/// the model's bounds, and 2^(14+14+14+20) fits.
 const BLOCK_ROWS: usize = 1 << 20;
 
-/// `Σ s_i z_i` and `Σ w_i z_i z_iᵀ` of a logistic log likelihood at θ*, z = L⁻¹x clipped to
-/// ‖z‖ ≤ b, s the score y − σ(x·θ*), w its slope σ(1−σ).
+/// `Σ s_i z_i` and `Σ w_i z_i z_iᵀ` of a generalised linear model's log likelihood at θ*,
+/// z = L⁻¹x clipped to ‖z‖ ≤ b, s the score and w minus its slope, clipped to public bounds;
+/// in units of [`crate::model::Model::unit`].
 pub(crate) struct AnchorQuery<'a> {
     /// θ*, d values.
     pub at: &'a [f64],
     /// L and b.
     pub metric: &'a Metric,
+    /// s, w and their bounds.
+    pub slopes: Slopes,
 }
 
 /// The exact sums, in integer units.
@@ -42,14 +46,15 @@ impl AnchorSums {
     pub const CURVATURE_SENSITIVITY_SQUARED: f64 =
         2.0 * (1u128 << (2 * (WEIGHT_BITS + 2 * FEATURE_BITS))) as f64;
 
-    /// One unit of the gradient for rows bounded by b, κ left out.
-    pub fn gradient_unit(row_bound: f64) -> f64 {
-        row_bound * f64::powi(2.0, -((FEATURE_BITS + WEIGHT_BITS) as i32))
+    /// One unit of the gradient for rows bounded by b, κ and the model's unit left out.
+    pub fn gradient_unit(row_bound: f64, slopes: &Slopes) -> f64 {
+        slopes.largest_score * row_bound * f64::powi(2.0, -((FEATURE_BITS + WEIGHT_BITS) as i32))
     }
 
-    /// One unit of the curvature, κ left out.
-    pub fn curvature_unit(row_bound: f64) -> f64 {
-        row_bound * row_bound * f64::powi(2.0, -((2 * FEATURE_BITS + WEIGHT_BITS + 2) as i32))
+    /// One unit of the curvature, likewise.
+    pub fn curvature_unit(row_bound: f64, slopes: &Slopes) -> f64 {
+        let power = f64::powi(2.0, -((2 * FEATURE_BITS + WEIGHT_BITS) as i32));
+        slopes.largest_weight * row_bound * row_bound * power
     }
 }
 
@@ -103,7 +108,7 @@ fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize)
         query.metric.factor.solve(&mut z);
         quantize_row(&z, query.metric.row_bound, &mut q);
         let label = data.labels().get(i).map_or(0.0, |y| f64::from(*y));
-        let (score, weight) = quantize_slopes(eta, label > 0.0);
+        let (score, weight) = quantize_slopes(&query.slopes, eta, label);
         let mut triangle = curvature.iter_mut();
         for (j, g) in gradient.iter_mut().enumerate() {
             *g += score * q[j];
@@ -149,23 +154,23 @@ pub(super) fn quantize_in_ball(bits: u32, z: &[f64], bound: f64, q: &mut [i64]) 
     }
 }
 
-/// Score y − σ(η) and weight σ(1−σ), quantised: |score| ≤ 2^14, 0 ≤ weight ≤ 2^14.
-fn quantize_slopes(eta: f64, positive: bool) -> (i64, i64) {
-    let unit = (1i64 << WEIGHT_BITS) as f64;
-    let (p, w) = slopes(eta);
-    let score = (f64::from(u8::from(positive)) - p) * unit;
+/// Score and weight in units of their bounds over 2^14: |score| ≤ 2^14, 0 ≤ weight ≤ 2^14
+/// whatever η, the label and the bounds are. NaN becomes 0.
+fn quantize_slopes(slopes: &Slopes, eta: f64, label: f64) -> (i64, i64) {
     let limit = 1i64 << WEIGHT_BITS;
+    let (score, weight) = slopes.score.slopes(eta, label);
+    let units = |value: f64, bound: f64| (value * (limit as f64 / bound)).round_ties_even() as i64;
     (
-        (score.round_ties_even() as i64).clamp(-limit, limit),
-        ((4.0 * w * unit).round_ties_even() as i64).clamp(0, limit),
+        units(score, slopes.largest_score).clamp(-limit, limit),
+        units(weight, slopes.largest_weight).clamp(0, limit),
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::synthetic;
-    use crate::model::Lower;
+    use crate::data::{LabelKind, synthetic};
+    use crate::model::{Lower, Score};
     use proptest::prelude::*;
 
     proptest! {
@@ -188,54 +193,104 @@ mod tests {
         }
 
         #[test]
-        fn slopes_stay_within_their_bounds(eta in prop::num::f64::ANY, positive in any::<bool>()) {
-            let (s, w) = quantize_slopes(eta, positive);
+        fn slopes_stay_within_their_bounds(
+            eta in prop::num::f64::ANY, label in prop::num::f64::ANY, which in 0usize..5
+        ) {
+            let (s, w) = quantize_slopes(&every_slopes()[which], eta, label);
             prop_assert!(s.abs() <= 1 << WEIGHT_BITS && (0..=1 << WEIGHT_BITS).contains(&w));
         }
+    }
+
+    /// One of each model, and two whose bounds are at the ends of what can be declared.
+    fn every_slopes() -> [Slopes; 5] {
+        let number = |low, high| LabelKind::Number { low, high };
+        [
+            Slopes::logistic(),
+            Slopes::linear(number(-1.0, 3.0), 0.25),
+            Slopes::poisson(12.0, None),
+            Slopes::linear(number(-1e18, 1e18), 1e-30),
+            Slopes::poisson(16_777_216.0, Some(-700.0)),
+        ]
     }
 
     /// Against the sums in f64, on rows that no bound clips; in whitened coordinates too.
     #[test]
     fn sums_match_floating_point() {
         let theta = [0.4, -1.0, 0.3];
-        let data = synthetic::logistic(5_003, &theta, 4).unwrap();
-        let (rows, labels) = (data.public_rows(), data.public_labels());
+        let number = LabelKind::Number {
+            low: -4.0,
+            high: 4.0,
+        };
+        let sets = [
+            (
+                synthetic::logistic(5_003, &theta, 4).unwrap(),
+                Slopes::logistic(),
+            ),
+            (
+                synthetic::linear(5_003, &theta, 0.8, 4.0, 4).unwrap(),
+                Slopes::linear(number, 4.0),
+            ),
+            (
+                synthetic::poisson(5_003, &theta, 30, 4).unwrap(),
+                Slopes::poisson(100.0, None),
+            ),
+        ];
         let whitened = Metric {
             factor: Lower::new(vec![2.0, 0.0, 0.0, 0.5, 1.5, 0.0, -0.3, 0.2, 3.0]).unwrap(),
             row_bound: 4.0,
         };
-        for metric in [Metric::identity(3, 3.0), whitened] {
-            let at = [0.1, -0.2, 0.5];
-            let query = AnchorQuery {
-                at: &at,
-                metric: &metric,
+        for (data, slopes) in sets {
+            for metric in [Metric::identity(3, 3.0), whitened.clone()] {
+                check_sums(&data, slopes, &metric);
+            }
+        }
+    }
+
+    fn check_sums(data: &Dataset, slopes: Slopes, metric: &Metric) {
+        let rows = data.public_rows();
+        let at = [0.1, -0.2, 0.5];
+        let query = AnchorQuery {
+            at: &at,
+            metric,
+            slopes,
+        };
+        let sums = sums(data, &query).unwrap();
+        let mut gradient = [0.0; 3];
+        let mut curvature = [0.0; 6];
+        for (row, y) in rows.chunks(3).zip(data.labels()) {
+            let mut z: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
+            let eta: f64 = z.iter().zip(&at).map(|(x, t)| x * t).sum();
+            metric.factor.solve(&mut z);
+            // Written out here: `Score::slopes` has a test of its own.
+            let y = f64::from(*y);
+            let (score, weight) = match slopes.score {
+                Score::Logistic => {
+                    let p = 1.0 / (1.0 + (-eta).exp());
+                    ((y + 1.0) / 2.0 - p, p * (1.0 - p))
+                }
+                Score::Linear => (y - eta, 1.0),
+                Score::Poisson => (y - eta.exp(), eta.exp()),
             };
-            let sums = sums(&data, &query).unwrap();
-            let mut gradient = [0.0; 3];
-            let mut curvature = [0.0; 6];
-            for (row, y) in rows.chunks(3).zip(&labels) {
-                let mut z: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
-                let eta: f64 = z.iter().zip(&at).map(|(x, t)| x * t).sum();
-                metric.factor.solve(&mut z);
-                let p = 1.0 / (1.0 + (-eta).exp());
-                let mut k = 0;
-                for i in 0..3 {
-                    gradient[i] += (f64::from(u8::from(*y)) - p) * z[i];
-                    for j in 0..=i {
-                        curvature[k] += p * (1.0 - p) * z[i] * z[j];
-                        k += 1;
-                    }
+            assert!(score.abs() <= slopes.largest_score && weight <= slopes.largest_weight);
+            let mut k = 0;
+            for i in 0..3 {
+                gradient[i] += score * z[i];
+                for j in 0..=i {
+                    curvature[k] += weight * z[i] * z[j];
+                    k += 1;
                 }
             }
-            let unit = AnchorSums::gradient_unit(metric.row_bound);
-            for (exact, sum) in gradient.iter().zip(&sums.gradient) {
-                // 5,003 rows, each off by up to b·2^-14: 0.2 by chance, 1 would be a bias.
-                assert!((*sum as f64 * unit - exact).abs() < 0.06, "{exact}");
-            }
-            let unit = AnchorSums::curvature_unit(metric.row_bound);
-            for (exact, sum) in curvature.iter().zip(&sums.curvature) {
-                assert!((*sum as f64 * unit - exact).abs() < 0.06, "{exact}");
-            }
+        }
+        // 5,003 rows, each off by up to b·2^-14 of the bounds: 0.2 by chance, 1 would be a bias.
+        let unit = AnchorSums::gradient_unit(metric.row_bound, &slopes);
+        for (exact, sum) in gradient.iter().zip(&sums.gradient) {
+            let gap = (*sum as f64 * unit - exact).abs();
+            assert!(gap < 0.06 * slopes.largest_score, "{exact} by {gap}");
+        }
+        let unit = AnchorSums::curvature_unit(metric.row_bound, &slopes);
+        for (exact, sum) in curvature.iter().zip(&sums.curvature) {
+            let gap = (*sum as f64 * unit - exact).abs();
+            assert!(gap < 0.24 * slopes.largest_weight, "{exact} by {gap}");
         }
     }
 
@@ -274,9 +329,9 @@ mod tests {
     #[test]
     fn sensitivities_are_attained_and_not_exceeded() {
         let mut q = vec![0; 2];
-        let part = |z: &[f64], eta: f64, y: bool, q: &mut Vec<i64>| {
+        let part = |slopes: &Slopes, z: &[f64], eta: f64, y: f64, q: &mut Vec<i64>| {
             quantize_row(z, 1.0, q);
-            let (s, w) = quantize_slopes(eta, y);
+            let (s, w) = quantize_slopes(slopes, eta, y);
             let g: Vec<f64> = q.iter().map(|v| (s * v) as f64).collect();
             let c = [
                 (w * q[0] * q[0]) as f64,
@@ -285,13 +340,21 @@ mod tests {
             ];
             (g, c)
         };
-        let (g1, _) = part(&[1.0, 0.0], -60.0, true, &mut q);
-        let (g2, _) = part(&[1.0, 0.0], 60.0, false, &mut q);
-        let change = (g1[0] - g2[0]).hypot(g1[1] - g2[1]);
-        assert_eq!(change, AnchorSums::GRADIENT_SENSITIVITY);
-        let (_, c1) = part(&[1.0, 0.0], 0.0, true, &mut q);
-        let (_, c2) = part(&[0.0, 1.0], 0.0, true, &mut q);
-        let change: f64 = c1.iter().zip(c2).map(|(a, b)| (a - b).powi(2)).sum();
-        assert_eq!(change, AnchorSums::CURVATURE_SENSITIVITY_SQUARED);
+        let [logistic, linear, poisson, ..] = every_slopes();
+        // Labels of either end, and an η where the weight is largest.
+        for (slopes, low, high, steep) in [
+            (logistic, -1.0, 1.0, 0.0),
+            (linear, -1.0, 3.0, 0.0),
+            (poisson, 0.0, 12.0, 9.0),
+        ] {
+            let (g1, _) = part(&slopes, &[1.0, 0.0], -60.0, high, &mut q);
+            let (g2, _) = part(&slopes, &[1.0, 0.0], 60.0, low, &mut q);
+            let change = (g1[0] - g2[0]).hypot(g1[1] - g2[1]);
+            assert_eq!(change, AnchorSums::GRADIENT_SENSITIVITY);
+            let (_, c1) = part(&slopes, &[1.0, 0.0], steep, high, &mut q);
+            let (_, c2) = part(&slopes, &[0.0, 1.0], steep, high, &mut q);
+            let change: f64 = c1.iter().zip(c2).map(|(a, b)| (a - b).powi(2)).sum();
+            assert_eq!(change, AnchorSums::CURVATURE_SENSITIVITY_SQUARED);
+        }
     }
 }

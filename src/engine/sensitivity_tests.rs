@@ -50,7 +50,9 @@ fn families() -> Vec<Family> {
         high: 5.0,
     };
     let count = LabelKind::Count { max: 9 };
-    let models: [Box<dyn Model>; 6] = [
+    let poisson = Poisson::new(&names, count, 3.0, prior(), 1.0).unwrap();
+    let models: [Box<dyn Model>; 7] = [
+        Box::new(Anchored::new(Arc::new(poisson), anchor.clone()).unwrap()),
         Box::new(Linear::new(&names, 0.5, number, 3.0, prior(), 1.0).unwrap()),
         Box::new(Poisson::new(&names, count, 3.0, prior(), 1.0).unwrap()),
         Box::new(Anchored::new(Arc::new(logistic), anchor).unwrap()),

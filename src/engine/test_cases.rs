@@ -6,10 +6,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::RatioQuery;
-use crate::data::{Dataset, synthetic};
+use crate::data::{Dataset, LabelKind, synthetic};
 use crate::model::{
     Anchor, Anchored, Banana, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model,
-    MomentAnchor, MomentBasis, MomentRemainder, Moments, Poisson, Prior, Surrogate, remainder_rate,
+    MomentAnchor, MomentBasis, MomentRemainder, Moments, Poisson, Prior, RowFunction, Slopes,
+    Surrogate,
 };
 
 pub(super) struct Case {
@@ -53,6 +54,10 @@ pub(super) fn cases() -> Vec<Case> {
         case(synthetic::logistic(2_005, &theta, 4).unwrap(), |d| {
             Box::new(anchored(d, 0.3, vec![0.1, -0.2, 0.3, 0.0, 0.5, -0.4, 0.2]))
         }),
+        case(
+            synthetic::poisson(1_333, &[0.8, -0.5], 12, 8).unwrap(),
+            |d| Box::new(anchored(d, 0.7, vec![0.6, -0.4])),
+        ),
         case(
             synthetic::linear(1_999, &[0.8, -1.1], 0.6, 2.5, 5).unwrap(),
             |d| {
@@ -100,11 +105,21 @@ pub(super) fn networks() -> Vec<Case> {
     ]
 }
 
-/// Anchored logistic regression in plain coordinates, far from its edge.
+/// Anchored logistic, linear or Poisson regression, by the label, in plain coordinates, far
+/// from its edge.
 pub(super) fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored {
     let d = at.len();
     let prior = Prior::normal(d, 10.0);
-    let model = Logistic::new(data.features(), data.row_norm(), prior, tempering).unwrap();
+    let (names, norm) = (data.features(), data.row_norm());
+    let model: Arc<dyn Model> = match data.label_kind() {
+        Some(label @ LabelKind::Number { .. }) => {
+            Arc::new(Linear::new(names, 0.4, label, norm, prior, tempering).unwrap())
+        }
+        Some(label @ LabelKind::Count { .. }) => {
+            Arc::new(Poisson::new(names, label, norm, prior, tempering).unwrap())
+        }
+        _ => Arc::new(Logistic::new(names, norm, prior, tempering).unwrap()),
+    };
     let anchor = Anchor {
         at,
         metric: Metric::identity(d, data.row_norm()),
@@ -115,7 +130,7 @@ pub(super) fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored
         centre: vec![0.0; d],
         radius: 1e6,
     };
-    Anchored::new(Arc::new(model), anchor).unwrap()
+    Anchored::new(model, anchor).unwrap()
 }
 
 /// What moments of this degree leave of a mixture.
@@ -142,7 +157,21 @@ pub(super) fn bound(model: &dyn Model, theta: &[f64], proposal: &[f64]) -> f64 {
         (Some(Surrogate::Moments(anchor)), _) => anchor.clip(theta, proposal),
         (Some(Surrogate::Expansion(anchor)), _) => {
             let reach = distance(theta, &anchor.at).max(distance(proposal, &anchor.at));
-            remainder_rate(model.tempering(), anchor.metric.row_bound) * reach * reach * step
+            let norm = anchor.metric.row_bound;
+            let zero = vec![0.0; theta.len()];
+            let slopes = match model.row_function() {
+                // The true bound: e^η at its largest between θ* and the ends.
+                RowFunction::PoissonRemainder => {
+                    let ends = [&anchor.at[..], theta, proposal];
+                    let far = ends.iter().fold(0.0, |m, t| distance(t, &zero).max(m));
+                    Slopes {
+                        largest_third: (norm * far).exp(),
+                        ..Slopes::poisson(1.0, None)
+                    }
+                }
+                _ => Slopes::logistic(),
+            };
+            slopes.remainder_rate(model.tempering(), norm) * reach * reach * step
         }
         // Networks have no bound: a clip that few of these rows reach.
         (None, rate) => rate.unwrap_or(4.0) * step,

@@ -11,7 +11,7 @@ use super::test_cases::{
 };
 use super::{Engine, RatioQuery, RatioSum};
 use crate::data::{Dataset, LabelKind, synthetic};
-use crate::model::{Logistic, Model, Prior};
+use crate::model::{Linear, Logistic, Model, Prior, Score};
 
 /// How far an f32 ratio may lie from the f64 oracle, in grid steps: a relative error of
 /// 4e-6 of ratios up to the clip (4 steps), one step of rounding, and the rounding of
@@ -174,6 +174,46 @@ fn the_models_bounds_are_true() {
         let met = largest > 0.5 || case.model.prior().anchor.is_some();
         assert!(met, "{}: {largest}", case.model.name());
     }
+}
+
+/// A linear model's rows are quadratic: asked for remainders, they have none to give.
+#[test]
+fn linear_rows_leave_no_remainder() {
+    let data = synthetic::linear(301, &[0.8, -1.1], 0.6, 2.5, 5).unwrap();
+    let model = anchored(&data, 0.7, vec![0.3, 0.2]);
+    let (theta, proposal) = (vec![0.5, -0.7], vec![-0.1, 0.4]);
+    let q = RatioQuery::new(&model, &[&theta], &[&proposal], &[1e-9]).unwrap();
+    let mut cpu = CpuEngine::new(Arc::new(data));
+    assert_eq!(cpu.ratio_sums(&q).unwrap()[0].steps, 0);
+    // Because expansions of second order are exact, whatever they are expanded at.
+    let row = [0.9, -0.4];
+    let slopes = |t: &[f64]| Score::Linear.slopes(row[0] * t[0] + row[1] * t[1], 1.7);
+    let (score, weight) = slopes(&model.anchor().at);
+    let move_to = |t: &[f64]| row[0] * (t[0] - 0.3) + row[1] * (t[1] - 0.2);
+    let quadratic = |t: &[f64]| move_to(t) * (score - 0.5 * weight * move_to(t));
+    let inner = Linear::new(
+        &["a".into(), "b".into()],
+        0.4,
+        model.label().unwrap(),
+        3.0,
+        Prior::normal(2, 1.0),
+        0.7,
+    );
+    let ratio = inner.unwrap().log_ratio(&row, 1.7, &theta, &proposal);
+    let expanded = 0.7 / 0.4 * (quadratic(&proposal) - quadratic(&theta));
+    assert!((ratio - expanded).abs() < 1e-12, "{ratio} {expanded}");
+}
+
+/// The same bound of the exponential, along a row where e^η grows most.
+#[test]
+fn the_exponentials_bound_is_met() {
+    let data = synthetic::poisson(50, &[0.5, 0.0], 9, 4).unwrap();
+    let norm = data.row_norm();
+    let model = anchored(&data, 1.0, vec![0.5, 0.0]);
+    let (theta, proposal) = ([0.5 + 0.999e-2, 0.0], [0.5 + 1.001e-2, 0.0]);
+    let ratio = model.log_ratio(&[norm, 0.0], 3.0, &theta, &proposal).abs();
+    let limit = bound(&model, &theta, &proposal);
+    assert!(ratio <= limit && ratio > 0.97 * limit, "{ratio} of {limit}");
 }
 
 /// The remainder's bound is nearly met near the anchor where softplus bends most.

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::remainder::{THIRD, remainder_difference};
-use super::{Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction, Surrogate};
+use super::remainder::{exponential_difference, remainder_difference};
+use super::{
+    Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction, Score, Surrogate,
+};
+use crate::data::LabelKind;
 
 /// Public coordinates `u = Lᵀ(θ − θ*)` in which an anchor is released, with the bound that
 /// rows are clipped to in them: `‖L⁻¹x‖ ≤ row_bound`.
@@ -114,6 +117,7 @@ impl Anchor {
 pub struct Anchored {
     inner: Arc<dyn Model>,
     anchor: Arc<Anchor>,
+    remainder: RowFunction,
     prior: Prior,
 }
 
@@ -124,6 +128,12 @@ impl Anchored {
     /// [`ModelError`] where the model has no known remainder or the anchor does not fit it.
     pub fn new(inner: Arc<dyn Model>, anchor: Anchor) -> Result<Self, ModelError> {
         check_anchorable(&*inner)?;
+        let remainder = match inner.slopes().map(|s| s.score) {
+            Some(Score::Logistic) => RowFunction::LogisticRemainder,
+            Some(Score::Poisson) => RowFunction::PoissonRemainder,
+            // Nothing is left over a quadratic.
+            Some(Score::Linear) | None => RowFunction::Affine,
+        };
         if !anchor.is_valid(inner.dim()) || !inner.prior().contains(&anchor.at) {
             return Err(ModelError::new(
                 "sampler.anchor",
@@ -138,6 +148,7 @@ impl Anchored {
         Ok(Anchored {
             inner,
             anchor,
+            remainder,
             prior,
         })
     }
@@ -166,22 +177,16 @@ pub fn check_anchorable(model: &dyn Model) -> Result<(), ModelError> {
             ),
         ));
     }
-    if model.row_function() == RowFunction::Logistic {
+    if model.slopes().is_some() {
         return Ok(());
     }
     Err(ModelError::new(
         "sampler.algorithm",
         format!(
-            "model '{}' has no anchored form: its rows' remainders are not known; logistic has, others use barker or poisson-barker",
+            "model '{}' has no anchored form: its rows' remainders are not known; logistic, linear and poisson have, others use barker or poisson-barker",
             model.name()
         ),
     ))
-}
-
-/// The true bound of a row's remainder over `max(‖u‖,‖u'‖)² ‖u'−u‖` for rows with
-/// ‖L⁻¹x‖ ≤ b: `κ (k₃/2) b³` (mathematics, section 4.1).
-pub fn remainder_rate(tempering: f64, row_bound: f64) -> f64 {
-    tempering * 0.5 * THIRD * row_bound.powi(3)
 }
 
 impl Model for Anchored {
@@ -197,8 +202,14 @@ impl Model for Anchored {
     fn labelled(&self) -> bool {
         self.inner.labelled()
     }
+    fn label(&self) -> Option<LabelKind> {
+        self.inner.label()
+    }
     fn tempering(&self) -> f64 {
         self.inner.tempering()
+    }
+    fn unit(&self) -> f64 {
+        self.inner.unit()
     }
     fn prior(&self) -> &Prior {
         &self.prior
@@ -208,10 +219,16 @@ impl Model for Anchored {
         None
     }
     fn row_function(&self) -> RowFunction {
-        RowFunction::LogisticRemainder
+        self.remainder
     }
-    /// `u = (x·θ*, x·(θ − θ*), x·(θ' − θ))`.
+    /// `u = (x·θ*, x·(θ − θ*), x·(θ' − θ))`; without remainders the one form that is zero.
     fn forms(&self, theta: &[f64], proposal: &[f64]) -> Forms {
+        if self.remainder == RowFunction::Affine {
+            return Forms {
+                offsets: vec![0.0],
+                weights: vec![0.0; theta.len()],
+            };
+        }
         let at = &self.anchor.at;
         let offset = theta.iter().zip(at).map(|(t, a)| t - a);
         let step = proposal.iter().zip(theta).map(|(p, t)| p - t);
@@ -221,12 +238,17 @@ impl Model for Anchored {
         }
     }
     fn log_ratio(&self, row: &[f64], _label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
+        // The label's part of the log likelihood is linear and has no remainder.
+        let difference = match self.remainder {
+            RowFunction::LogisticRemainder => remainder_difference,
+            RowFunction::PoissonRemainder => exponential_difference,
+            _ => return 0.0,
+        };
         let dot = |t: &[f64]| -> f64 { row.iter().zip(t).map(|(x, t)| x * t).sum() };
         let forms = self.forms(theta, proposal);
         let d = row.len();
         let form = |k: usize| dot(&forms.weights[k * d..(k + 1) * d]);
-        // The label's part of the log likelihood is linear and has no remainder.
-        -self.tempering() * remainder_difference(form(0), form(1), form(2))
+        -self.tempering() * self.unit() * difference(form(0), form(1), form(2))
     }
     /// Of the whole row, not of its remainder.
     fn gradient_function(&self) -> GradientFunction {

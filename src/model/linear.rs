@@ -1,8 +1,8 @@
 //! Bayesian linear regression with known noise variance: `y ~ N(x·θ, s²)`.
 
 use super::{
-    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, check_tempering, radius,
-    wrong_label,
+    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Slopes, check_tempering,
+    radius, wrong_label,
 };
 use crate::data::LabelKind;
 
@@ -77,6 +77,9 @@ impl Model for Linear {
     /// 1/s².
     fn unit(&self) -> f64 {
         1.0 / self.variance
+    }
+    fn slopes(&self) -> Option<Slopes> {
+        Some(Slopes::linear(self.label, self.variance))
     }
     fn prior(&self) -> &Prior {
         &self.prior

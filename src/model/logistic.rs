@@ -1,7 +1,7 @@
 //! Bayesian logistic regression: `p(y = 1 | x, θ) = σ(x·θ)`.
 
 use super::{
-    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, check_tempering,
+    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Slopes, check_tempering,
     softplus_difference,
 };
 
@@ -52,6 +52,9 @@ impl Model for Logistic {
     }
     fn tempering(&self) -> f64 {
         self.tempering
+    }
+    fn slopes(&self) -> Option<Slopes> {
+        Some(Slopes::logistic())
     }
     fn prior(&self) -> &Prior {
         &self.prior

@@ -20,10 +20,11 @@ mod moments;
 mod poisson;
 mod prior;
 mod remainder;
+mod slopes;
 
 pub(crate) use gaussian_mean::{cholesky, inverse};
 
-pub use anchor::{Anchor, Anchored, Metric, check_anchorable, remainder_rate};
+pub use anchor::{Anchor, Anchored, Metric, check_anchorable};
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
 pub use linear::Linear;
@@ -37,8 +38,8 @@ pub use moments::{
 };
 pub use poisson::Poisson;
 pub use prior::{Density, Prior, Support, Surrogate};
-pub use remainder::remainder_difference;
-pub(crate) use remainder::slopes;
+pub use remainder::{exponential_difference, remainder_difference};
+pub use slopes::Slopes;
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +73,9 @@ pub enum RowFunction {
     /// `u = (x·θ*, x·v, x·Δθ)`: minus the change of softplus's third-order remainder at u₀
     /// from u₁ to u₁+u₂.
     LogisticRemainder,
+    /// `u = (x·θ*, x·v, x·Δθ)`: minus e^{u₀} times the change of e^t's third-order remainder
+    /// from u₁ to u₁+u₂.
+    PoissonRemainder,
     /// `u = (x·θ, x·Δθ)`, label y a number: `u₁(y − u₀ − u₁/2)`.
     Linear,
     /// `u = (x·θ, x·Δθ)`, label y a count: `y u₁ − e^{u₀}(e^{u₁} − 1)`.
@@ -95,7 +99,8 @@ impl RowFunction {
             RowFunction::Logistic | RowFunction::Linear | RowFunction::Poisson => 2,
             RowFunction::Mixture
             | RowFunction::LogisticRemainder
-            | RowFunction::MixtureRemainder { .. } => 3,
+            | RowFunction::MixtureRemainder { .. }
+            | RowFunction::PoissonRemainder => 3,
         }
     }
 
@@ -123,6 +128,7 @@ impl RowFunction {
             RowFunction::Logistic => Some("logistic"),
             RowFunction::Mixture => Some("mixture"),
             RowFunction::LogisticRemainder => Some("logistic_remainder"),
+            RowFunction::PoissonRemainder => Some("poisson_remainder"),
             RowFunction::Linear => Some("linear"),
             RowFunction::Poisson => Some("poisson"),
             RowFunction::MixtureRemainder { .. } | RowFunction::Network(_) => None,
@@ -205,6 +211,11 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     /// the model such as `1/σ²`.
     fn unit(&self) -> f64 {
         1.0
+    }
+    /// Score, weight and third derivative of a generalised linear model with public bounds:
+    /// what it takes to be anchored.
+    fn slopes(&self) -> Option<Slopes> {
+        None
     }
     /// Prior density and support.
     fn prior(&self) -> &Prior;

@@ -1,8 +1,8 @@
 //! Poisson regression with a log link: `y ~ Poisson(e^{x·θ})`.
 
 use super::{
-    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, check_tempering, radius,
-    wrong_label,
+    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Slopes, check_tempering,
+    radius, wrong_label,
 };
 use crate::data::LabelKind;
 
@@ -63,6 +63,10 @@ impl Model for Poisson {
     }
     fn tempering(&self) -> f64 {
         self.tempering
+    }
+    fn slopes(&self) -> Option<Slopes> {
+        let largest = radius(&self.prior.support).map(|r| self.row_norm * r);
+        Some(Slopes::poisson(self.label.bound(), largest))
     }
     fn prior(&self) -> &Prior {
         &self.prior

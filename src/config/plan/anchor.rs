@@ -15,6 +15,8 @@ const STAGES: u32 = 6;
 const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
 /// The warm start gets more where its error would exceed this, posterior sds a coordinate …
 const START_ERROR: f64 = 1.2;
+/// … or this where rows have no remainders, so that the anchor need not lie close by …
+const FLAT_START_ERROR: f64 = 3.0;
 /// … up to this share.
 const LARGEST_START: f64 = 0.6;
 /// Steps are expected to cost less than this multiple of a typical step's price each.
@@ -58,7 +60,20 @@ impl Plan {
         self.check_section(&section)?;
         let d = model.dim();
         let root = (d as f64).sqrt();
+        let slopes = model.slopes().ok_or_else(|| {
+            let what = format!("model '{}' has no anchored form", model.name());
+            self.refuse(self.choice("sampler.anchored"), what)
+        })?;
         let share = match &s.clip {
+            Some(_) if slopes.is_quadratic() => {
+                return Err(self.refuse(
+                    "sampler.clip",
+                    format!(
+                        "model '{}' is its own quadratic: an anchor leaves no remainders to clip; leave the clip out",
+                        model.name()
+                    ),
+                ));
+            }
             None => (4.0 / (d as f64).powf(1.5)).min(1.0),
             Some(clip) => match (clip.share, clip.rate, clip.rms, clip.norm) {
                 (Some(share), None, None, None) if share > 0.0 && share.is_finite() => share,
@@ -76,7 +91,8 @@ impl Plan {
                 stages: section.stages.unwrap_or(STAGES),
                 rows,
                 row_norm,
-                tempering: model.tempering(),
+                unit: model.tempering() * model.unit(),
+                slopes,
                 clip: section.clip.unwrap_or(2.0),
                 radius: section.radius.unwrap_or(4.0 * root + 4.0),
                 split: None,
@@ -197,9 +213,15 @@ impl Plan {
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         let stages = settings.anchoring.stages > 0;
         let anchoring = settings.anchoring.clone();
+        let quadratic = anchoring.slopes.is_quadratic();
+        let error = if quadratic {
+            FLAT_START_ERROR
+        } else {
+            START_ERROR
+        };
         let split = |left: f64| -> AnchorSplit {
             let first = if stages {
-                (anchoring.start_rho(START_ERROR) / left).clamp(SHARES[0], LARGEST_START)
+                (anchoring.start_rho(error) / left).clamp(SHARES[0], LARGEST_START)
             } else {
                 0.0
             };
@@ -222,6 +244,8 @@ impl Plan {
             Acceptance::Penalty { .. } => 1.0 + 1e-4,
             _ => MARGIN,
         };
+        // Moves without remainders all cost the same next to nothing.
+        let least = if quadratic { 1e-3 } else { 0.05 };
         for _ in 0..3 {
             settings.anchoring.split = Some(split(left));
             let clip = settings.typical_clip();
@@ -230,7 +254,7 @@ impl Plan {
                 Ok(key) => key.and_then(|(key, _)| key.rho()).unwrap_or(0.0),
                 Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
             };
-            left = rho - (margin * steps * price).clamp(0.05 * rho, 0.5 * rho);
+            left = rho - (margin * steps * price).clamp(least * rho, 0.5 * rho);
         }
         let chosen = split(left);
         if chosen.rho().is_nan() || chosen.rho() >= rho {

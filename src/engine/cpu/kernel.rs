@@ -3,7 +3,7 @@
 
 use super::dispatch::InstructionSet;
 use super::lanes::{Lanes, chebyshev, poisson_ratio, quantize, softplus_difference};
-use super::remainder::remainder_difference;
+use super::remainder::{exponential_difference, remainder_difference};
 use crate::data::TILE;
 use crate::engine::{RatioQuery, RatioSum};
 use crate::model::RowFunction;
@@ -202,6 +202,11 @@ fn row_steps<const F: usize, const R: usize>(
             change: form(2),
             series: &group.constants[c],
         },
+        RowFunction::PoissonRemainder => RowForms::PoissonRemainder {
+            eta: form(0),
+            offset: form(1),
+            delta: form(2),
+        },
     };
     set.steps(&row, group.scales[c], group.bounds[c], steps);
 }
@@ -241,6 +246,11 @@ pub(crate) enum RowForms<'a> {
         odds: &'a [f32],
         change: &'a [f32],
         series: &'a [f32],
+    },
+    PoissonRemainder {
+        eta: &'a [f32],
+        offset: &'a [f32],
+        delta: &'a [f32],
     },
 }
 
@@ -293,6 +303,11 @@ pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32,
             for (q, ((t, s), d)) in out.iter_mut().zip(place.iter().zip(*odds).zip(*change)) {
                 let ratio = softplus_difference::<FMA>(*s, *d) - chebyshev::<FMA>(series, *t);
                 *q = quantize(ratio * scale, bound);
+            }
+        }
+        RowForms::PoissonRemainder { eta, offset, delta } => {
+            for (q, ((a, t), d)) in out.iter_mut().zip(eta.iter().zip(*offset).zip(*delta)) {
+                *q = quantize(-exponential_difference::<FMA>(*a, *t, *d) * scale, bound);
             }
         }
     }

@@ -1,11 +1,13 @@
-//! f32 form of softplus's third-order remainder, without branches or cancellation.
+//! f32 forms of third-order remainders, softplus's and the exponential's, without branches or
+//! cancellation.
 //!
 //! With G(s) = σ(a+s) − σ(a) − ws, the remainder's slope, the answer is ∫ G over
 //! [t, t+δ]: four Gauss–Legendre points, whose error for |δ| ≤ 3/2 is under 1e-7 (the
 //! nearest poles of G are π away), and the difference itself for longer moves, where
-//! little cancels. Twins: `model::remainder_difference` (f64 oracle), `shaders/remainder.wgsl`.
+//! little cancels. The exponential's slope is e^a (e^s − 1 − s), which has no poles. Twins:
+//! `model::{remainder_difference, exponential_difference}` (f64 oracles), `shaders/remainder.wgsl`.
 
-use super::lanes::{exp, is_nan, multiply_add, softplus_difference};
+use super::lanes::{exp, exp_m1, is_nan, multiply_add, softplus_difference};
 
 /// Moves up to here are integrated.
 const INTEGRATED: f32 = 1.5;
@@ -42,10 +44,39 @@ fn exponentials<const FMA: bool>(s: f32) -> (f32, f32) {
 /// `G(s) = w (A − s p E)/(1 + pE)`, E = e^s − 1, A = E − s.
 #[inline(always)]
 fn slope<const FMA: bool>(p: f32, w: f32, s: f32) -> f32 {
-    let s = if s > 60.0 { 60.0 } else { s };
-    let s = if s < -60.0 { -60.0 } else { s };
+    let s = within(s, 60.0);
     let (a, e) = exponentials::<FMA>(s);
     w * (a - s * p * e) / multiply_add::<FMA>(p, e, 1.0)
+}
+
+/// x within ± `limit`; NaN stays.
+#[inline(always)]
+fn within(x: f32, limit: f32) -> f32 {
+    let x = if x > limit { limit } else { x };
+    if x < -limit { -limit } else { x }
+}
+
+/// `e^a [e^t(e^δ − 1) − δ − δ(t + δ/2)]`, the change of the exponential's remainder; exponents
+/// are cut at ±60 (a at ±87).
+#[inline(always)]
+pub(super) fn exponential_difference<const FMA: bool>(a: f32, t: f32, delta: f32) -> f32 {
+    let mut sum = 0.0;
+    for (node, weight) in NODES {
+        let s = within(multiply_add::<FMA>(node, delta, t), 60.0);
+        sum = multiply_add::<FMA>(weight, exponentials::<FMA>(s).0, sum);
+    }
+    let growth = exp::<FMA>(within(t, 60.0)) * exp_m1::<FMA>(within(delta, 60.0));
+    let long = growth - delta * (1.0 + multiply_add::<FMA>(0.5, delta, t));
+    let value = if delta.abs() <= INTEGRATED {
+        sum * delta
+    } else {
+        long
+    };
+    if is_nan(a) | is_nan(t) | is_nan(delta) {
+        f32::NAN
+    } else {
+        exp::<FMA>(a) * value
+    }
 }
 
 /// `ρ(a, t+δ) − ρ(a, t)`, the change of the remainder.
@@ -111,6 +142,39 @@ mod tests {
         }
     }
 
+    /// The same of the exponential, whose own size is e^a (1 + |s| + e^s) far out.
+    fn check_exponential<const FMA: bool>(a: f32, t: f32, delta: f32) -> Result<(), TestCaseError> {
+        let (a64, t64, d64) = (f64::from(a), f64::from(t), f64::from(delta));
+        let exact = model::exponential_difference(a64, t64, d64);
+        let ours = f64::from(exponential_difference::<FMA>(a, t, delta));
+        let (reach, end) = (t64.abs().max((t64 + d64).abs()), t64.max(t64 + d64));
+        let size = a64.exp() * d64.abs();
+        let steep = end.max(0.0).exp();
+        let tolerance = if delta.abs() <= INTEGRATED {
+            // The rule's own error, (δ/2)^8 of e^s in the middle, is 2e-8 at |δ| = 3/2.
+            size * (2e-6 * (reach * reach).min(1.0 + reach) * steep + 1e-12)
+        } else {
+            3e-6 * size * (1.0 + reach) * steep
+        };
+        prop_assert!(
+            (ours - exact).abs() <= tolerance,
+            "a {a} t {t} d {delta}: {ours} against {exact}, tolerance {tolerance}"
+        );
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn the_exponentials_remainder_is_accurate(
+            a in -20f32..20.0, t in -3f32..3.0, shrink in 0f32..8.0, log in -12f32..2.0, up in any::<bool>()
+        ) {
+            let delta = if up { log.exp() } else { -log.exp() };
+            let t = t * (-shrink).exp();
+            check_exponential::<true>(a, t, delta)?;
+            check_exponential::<false>(a, t, delta)?;
+        }
+    }
+
     #[test]
     fn special_values() {
         for (a, t, d) in [
@@ -119,7 +183,10 @@ mod tests {
             (0.0, 0.1, f32::NAN),
         ] {
             assert!(remainder_difference::<true>(a, t, d).is_nan());
+            assert!(exponential_difference::<true>(a, t, d).is_nan());
         }
+        assert_eq!(exponential_difference::<true>(0.3, 0.2, 0.0), 0.0);
+        assert!(exponential_difference::<true>(-200.0, 0.5, 0.1).abs() < 1e-30);
         assert_eq!(remainder_difference::<true>(0.3, 0.2, 0.0), 0.0);
         assert!(remainder_difference::<true>(0.3, 500.0, 0.1).is_finite());
         assert!(remainder_difference::<true>(-90.0, 0.5, 0.1).abs() < 1e-6);

@@ -70,6 +70,9 @@ fn model_source(function: RowFunction) -> &'static str {
         RowFunction::LogisticRemainder => {
             include_str!("../../../shaders/model/logistic_remainder.wgsl")
         }
+        RowFunction::PoissonRemainder => {
+            include_str!("../../../shaders/model/poisson_remainder.wgsl")
+        }
         RowFunction::Linear => include_str!("../../../shaders/model/linear.wgsl"),
         // The engine hands these to the CPU; without a row function this does not compile.
         RowFunction::MixtureRemainder { .. } | RowFunction::Network(_) => "",
@@ -80,7 +83,7 @@ fn model_source(function: RowFunction) -> &'static str {
 fn ratio_source(pass: &str, function: RowFunction, tile: usize) -> String {
     let k = function.forms();
     let shared = match function {
-        RowFunction::LogisticRemainder => REMAINDER,
+        RowFunction::LogisticRemainder | RowFunction::PoissonRemainder => REMAINDER,
         _ => "",
     };
     format!(
@@ -193,11 +196,12 @@ mod tests {
         module
     }
 
-    const FUNCTIONS: [RowFunction; 6] = [
+    const FUNCTIONS: [RowFunction; 7] = [
         RowFunction::Logistic,
         RowFunction::Affine,
         RowFunction::Mixture,
         RowFunction::LogisticRemainder,
+        RowFunction::PoissonRemainder,
         RowFunction::Linear,
         RowFunction::Poisson,
     ];

@@ -1,12 +1,14 @@
 //! The release of an anchor, attacked: gradient and curvature of worst-case neighbours,
 //! projected on the direction in which they differ.
 
+use std::sync::Arc;
+
 use super::bound::{Event, Histogram, lower_bound};
 use super::case::claims;
 use super::{AuditError, Report, Settings, Subject, report};
-use crate::data::{DataError, Dataset};
+use crate::data::{DataError, Dataset, LabelKind};
 use crate::engine::{EngineChoice, EngineSetup};
-use crate::model::{Logistic, Metric, Prior};
+use crate::model::{Linear, Logistic, Metric, Model, ModelError, Poisson, Prior, Score};
 use crate::privacy::budget::Budget;
 use crate::privacy::curator::{Curator, CuratorError};
 use crate::privacy::event_key::EventKey;
@@ -43,7 +45,8 @@ impl AnchorPart {
         }
     }
 
-    /// θ*. Far out scores are ±1 and weights 0; at 0 weights are 1/4.
+    /// θ*. Far out scores are at their bound; at 0 weights are (1/4 of a logistic model, 1 of a
+    /// linear one, 1 of a Poisson one with counts up to 1).
     fn at(self) -> [f64; 2] {
         match self {
             // −60 = x·θ* for both rows.
@@ -65,10 +68,11 @@ impl AnchorPart {
     }
 
     /// D or D': a flat row and the one that differs.
-    fn data(self, neighbour: bool) -> Result<Dataset, DataError> {
-        let mut set = Dataset::builder(vec!["x".into(), "z".into()], true, 1.0)?;
-        set.push(&[0.0, 0.0], Some(true))?;
-        set.push(&self.row(neighbour), Some(true))?;
+    fn data(self, neighbour: bool, label: LabelKind) -> Result<Dataset, DataError> {
+        let names = vec!["x".into(), "z".into()];
+        let mut set = Dataset::builder_with(names, Some(label), 1.0)?;
+        set.push_value(&[0.0, 0.0], Some(1.0))?;
+        set.push_value(&self.row(neighbour), Some(1.0))?;
         set.finish()
     }
 
@@ -92,13 +96,40 @@ pub struct AnchorCase {
     pub part: AnchorPart,
     /// τ of its noise, ρ = 1/(2τ²); the other part's is 100.
     pub tau: f64,
+    /// Of which regression.
+    pub score: Score,
 }
 
 impl AnchorCase {
     /// A case in which noise of half its standard deviation is seen: τ = 2. (At τ = 1 no bound
     /// that half a million runs can reach is above the claim.)
     pub fn of(part: AnchorPart) -> Self {
-        AnchorCase { part, tau: 2.0 }
+        AnchorCase {
+            part,
+            tau: 2.0,
+            score: Score::Logistic,
+        }
+    }
+
+    /// Labels of 1 at most.
+    fn label(&self) -> LabelKind {
+        match self.score {
+            Score::Logistic => LabelKind::Binary,
+            Score::Linear => LabelKind::Number {
+                low: -1.0,
+                high: 1.0,
+            },
+            Score::Poisson => LabelKind::Count { max: 1 },
+        }
+    }
+
+    fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, ModelError> {
+        let (names, prior, label) = (data.features(), Prior::normal(2, 1.0), self.label());
+        Ok(match self.score {
+            Score::Logistic => Arc::new(Logistic::new(names, 1.0, prior, 1.0)?),
+            Score::Linear => Arc::new(Linear::new(names, 0.25, label, 1.0, prior, 1.0)?),
+            Score::Poisson => Arc::new(Poisson::new(names, label, 1.0, prior, 1.0)?),
+        })
     }
 
     fn noise(&self) -> AnchorNoise {
@@ -125,10 +156,10 @@ impl AnchorCase {
         engine: EngineChoice,
         seed: Option<u64>,
     ) -> Result<Curator, AuditError> {
-        let data = self.part.data(neighbour);
+        let data = self.part.data(neighbour, self.label());
         let data = data.map_err(|e| AuditError::setting("rows", e.to_string()))?;
-        let model = Logistic::new(data.features(), 1.0, Prior::normal(2, 1.0), 1.0)
-            .map_err(|e| CuratorError::Mismatch(e.to_string()))?;
+        let model = self.model(&data);
+        let model = model.map_err(|e| CuratorError::Mismatch(e.to_string()))?;
         let setup = EngineSetup {
             choice: engine,
             listed_rows: true,
@@ -137,7 +168,6 @@ impl AnchorCase {
         let budget = Budget::new(1000.0, 0.5).map_err(|e| Halt::Refused(e.to_string()))?;
         let ledger = Ledger::counting(budget, Measure::Zcdp);
         let seed = seed.map(|s| s ^ (u64::from(neighbour) << 63));
-        let model = std::sync::Arc::new(model);
         Ok(Curator::private(data, model, setup, ledger, seed)?)
     }
 }
@@ -214,20 +244,29 @@ mod tests {
     /// The exact sums differ by nearly the whole sensitivity, and along the projection.
     #[test]
     fn anchors_of_a_case_are_as_far_apart_as_can_be() {
-        for part in AnchorPart::ALL {
+        let scores = [Score::Logistic, Score::Linear, Score::Poisson];
+        for (part, score) in AnchorPart::ALL
+            .into_iter()
+            .flat_map(|p| scores.map(|s| (p, s)))
+        {
+            let case = AnchorCase {
+                score,
+                ..AnchorCase::of(part)
+            };
             let exact = |neighbour| {
-                let set = std::sync::Arc::new(part.data(neighbour).unwrap());
-                let model = Logistic::new(set.features(), 1.0, Prior::normal(2, 1.0), 1.0);
+                let set = Arc::new(part.data(neighbour, case.label()).unwrap());
+                let model = case.model(&set).unwrap();
                 let setup = EngineSetup {
                     choice: EngineChoice::Cpu,
                     listed_rows: true,
                     chains: 1,
                 };
-                let mut engine = crate::engine::open(setup, set, &model.unwrap()).unwrap();
+                let mut engine = crate::engine::open(setup, set, &*model).unwrap();
                 let metric = Metric::identity(2, 1.0);
                 let query = AnchorQuery {
                     at: &part.at(),
                     metric: &metric,
+                    slopes: model.slopes().unwrap(),
                 };
                 engine.anchor_sums(&query).unwrap()
             };
@@ -243,7 +282,7 @@ mod tests {
                     (c(0) - c(2)) / whole
                 }
             };
-            assert!(share > 0.998 && share <= 1.0, "{part:?}: {share}");
+            assert!(share > 0.998 && share <= 1.0, "{part:?} {score:?}: {share}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Curator;
 use crate::engine::{AnchorQuery, AnchorSums};
-use crate::model::{Metric, check_anchorable};
+use crate::model::{Metric, Slopes, check_anchorable};
 use crate::privacy::event_key::EventKey;
 use crate::privacy::mechanism::{self, AnchorVariances, MAX_VARIANCE, Secret};
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt};
@@ -27,6 +27,10 @@ impl Curator {
     ) -> Result<Expansion, Halt> {
         let d = self.model.dim();
         check_anchorable(&*self.model).map_err(|e| Halt::Refused(e.what))?;
+        let slopes = self
+            .model
+            .slopes()
+            .ok_or_else(|| Halt::Refused(format!("model '{}' has no anchor", self.model.name())))?;
         let public = at.len() == d && at.iter().all(|v| v.is_finite()) && metric.dim() == d;
         if !public || !metric.is_valid() {
             return Err(Halt::Refused(
@@ -44,13 +48,13 @@ impl Curator {
         if let Some(v) = variances {
             self.charge_anchor(v)?;
         }
-        let query = AnchorQuery { at, metric };
+        let query = AnchorQuery { at, metric, slopes };
         let sums = self
             .engine
             .anchor_sums(&query)
             .map_err(|e| Halt::Failed(e.to_string()))?;
         let sums = mechanism::expansion(&mut self.secret, Secret::seal(sums), variances);
-        Ok(self.in_nats(&sums, metric, variances))
+        Ok(self.in_nats(&sums, metric, &slopes, variances))
     }
 
     fn charge_anchor(&mut self, v: AnchorVariances) -> Result<(), Halt> {
@@ -63,17 +67,18 @@ impl Curator {
         Ok(ledger.charge(&events, 0.0)?)
     }
 
-    /// From integer units to nats, tempering included.
+    /// From integer units to nats, tempering and the model's unit included.
     fn in_nats(
         &self,
         sums: &AnchorSums,
         metric: &Metric,
+        slopes: &Slopes,
         variances: Option<AnchorVariances>,
     ) -> Expansion {
         let d = sums.gradient.len();
-        let kappa = self.model.tempering();
-        let g = kappa * AnchorSums::gradient_unit(metric.row_bound);
-        let c = kappa * AnchorSums::curvature_unit(metric.row_bound);
+        let unit = self.model.tempering() * self.model.unit();
+        let g = unit * AnchorSums::gradient_unit(metric.row_bound, slopes);
+        let c = unit * AnchorSums::curvature_unit(metric.row_bound, slopes);
         let mut curvature = vec![0.0; d * d];
         let mut triangle = sums.curvature.iter();
         for i in 0..d {

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Anchor, Lower, Prior};
 use crate::sampler::PublicRng;
 
+/// Clip bound of every move where rows have no remainders, nats: large enough for every
+/// acceptance rule, and next to free (η = 2c = 1.2e-7 on all rows).
+pub(super) const FLAT_CLIP: f64 = 1.0 / (1u64 << 24) as f64;
+
 /// How anchored moves are proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -37,13 +41,14 @@ pub struct AnchoredMoves {
     /// K with KKᵀ its precision there.
     precision: Lower,
     proposal: AnchoredProposal,
-    /// Clip bound over `max(‖u‖,‖u'‖)² ‖u'−u‖`, nats.
+    /// Clip bound over `max(‖u‖,‖u'‖)² ‖u'−u‖`, nats; 0 where rows have no remainders.
     rate: f64,
 }
 
 impl AnchoredMoves {
     /// `prior`: the model's own (without the expansion). `rate`: clip bound over
-    /// `max(‖u‖,‖u'‖)² ‖u'−u‖`. `None` where the expansion holds no usable numbers.
+    /// `max(‖u‖,‖u'‖)² ‖u'−u‖`; 0 where rows have no remainders, for a constant clip that is
+    /// next to free. `None` where the expansion holds no usable numbers.
     pub fn new(
         anchor: Arc<Anchor>,
         prior: &Prior,
@@ -53,7 +58,7 @@ impl AnchoredMoves {
         let d = anchor.at.len();
         let (precision, centre) = gaussian(&anchor, prior)?;
         let usable = precision.dim() == d && centre.iter().all(|v| v.is_finite());
-        (usable && rate > 0.0 && rate.is_finite()).then_some(AnchoredMoves {
+        (usable && rate >= 0.0 && rate.is_finite()).then_some(AnchoredMoves {
             anchor,
             centre,
             precision,
@@ -64,6 +69,9 @@ impl AnchoredMoves {
 
     /// Public clip bound of a move, symmetric in its arguments to the bit.
     pub fn clip(&self, theta: &[f64], proposal: &[f64]) -> f64 {
+        if self.rate == 0.0 {
+            return FLAT_CLIP;
+        }
         let (a, b) = (
             self.anchor.coordinates(theta),
             self.anchor.coordinates(proposal),

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::moves::FLAT_CLIP;
 use super::{AnchoredMoves, AnchoredProposal, Anchoring, MomentSettings};
-use crate::model::{AnchorRelease, MomentAnchor, Prior, Surrogate, remainder_rate};
+use crate::model::{AnchorRelease, MomentAnchor, Prior, Surrogate};
 use crate::privacy::{Halt, Releases};
 use crate::sampler::{Chains, RandomWalk};
 
@@ -23,6 +24,9 @@ impl AnchoredSettings {
     /// Clip bound expected of a move, nats; follows from the settings alone.
     pub fn typical_clip(&self) -> f64 {
         let a = &self.anchoring;
+        if a.slopes.is_quadratic() {
+            return FLAT_CLIP;
+        }
         let d = a.start.len() as f64;
         let length = match self.proposal {
             AnchoredProposal::RandomWalk { step } => step * d.sqrt(),
@@ -30,7 +34,13 @@ impl AnchoredSettings {
                 (2.0 * (1.0 - correlation) * d).sqrt()
             }
         };
-        self.share * remainder_rate(a.tempering, a.typical_bound()) * a.typical_square() * length
+        self.rate(a.typical_bound()) * a.typical_square() * length
+    }
+
+    /// Clip bound over `max(‖u‖,‖u'‖)² ‖u'−u‖` for rows bounded by b; 0 without remainders.
+    fn rate(&self, row_bound: f64) -> f64 {
+        let a = &self.anchoring;
+        self.share * a.slopes.remainder_rate(a.unit, row_bound)
     }
 }
 
@@ -145,8 +155,7 @@ impl RandomWalk {
             }
             _ => return Err(refuse()),
         };
-        let rate =
-            settings.share * remainder_rate(settings.anchoring.tempering, anchor.metric.row_bound);
+        let rate = settings.rate(anchor.metric.row_bound);
         let prior = Prior {
             anchor: None,
             ..(*self.prior).clone()

@@ -3,11 +3,12 @@
 //! releases that the curator charges.
 
 use super::moves::gaussian;
-use crate::model::{Anchor, Lower, Metric, Prior};
+use crate::model::{Anchor, Lower, Metric, Prior, Score, Slopes};
 use crate::privacy::{AnchorNoise, Halt, Releases};
 
-/// Mean weight, in quarters, that is expected of a posterior: classes of 1 : 9 have 0.36.
-const TYPICAL_WEIGHT: f64 = 0.4;
+/// Longest Newton step of a Poisson model, root mean square of the linear predictor: e^η
+/// overshoots without it, by as many steps back as it went too far.
+const LONGEST_STEP: f64 = 1.5;
 /// The anchor may lie this many posterior sds a coordinate from its expansion's centre.
 const FARTHEST: f64 = 6.0;
 
@@ -40,11 +41,13 @@ pub struct Anchoring {
     pub rows: usize,
     /// Declared bound B on a row's norm.
     pub row_norm: f64,
-    /// Tempering κ.
-    pub tempering: f64,
+    /// Tempering κ times the model's unit (1/s² of a linear one).
+    pub unit: f64,
+    /// The model's scores and weights with their bounds.
+    pub slopes: Slopes,
     /// Rows are clipped at this multiple of `√(d/(κN w̄))` in whitened coordinates, about the
-    /// root mean square of their norms there since Σ κw‖L⁻¹x‖² = d; w̄, the mean weight, is
-    /// read off the released curvatures.
+    /// root mean square of their norms there since Σ κw‖L⁻¹x‖² = d, κ with the model's unit; w̄,
+    /// the mean weight, is read off the released curvatures.
     pub clip: f64,
     /// The target is restricted to ‖u‖ ≤ radius.
     pub radius: f64,
@@ -72,7 +75,11 @@ impl Anchoring {
                 }
             });
             let anchor = self.release(&at, &metric, noise, releases)?;
-            let (precision, step) = self.newton(&anchor, prior)?;
+            let (precision, mut step) = self.newton(&anchor, prior)?;
+            let factor = metric.factor.compose(&precision);
+            let whole = first.get_or_insert_with(|| factor.clone());
+            let weight = self.relative_weight(whole, &factor);
+            self.shorten(&mut step, &precision, weight);
             at = inside(anchor.theta(&step), &at, prior);
             // How far the step went in units of its own posterior sd.
             let length = norm(&precision.transposed_times(&step)) / (d as f64).sqrt();
@@ -82,9 +89,7 @@ impl Anchoring {
                     "the warm start did not settle: its last Newton step was {length:.1} posterior sds long; what it cost is spent. Give a start closer by, more stages, or a larger budget"
                 )));
             }
-            let factor = metric.factor.compose(&precision);
-            let whole = first.get_or_insert_with(|| factor.clone());
-            let row_bound = self.row_bound(&factor, relative_weight(whole, &factor));
+            let row_bound = self.row_bound(&factor, weight);
             metric = Metric { factor, row_bound };
         }
         let noise = self.split.map(|s| AnchorNoise {
@@ -144,17 +149,53 @@ impl Anchoring {
     }
 
     /// Bound of rows whitened by `factor`, where weights are `weight` of those at the first
-    /// point, 1/4 at the origin.
+    /// point, taken for those at the origin.
     fn row_bound(&self, factor: &Lower, weight: f64) -> f64 {
         let d = factor.dim() as f64;
-        let usual = (4.0 * d / (weight * self.tempering * self.rows as f64)).sqrt();
+        let usual = (d / self.whole_weight(weight)).sqrt();
         (self.clip * usual).min(self.row_norm * factor.inverse_norm())
     }
 
     /// The bound to expect before anything is released.
     pub fn typical_bound(&self) -> f64 {
         let d = self.start.len() as f64;
-        self.clip * (4.0 * d / (TYPICAL_WEIGHT * self.tempering * self.rows as f64)).sqrt()
+        self.clip * (d / self.whole_weight(self.slopes.typical_weight)).sqrt()
+    }
+
+    /// Σ κw where the mean weight is `weight` of that at the origin.
+    fn whole_weight(&self, weight: f64) -> f64 {
+        weight * self.slopes.first_weight() * self.unit * self.rows as f64
+    }
+
+    /// Keeps a Newton step from overshooting where the weights grow with η: the root mean square
+    /// of its change of η is `‖Kᵀu‖/√(κNw̄)`, K the precision's factor.
+    fn shorten(&self, step: &mut [f64], precision: &Lower, weight: f64) {
+        if self.slopes.score != Score::Poisson {
+            return;
+        }
+        let length = norm(&precision.transposed_times(step));
+        let change = length / self.whole_weight(weight).sqrt();
+        if change > LONGEST_STEP {
+            step.iter_mut().for_each(|s| *s *= LONGEST_STEP / change);
+        }
+    }
+
+    /// Mean of `κw` at the factor's point over that at the first one: `‖L₁⁻¹L‖_F²/d`, kept
+    /// within reason where noise or prior rule.
+    fn relative_weight(&self, first: &Lower, factor: &Lower) -> f64 {
+        if self.slopes.is_quadratic() {
+            return 1.0;
+        }
+        let d = factor.dim();
+        let squares: f64 = (0..d)
+            .map(|k| {
+                let mut column: Vec<f64> = (0..d).map(|i| factor.entries()[i * d + k]).collect();
+                first.solve(&mut column);
+                column.iter().map(|v| v * v).sum::<f64>()
+            })
+            .sum();
+        let most = (self.slopes.largest_weight / self.slopes.first_weight()).max(1.0);
+        (squares / d as f64).clamp(0.02, most)
     }
 
     /// ρ of a Newton step: the last one, which decides where the anchor lies, gets three
@@ -173,14 +214,19 @@ impl Anchoring {
 
     /// ρ of the warm start whose last Newton step has this error.
     pub fn start_rho(&self, error: f64) -> f64 {
-        // error = 2κb τ with ρ = 1/(2τ²), of which the last step's gradient gets its part.
-        let gradient = 2.0 * (self.tempering * self.typical_bound() / error).powi(2);
+        // error = 2κsb τ with ρ = 1/(2τ²), of which the last step's gradient gets its part.
+        let gradient = 2.0 * (self.gradient_bound() / error).powi(2);
         gradient / (0.5 * self.stage_rho(self.stages, 1.0))
     }
 
     /// Noise of a whitened gradient released for ρ, nats a posterior sd.
     pub fn gradient_noise(&self, rho: f64) -> f64 {
-        2.0 * self.tempering * self.typical_bound() * multiplier(rho)
+        2.0 * self.gradient_bound() * multiplier(rho)
+    }
+
+    /// Largest part of a row in a whitened gradient.
+    fn gradient_bound(&self) -> f64 {
+        self.unit * self.slopes.largest_score * self.typical_bound()
     }
 
     /// Expected ‖u‖² of a draw: the posterior's own spread and both noises.
@@ -194,20 +240,6 @@ impl Anchoring {
         };
         d * (1.0 + start * start + anchor * anchor)
     }
-}
-
-/// Mean of `κw` at the factor's point over that at the first one: `‖L₁⁻¹L‖_F²/d`, kept
-/// within reason where noise or prior rule.
-fn relative_weight(first: &Lower, factor: &Lower) -> f64 {
-    let d = factor.dim();
-    let squares: f64 = (0..d)
-        .map(|k| {
-            let mut column: Vec<f64> = (0..d).map(|i| factor.entries()[i * d + k]).collect();
-            first.solve(&mut column);
-            column.iter().map(|v| v * v).sum::<f64>()
-        })
-        .sum();
-    (squares / d as f64).clamp(0.02, 1.0)
 }
 
 /// τ of a discrete Gaussian that costs ρ, rounded up a little so that the charge, rounded
@@ -246,7 +278,8 @@ mod tests {
             stages: 6,
             rows: 32_561,
             row_norm: 3.5,
-            tempering: 0.5,
+            unit: 0.5,
+            slopes: Slopes::logistic(),
             clip: 2.0,
             radius: 18.0,
             split: None,
@@ -275,11 +308,15 @@ mod tests {
     fn weights_follow_the_released_curvature() {
         let first = Lower::new(vec![2.0, 0.0, -0.5, 1.5]).unwrap();
         let half = Lower::new(first.entries().iter().map(|v| 0.5 * v).collect()).unwrap();
-        assert!((relative_weight(&first, &first) - 1.0).abs() < 1e-12);
-        assert!((relative_weight(&first, &half) - 0.25).abs() < 1e-12);
         let mut a = anchoring();
+        assert!((a.relative_weight(&first, &first) - 1.0).abs() < 1e-12);
+        assert!((a.relative_weight(&first, &half) - 0.25).abs() < 1e-12);
+        assert_eq!(a.relative_weight(&half, &first), 1.0);
         a.row_norm = 1e6;
         let ratio = a.row_bound(&first, 0.25) / a.row_bound(&first, 1.0);
         assert!((ratio - 2.0).abs() < 1e-12);
+        // A Poisson model's weights grow too, up to the largest; a linear one's stay.
+        a.slopes = Slopes::poisson(3.0, None);
+        assert_eq!(a.relative_weight(&half, &first), 3.0);
     }
 }

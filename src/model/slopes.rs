@@ -1,0 +1,160 @@
+//! Score and weight of a generalised linear model in its linear predictor η, with the public
+//! bounds that an anchor clips them to (mathematics, section 4.1).
+
+use super::Score;
+use super::remainder::{self, THIRD};
+use crate::data::LabelKind;
+
+/// Noise sds (or counts' sds) beyond which a residual is clipped: one in 16,000 if the declared
+/// variance is right, as many on either side. More would cost their square in ρ.
+const MOST_SDS: f64 = 4.0;
+
+/// Derivatives of a row's log likelihood in η with public bounds, in units of
+/// [`super::Model::unit`]. A bound that is no true one clips rows: the expansion is then another,
+/// and the guarantee the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slopes {
+    /// Which score.
+    pub score: Score,
+    /// Scores are clipped to ± this.
+    pub largest_score: f64,
+    /// Weights, minus the second derivative, are clipped to between 0 and this.
+    pub largest_weight: f64,
+    /// k₃, the size of the third derivative that clips of remainders are made of; 0 where
+    /// there is no remainder.
+    pub largest_third: f64,
+    /// Mean weight that is expected of a posterior, over that at η = 0.
+    pub typical_weight: f64,
+}
+
+impl Slopes {
+    /// Logistic regression, whose bounds are true: 1, 1/4 and 1/(6√3). (Classes of 1 : 9 have a
+    /// mean weight of 0.36 quarters.)
+    pub fn logistic() -> Self {
+        Slopes {
+            score: Score::Logistic,
+            largest_score: 1.0,
+            largest_weight: 0.25,
+            largest_third: THIRD,
+            typical_weight: 0.4,
+        }
+    }
+
+    /// Linear regression with noise of this variance, in units of 1/s². Residuals are clipped at
+    /// the label's reach or 4s, whichever is smaller; weights are 1 and there is no remainder.
+    pub fn linear(label: LabelKind, variance: f64) -> Self {
+        let range = match label {
+            LabelKind::Number { low, high } => high - low,
+            _ => 0.0,
+        };
+        // At θ = 0 a residual is the label itself.
+        let reach = range.max(label.bound());
+        Slopes {
+            score: Score::Linear,
+            largest_score: reach.min(MOST_SDS * variance.sqrt()),
+            largest_weight: 1.0,
+            largest_third: 0.0,
+            typical_weight: 1.0,
+        }
+    }
+
+    /// Poisson regression with counts up to `max`, `largest` a bound on η if there is one. No rate
+    /// e^η, the weight, is taken to exceed `max`; nor do many exceed max/4, for their counts would
+    /// be clamped: residuals are clipped at 4 of its sds, and k₃ is max/4 (or e^largest).
+    pub fn poisson(max: f64, largest: Option<f64>) -> Self {
+        let (rate, true_bound) = (0.25 * max, largest.map_or(f64::INFINITY, f64::exp));
+        Slopes {
+            score: Score::Poisson,
+            largest_score: max.min(MOST_SDS * rate.sqrt()),
+            largest_weight: true_bound.min(max),
+            largest_third: true_bound.min(rate),
+            typical_weight: 1.0,
+        }
+    }
+
+    /// Weight at η = 0, where warm starts usually begin.
+    pub fn first_weight(&self) -> f64 {
+        self.score.slopes(0.0, 0.0).1
+    }
+
+    /// Whether the log likelihood is its own quadratic: remainders are zero.
+    pub fn is_quadratic(&self) -> bool {
+        self.largest_third == 0.0
+    }
+
+    /// The bound of a row's remainder over `max(‖u‖,‖u'‖)² ‖u'−u‖` for rows with ‖L⁻¹x‖ ≤ b whose
+    /// third derivative is at most k₃: `κ (k₃/2) b³` (mathematics, section 4.1). `unit`: κ times
+    /// the model's unit.
+    pub fn remainder_rate(&self, unit: f64, row_bound: f64) -> f64 {
+        unit * 0.5 * self.largest_third * row_bound.powi(3)
+    }
+}
+
+impl Score {
+    /// First derivative of a row's log likelihood in η and minus the second, unclipped, in units
+    /// of [`super::Model::unit`]; `label` as stored.
+    pub fn slopes(self, eta: f64, label: f64) -> (f64, f64) {
+        match self {
+            Score::Logistic => {
+                let (p, w) = remainder::slopes(eta);
+                (f64::from(u8::from(label > 0.0)) - p, w)
+            }
+            Score::Linear => (label - eta, 1.0),
+            Score::Poisson => {
+                let rate = eta.exp();
+                (label - rate, rate)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against differences of the log densities, normalising constants left out.
+    #[test]
+    fn slopes_are_derivatives() {
+        let log_density = |score: Score, eta: f64, y: f64| match score {
+            Score::Logistic => -(1.0 + (-y * eta).exp()).ln(),
+            Score::Linear => -0.5 * (y - eta).powi(2),
+            Score::Poisson => y * eta - eta.exp(),
+        };
+        for (score, y) in [
+            (Score::Logistic, 1.0),
+            (Score::Logistic, -1.0),
+            (Score::Linear, -2.5),
+            (Score::Poisson, 3.0),
+        ] {
+            for eta in [-1.5, 0.0, 0.4, 2.0] {
+                let h = 1e-4;
+                let f = |t: f64| log_density(score, t, y);
+                let first = (f(eta + h) - f(eta - h)) / (2.0 * h);
+                let second = -(f(eta + h) - 2.0 * f(eta) + f(eta - h)) / (h * h);
+                let (s, w) = score.slopes(eta, y);
+                assert!((s - first).abs() < 1e-6, "{score:?} {eta}");
+                assert!((w - second).abs() < 1e-6, "{score:?} {eta}");
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_follow_the_declarations() {
+        let label = LabelKind::Number {
+            low: 90.0,
+            high: 100.0,
+        };
+        // Clipped at 4s, or where no label can be further off.
+        assert_eq!(Slopes::linear(label, 4.0).largest_score, 8.0);
+        assert_eq!(Slopes::linear(label, 1e6).largest_score, 100.0);
+        let wide = Slopes::poisson(400.0, None);
+        assert_eq!((wide.largest_score, wide.largest_weight), (40.0, 400.0));
+        assert_eq!(wide.largest_third, 100.0);
+        let boxed = Slopes::poisson(20.0, Some(2f64.ln()));
+        assert!((boxed.largest_weight - 2.0).abs() < 1e-12);
+        assert_eq!(boxed.largest_third, boxed.largest_weight);
+        assert_eq!(Slopes::poisson(4.0, None).largest_score, 4.0);
+        assert_eq!(Slopes::logistic().first_weight(), 0.25);
+        assert_eq!(Slopes::poisson(3.0, None).first_weight(), 1.0);
+    }
+}

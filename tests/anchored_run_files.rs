@@ -1,0 +1,123 @@
+//! The promise: a run file of a linear or Poisson regression needs no more than the name of the
+//! anchored algorithm, and its draws carry the anchor's noise.
+
+#[path = "common/place.rs"]
+#[allow(dead_code)]
+mod place;
+#[path = "common/regression.rs"]
+#[allow(dead_code)]
+mod regression;
+
+use std::path::Path;
+
+use dpmc::config::Plan;
+use dpmc::data::LabelKind;
+use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
+use dpmc::engine::EngineChoice;
+use dpmc::posterior_run::{PosteriorRun, Status};
+use dpmc::privacy::{Curator, Ledger};
+use dpmc::sampler::Chains;
+use place::{Place, RUN, edit};
+use regression::{COUNT, NUMBER, mode, table};
+
+/// A run file's first lines for a table of this kind.
+fn run_file(kind: LabelKind) -> String {
+    let (label, model) = match kind {
+        LabelKind::Count { .. } => ("count = 12", "kind = \"poisson\""),
+        _ => ("clamp = [-2.5, 2.5]", "kind = \"linear\"\nvariance = 0.4"),
+    };
+    format!(
+        "[data]\nfile = \"made up\"\n[data.label]\ncolumn = \"y\"\n{label}\n[[data.features]]\ncolumns = [\"a\", \"b\"]\nclamp = [-1, 1]\n[model]\n{model}\nprior = {{ kind = \"normal\", sd = 3.0 }}\n[sampler]\nalgorithm = \"anchored-barker\"\n[run]\niterations = 6000\n[privacy]\nepsilon = 3.0\ndelta = 1e-6\n"
+    )
+}
+
+/// From a run file that names the algorithm alone: warm start, anchor and steps within ε = 3.
+/// The mean lies within 5.5 sds of the anchor's stated noise of the true one (4e-8 a parameter;
+/// a tenth of a posterior sd for Laplace's error and clipped rows), and the budget is kept.
+#[test]
+fn run_files_sample_regressions_around_private_anchors() {
+    for kind in [NUMBER, COUNT] {
+        let table = table(20_000, kind);
+        let plan = Plan::parse(Path::new("run.toml"), run_file(kind)).unwrap();
+        let data = table.data();
+        let model = plan.model(&data).unwrap();
+        let expected = mode(&table, &*model, 3.0);
+        let sampler = plan.sampler(&*model, data.rows(), data.row_norm()).unwrap();
+        let chains = Chains::new(&plan.starts(&*model, [1; 32]).unwrap(), [1; 32]);
+        let budget = plan.budget().unwrap().unwrap();
+        let ledger = Ledger::in_memory(budget);
+        let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, Some(1)).unwrap();
+        let length = plan.length().unwrap();
+        let mut run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
+        while *run.step() == Status::Running {}
+        assert!(
+            matches!(run.status(), Status::Finished),
+            "{:?}",
+            run.status()
+        );
+        let spent = run.curator().ledger().unwrap().spent();
+        assert!(spent <= budget.rho(), "{spent}");
+        let Some(AnchorRelease::Expansion(anchor)) = run.state(0).anchor else {
+            panic!("no expansion was released");
+        };
+        let (draws, _) = run.take_draws();
+        let column = |j: usize| -> Vec<f64> { draws.iter().map(|d| d.theta[j]).collect() };
+        let columns: Vec<Vec<Vec<f64>>> = (0..2).map(|j| vec![column(j)]).collect();
+        let noise = noise_aware(&columns, &anchor).unwrap();
+        for j in 0..2 {
+            let (m, s) = (mean(&columns[j][0]), sd(&columns[j][0]));
+            let ess = ess_bulk(&columns[j]);
+            let (exact, laplace) = expected[j];
+            println!(
+                "{kind:?} {j}: {m:.4} against {exact:.4}, sd {s:.4} against {laplace:.4}, noise {:.4}, ess {ess:.0}, rho {spent:.4} of {:.4}",
+                noise[j].mean_sd,
+                budget.rho()
+            );
+            let allowed = 5.5 * noise[j].mean_sd.hypot(s / ess.sqrt()) + 0.1 * laplace;
+            assert!((m - exact).abs() < allowed, "{kind:?}: {m} against {exact}");
+            assert!(
+                noise[j].mean_sd < 3.0 * laplace,
+                "{kind:?}: the anchor is all noise"
+            );
+            assert!(
+                (s / laplace - 1.0).abs() < 0.5,
+                "{kind:?}: {s} against {laplace}"
+            );
+            assert!(ess > 800.0, "{kind:?}: {ess}");
+        }
+    }
+}
+
+/// The command itself: what it checks, samples and sums up.
+#[test]
+fn the_command_anchors_regressions_and_reports_their_noise() {
+    for (label, model) in [
+        ("clamp = [-1, 2]", "\"linear\"\nvariance = 0.25"),
+        ("count = 2", "\"poisson\""),
+    ] {
+        let run = edit(RUN, "column = \"y\"", &format!("column = \"y\"\n{label}"));
+        let run = edit(&run, "\"logistic\"", model);
+        let run = edit(&run, "\"barker\"\nstep = 0.0001", "\"anchored-barker\"");
+        let run = edit(&run, "epsilon = 5.0", "epsilon = 30.0");
+        let place = Place::new(&run);
+        assert!(place.works("check run.toml").contains("anchor     rho"));
+        place.works("sample run.toml --out out --quiet");
+        let summary = place.works("summary out");
+        assert!(summary.contains("with the anchor's noise"), "{summary}");
+        let json: serde_json::Value =
+            serde_json::from_str(&place.works("summary out --json")).unwrap();
+        let noise = json["noise_aware"].as_array().unwrap();
+        assert_eq!(noise.len(), 3);
+        assert!(noise.iter().all(|n| n["mean_sd"].as_f64().unwrap() > 0.0));
+    }
+    // A linear model leaves no remainder that could be clipped.
+    let run = edit(RUN, "column = \"y\"", "column = \"y\"\nclamp = [-1, 2]");
+    let run = edit(&run, "\"logistic\"", "\"linear\"\nvariance = 0.25");
+    let clip = "\"anchored-barker\"\nclip = { share = 0.5 }";
+    let run = edit(&run, "\"barker\"\nstep = 0.0001", clip);
+    let message = Place::new(&run).refuses("check run.toml");
+    assert!(
+        message.contains("sampler.clip") && message.contains("quadratic"),
+        "{message}"
+    );
+}
