@@ -14,6 +14,7 @@ use dpmc::config::Plan;
 use dpmc::data::LabelKind;
 use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
 use dpmc::engine::EngineChoice;
+use dpmc::model::AnchorRelease;
 use dpmc::posterior_run::{PosteriorRun, Status};
 use dpmc::privacy::{Curator, Ledger};
 use dpmc::sampler::Chains;
