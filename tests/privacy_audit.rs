@@ -49,11 +49,11 @@ fn sound_samplers_stay_under_their_claims_and_come_near() {
         };
         assert_between(&report, most);
         assert!(report.epsilon_lower >= half * report.claim, "{report:?}");
-        // What else it releases: the anchor's gradient and curvature.
+        // What else it releases: an anchor's gradient and curvature, moments.
         assert_eq!(
             report.parts.len(),
             if subject == Subject::AnchoredBarker {
-                2
+                3
             } else {
                 0
             }
