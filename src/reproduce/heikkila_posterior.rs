@@ -65,6 +65,12 @@ const METHODS: &[Method<'_>] = &[
         "algorithm = 'poisson-barker'\nlambda = 1000\nstep = 0.3",
     )
     .stretched(5),
+    Method::ours(
+        "anchored-barker, 5 x steps",
+        "algorithm = 'anchored-barker'\nstep = 0.6",
+    )
+    .within(0.05)
+    .stretched(5),
 ];
 /// Reads all rows each step: one run of it is all that a figure can wait for.
 const FULL_DATA: Method<'_> = Method::sound(

@@ -74,6 +74,13 @@ pub(super) const MIXTURE_METHODS: &[Method<'_>] = &[
         "algorithm = 'poisson-barker'\nlambda = 300\nstep = 0.06",
     )
     .stretched(10),
+    // Its price hardly grows with its steps.
+    Method::ours(
+        "anchored-barker, 10 x steps",
+        "algorithm = 'anchored-barker'\nstep = 0.3",
+    )
+    .within(0.1)
+    .stretched(10),
 ];
 
 /// λ of the trade-off, at step 0.06.
