@@ -204,13 +204,21 @@ impl PosteriorRun {
         &self.status
     }
 
-    /// Start and anchor first, where they are wanted; then one step of the sampler.
+    /// Start and anchor first, where they are wanted, and a new anchor after warm-up; then one step
+    /// of the sampler.
     fn advance(&mut self) -> Result<StepInfo, Halt> {
         if let Some(mut start) = self.start.take() {
             start.step(&mut self.chains, &mut self.curator)?;
         }
         if let Some(walk) = self.sampler.walk().filter(|w| w.wants_anchor()) {
             let anchor = walk.release_anchor(&mut self.curator)?;
+            self.set_anchor(anchor)?;
+            if let Some(walk) = self.sampler.walk() {
+                walk.start_at_anchor(&mut self.chains);
+            }
+        }
+        if let Some(walk) = self.sampler.walk_mut().filter(|w| w.wants_refresh()) {
+            let anchor = walk.refresh_anchor(&mut self.curator)?;
             self.set_anchor(anchor)?;
             if let Some(walk) = self.sampler.walk() {
                 walk.start_at_anchor(&mut self.chains);

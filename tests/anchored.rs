@@ -79,6 +79,7 @@ fn settings(proposal: AnchoredProposal) -> AnchoredSettings {
         },
         proposal,
         share: 1.0,
+        refresh_after: None,
     }
 }
 
@@ -265,6 +266,7 @@ fn a_warm_start_that_does_not_settle_fails_and_says_what_was_spent() {
         clip: 2.0,
         radius: 8.0,
         split: Some(dpmc::sampler::AnchorSplit {
+            refresh: 0.0,
             start: 1.0,
             gradient: 0.5,
             curvature: 0.5,

@@ -67,6 +67,7 @@ fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
         },
         proposal: AnchoredProposal::Autoregressive { correlation: 0.0 },
         share: (4.0 / size.powf(1.5)).min(1.0),
+        refresh_after: None,
     };
     RandomWalk::new(
         model.prior().clone(),

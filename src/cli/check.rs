@@ -138,6 +138,12 @@ fn print_anchor(anchor: Option<&AnchorSettings>) {
                     "anchor     rho {:.4} for the warm start, {:.4} for the gradient, {:.4} for the curvature",
                     split.start, split.gradient, split.curvature
                 );
+                if split.refresh > 0.0 {
+                    println!(
+                        "           rho {:.4} for a second one after warm-up",
+                        split.refresh
+                    );
+                }
             }
         }
         Some(AnchorSettings::Moments(s)) => {

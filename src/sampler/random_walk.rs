@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ndarray::{Array2, ArrayView1, ArrayViewMut1};
 use serde::{Deserialize, Serialize};
 
-use super::anchored::AnchoredWalk;
+use super::anchored::{AnchoredWalk, WarmupMean};
 use super::proposal::{ClipNorm, ClipRule, Preconditioner, propose};
 use super::{Adaptation, AnchorSettings, Chains, FastMh, PublicRng};
 use crate::model::Prior;
@@ -32,6 +32,7 @@ pub struct RandomWalk {
     /// How rows are anchored, where they are: before the first step.
     pub anchoring: Option<AnchorSettings>,
     pub(super) anchored: Option<AnchoredWalk>,
+    pub(super) warmup_mean: WarmupMean,
     iteration: u64,
 }
 
@@ -49,6 +50,8 @@ pub struct RandomWalkState {
     preconditioner: Preconditioner,
     adaptation: Adaptation,
     iteration: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    warmup_mean: Option<WarmupMean>,
 }
 
 impl RandomWalk {
@@ -73,6 +76,7 @@ impl RandomWalk {
             adaptation,
             anchoring: None,
             anchored: None,
+            warmup_mean: WarmupMean::default(),
             iteration: 0,
         }
     }
@@ -151,6 +155,12 @@ impl RandomWalk {
             }
         }
         self.iteration += 1;
+        if let Some(after) = self.refresh_after()
+            && self.iteration <= after
+            && 2 * self.iteration > after
+        {
+            self.warmup_mean.add(&chains.thetas);
+        }
         let rate = info.accepted.iter().filter(|a| **a).count() as f64 / count.max(1) as f64;
         self.adaptation.update(
             self.iteration,
@@ -199,7 +209,12 @@ impl RandomWalk {
             preconditioner: self.preconditioner.clone(),
             adaptation: self.adaptation.clone(),
             iteration: self.iteration,
+            warmup_mean: self.refresh_after().map(|_| self.warmup_mean.clone()),
         }
+    }
+
+    pub(super) fn iteration(&self) -> u64 {
+        self.iteration
     }
 
     /// Restores the public state.
@@ -225,6 +240,11 @@ impl RandomWalk {
         if !state.adaptation.is_consistent(d) {
             return Err(format!("'adaptation' is not one of {d} parameters"));
         }
+        let mean = state.warmup_mean.clone().unwrap_or_default();
+        if !mean.is_consistent(d) {
+            return Err(format!("'warmup_mean' is not one of {d} parameters"));
+        }
+        self.warmup_mean = mean;
         self.step = state.step;
         self.preconditioner = state.preconditioner.clone();
         self.adaptation = state.adaptation.clone();

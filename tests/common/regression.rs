@@ -129,6 +129,7 @@ impl Table {
             },
             proposal,
             share: 1.0,
+            refresh_after: None,
         };
         let adaptation = Adaptation::new(Adapt::None, 0.3, 0, 2);
         let prior = model.prior().clone();

@@ -21,6 +21,8 @@ const FLAT_START_ERROR: f64 = 3.0;
 const LARGEST_START: f64 = 0.6;
 /// Steps are expected to cost less than this multiple of a typical step's price each.
 pub(super) const MARGIN: f64 = 4.0;
+/// Warm-up before an anchor is refreshed, at least.
+const FEWEST_DRAWS: u64 = 100;
 
 impl Plan {
     /// Settings of an anchored run.
@@ -85,6 +87,7 @@ impl Plan {
                 }
             },
         };
+        let length = self.length()?;
         let mut settings = AnchoredSettings {
             anchoring: Anchoring {
                 start: self.anchor_start(d, model)?,
@@ -101,6 +104,7 @@ impl Plan {
                 .proposal
                 .unwrap_or(AnchoredProposal::Autoregressive { correlation: 0.0 }),
             share,
+            refresh_after: section.refresh.map(|_| length.warmup),
         };
         if let Some(budget) = self.budget()? {
             self.divide(&mut settings, &section, budget.rho(), rule)?;
@@ -147,6 +151,7 @@ impl Plan {
             ("start", a.start),
             ("gradient", a.gradient),
             ("curvature", a.curvature),
+            ("refresh", a.refresh),
         ] {
             if let Some(v) = value
                 && !(v > 0.0 && v < 1.0)
@@ -171,6 +176,13 @@ impl Plan {
             return Err(self.refuse(
                 "sampler.anchor.start",
                 "is the share of a warm start, and stages = 0 makes none; drop one of the two",
+            ));
+        }
+        let warmup = self.length()?.warmup;
+        if a.refresh.is_some() && warmup < FEWEST_DRAWS {
+            return Err(self.refuse(
+                "sampler.anchor.refresh",
+                format!("takes the mean of the warm-up's second half: give [run] a warmup of {FEWEST_DRAWS} or more, not {warmup}"),
             ));
         }
         if a.stages.is_some_and(|s| s > 100) {
@@ -219,7 +231,9 @@ impl Plan {
         } else {
             START_ERROR
         };
+        let refresh = section.refresh.map_or(0.0, |share| share * rho);
         let split = |left: f64| -> AnchorSplit {
+            let left = left - refresh;
             let first = if stages {
                 (anchoring.start_rho(error) / left).clamp(SHARES[0], LARGEST_START)
             } else {
@@ -235,6 +249,7 @@ impl Plan {
                 },
                 gradient: part(section.gradient, SHARES[1] * rest),
                 curvature: part(section.curvature, SHARES[2] * rest),
+                refresh,
             }
         };
         // The steps' price depends on the noise that the rest buys: two rounds settle it.
@@ -260,7 +275,7 @@ impl Plan {
         if chosen.rho().is_nan() || chosen.rho() >= rho {
             return Err(self.refuse(
                 "sampler.anchor",
-                "the shares of start, gradient and curvature leave nothing for the steps; their sum must be under 1",
+                "the shares of start, gradient, curvature and refresh leave nothing for the steps; their sum must be under 1",
             ));
         }
         settings.anchoring.split = Some(chosen);

@@ -96,6 +96,7 @@ impl Plan {
             ("sampler.anchor.start", section.start.is_some()),
             ("sampler.anchor.gradient", section.gradient.is_some()),
             ("sampler.anchor.curvature", section.curvature.is_some()),
+            ("sampler.anchor.refresh", section.refresh.is_some()),
             ("sampler.anchor.clip", section.clip.is_some()),
             ("sampler.anchor.radius", section.radius.is_some()),
         ];

@@ -207,6 +207,9 @@ pub struct AnchorSection {
     /// Share for the anchor's curvature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curvature: Option<f64>,
+    /// Share for a second expansion after warm-up, at the mean of its draws; none without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh: Option<f64>,
     /// Clip of rows in whitened coordinates, in units of their expected root mean square; 2 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,

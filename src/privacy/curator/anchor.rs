@@ -25,12 +25,11 @@ impl Curator {
         metric: &Metric,
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt> {
-        let d = self.model.dim();
-        check_anchorable(&*self.model).map_err(|e| Halt::Refused(e.what))?;
-        let slopes = self
-            .model
-            .slopes()
-            .ok_or_else(|| Halt::Refused(format!("model '{}' has no anchor", self.model.name())))?;
+        let d = self.own_model.dim();
+        check_anchorable(&*self.own_model).map_err(|e| Halt::Refused(e.what))?;
+        let slopes = self.own_model.slopes().ok_or_else(|| {
+            Halt::Refused(format!("model '{}' has no anchor", self.own_model.name()))
+        })?;
         let public = at.len() == d && at.iter().all(|v| v.is_finite()) && metric.dim() == d;
         if !public || !metric.is_valid() {
             return Err(Halt::Refused(
@@ -76,7 +75,7 @@ impl Curator {
         variances: Option<AnchorVariances>,
     ) -> Expansion {
         let d = sums.gradient.len();
-        let unit = self.model.tempering() * self.model.unit();
+        let unit = self.own_model.tempering() * self.own_model.unit();
         let g = unit * AnchorSums::gradient_unit(metric.row_bound, slopes);
         let c = unit * AnchorSums::curvature_unit(metric.row_bound, slopes);
         let mut curvature = vec![0.0; d * d];

@@ -64,7 +64,9 @@ pub enum CuratorError {
 /// ```
 pub struct Curator {
     engine: Box<dyn Engine>,
+    /// What rows are asked by: the own model of the rows, or what an anchor leaves of it.
     model: Arc<dyn Model>,
+    own_model: Arc<dyn Model>,
     population: Population,
     /// What minibatches draw rows by, where these have bounds of their own.
     shares: Option<RowShares>,
@@ -130,6 +132,7 @@ impl Curator {
             exposed: (ledger.is_none() && setup.listed_rows).then(|| data.clone()),
             row_rates: None,
             engine: engine::open(setup, data, &*model)?,
+            own_model: model.clone(),
             model,
             population,
             shares,
@@ -172,7 +175,7 @@ impl Curator {
             ));
         }
         let refuse = |e: ModelError| Halt::Refused(e.to_string());
-        let model = self.model.clone();
+        let model = self.own_model.clone();
         self.model = match anchor.into() {
             AnchorRelease::Expansion(anchor) => {
                 Arc::new(Anchored::new(model, anchor).map_err(refuse)?)

@@ -24,10 +24,10 @@ impl Curator {
         degree: usize,
         noise: Option<MomentNoise>,
     ) -> Result<Moments, Halt> {
-        moment_form(&*self.model).map_err(|e| Halt::Refused(e.what))?;
+        moment_form(&*self.own_model).map_err(|e| Halt::Refused(e.what))?;
         let basis = MomentBasis {
             degree,
-            features: self.model.features(),
+            features: self.own_model.features(),
             bound: self.row_norm,
         };
         if !basis.is_valid() {

@@ -3,11 +3,13 @@
 
 mod moments;
 mod moves;
+mod refresh;
 mod walk;
 mod warm_start;
 
 pub use moments::{MomentSettings, typical_moment_clip};
 pub use moves::{AnchoredMoves, AnchoredProposal};
+pub(in crate::sampler) use refresh::WarmupMean;
 pub(in crate::sampler) use walk::AnchoredWalk;
 pub use walk::{AnchorSettings, AnchoredSettings};
 pub use warm_start::{AnchorSplit, Anchoring};

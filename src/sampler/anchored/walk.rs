@@ -18,6 +18,8 @@ pub struct AnchoredSettings {
     /// Clip of a remainder as a share of its true bound for rows within the metric's row
     /// bound.
     pub share: f64,
+    /// Iterations, the warm-up's, after which the expansion is released anew.
+    pub refresh_after: Option<u64>,
 }
 
 impl AnchoredSettings {

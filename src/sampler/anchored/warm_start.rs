@@ -21,12 +21,14 @@ pub struct AnchorSplit {
     pub gradient: f64,
     /// The anchor's curvature.
     pub curvature: f64,
+    /// A second expansion at the mean of the warm-up's draws; 0 for none.
+    pub refresh: f64,
 }
 
 impl AnchorSplit {
     /// All of it.
     pub fn rho(&self) -> f64 {
-        self.start + self.gradient + self.curvature
+        self.start + self.gradient + self.curvature + self.refresh
     }
 }
 
@@ -96,7 +98,12 @@ impl Anchoring {
             gradient: multiplier(s.gradient),
             curvature: multiplier(s.curvature),
         });
-        let mut anchor = self.release(&at, &metric, noise, releases)?;
+        self.centred(self.release(&at, &metric, noise, releases)?, prior)
+    }
+
+    /// The anchor with its ellipsoid around the centre of its own Gaussian.
+    pub(super) fn centred(&self, mut anchor: Anchor, prior: &Prior) -> Result<Anchor, Halt> {
+        let d = anchor.at.len();
         let (precision, centre) = gaussian(&anchor, prior)
             .ok_or_else(|| Halt::Failed("the anchor's curvature cannot be inverted".into()))?;
         let far = norm(&precision.transposed_times(&centre)) / (d as f64).sqrt();
@@ -109,7 +116,7 @@ impl Anchoring {
         Ok(anchor)
     }
 
-    fn release(
+    pub(super) fn release(
         &self,
         at: &[f64],
         metric: &Metric,
@@ -244,7 +251,7 @@ impl Anchoring {
 
 /// τ of a discrete Gaussian that costs ρ, rounded up a little so that the charge, rounded
 /// up too, stays within ρ.
-fn multiplier(rho: f64) -> f64 {
+pub(super) fn multiplier(rho: f64) -> f64 {
     (0.5 / rho).sqrt() * (1.0 + 2e-5)
 }
 
@@ -298,6 +305,7 @@ mod tests {
                 start,
                 gradient: 1.0,
                 curvature: 1.0,
+                refresh: 0.0,
             });
             assert!((a.start_error() / error - 1.0).abs() < 1e-4, "{error}");
         }
