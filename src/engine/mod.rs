@@ -62,6 +62,8 @@ mod anchor_gpu_tests;
 mod gradient_gpu_tests;
 #[cfg(test)]
 mod gradient_tests;
+#[cfg(all(test, feature = "gpu"))]
+mod moments_gpu_tests;
 #[cfg(test)]
 mod sensitivity_tests;
 #[cfg(test)]

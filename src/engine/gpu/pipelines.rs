@@ -81,20 +81,24 @@ fn model_source(function: RowFunction) -> &'static str {
             include_str!("../../../shaders/model/poisson_remainder.wgsl")
         }
         RowFunction::Linear => include_str!("../../../shaders/model/linear.wgsl"),
+        RowFunction::MixtureRemainder { .. } => {
+            include_str!("../../../shaders/model/mixture_remainder.wgsl")
+        }
         // The engine hands these to the CPU; without a row function this does not compile.
-        RowFunction::MixtureRemainder { .. } | RowFunction::Network(_) => "",
+        RowFunction::Network(_) => "",
         RowFunction::Poisson => include_str!("../../../shaders/model/poisson.wgsl"),
     }
 }
 
 fn ratio_source(pass: &str, function: RowFunction, tile: usize) -> String {
     let k = function.forms();
+    let c = function.offsets() - k;
     let shared = match function {
         RowFunction::LogisticRemainder | RowFunction::PoissonRemainder => REMAINDER,
         _ => "",
     };
     format!(
-        "const K: u32 = {k}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{shared}\n{}\n{pass}",
+        "const K: u32 = {k}u;\nconst C: u32 = {c}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{shared}\n{}\n{pass}",
         model_source(function)
     )
 }
@@ -203,7 +207,7 @@ mod tests {
         module
     }
 
-    const FUNCTIONS: [RowFunction; 7] = [
+    const FUNCTIONS: [RowFunction; 9] = [
         RowFunction::Logistic,
         RowFunction::Affine,
         RowFunction::Mixture,
@@ -211,6 +215,8 @@ mod tests {
         RowFunction::PoissonRemainder,
         RowFunction::Linear,
         RowFunction::Poisson,
+        RowFunction::MixtureRemainder { degree: 1 },
+        RowFunction::MixtureRemainder { degree: 30 },
     ];
 
     const GRADIENTS: [GradientFunction; 5] = [
