@@ -14,7 +14,7 @@ use chains::{assert_moments, quadrature};
 use dpmc::data::LabelKind;
 use dpmc::model::Anchor;
 use dpmc::privacy::{Acceptance, AnchorNoise, Estimator, Lambda};
-use dpmc::sampler::{AnchoredProposal, Chains};
+use dpmc::sampler::{AnchorSettings, AnchoredProposal, Chains};
 use regression::{AT, COUNT, KAPPA, NUMBER, PRIOR_SD, Table, VARIANCE, gaussian, mode, table};
 
 /// Long chains around `anchor` have these moments, whatever the estimator, rule and proposal.
@@ -168,7 +168,10 @@ fn a_warm_start_does_not_overshoot_an_exponential() {
         Acceptance::Barker,
         AnchoredProposal::Autoregressive { correlation: 0.0 },
     );
-    let mut anchoring = walk.anchoring.unwrap().anchoring;
+    let Some(AnchorSettings::Expansion(settings)) = walk.anchoring else {
+        panic!("a regression is expanded at a point");
+    };
+    let mut anchoring = settings.anchoring;
     anchoring.start = vec![0.0; 2];
     anchoring.stages = 6;
     let anchor = anchoring.run(model.prior(), &mut table.open(1)).unwrap();

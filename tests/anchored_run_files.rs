@@ -14,6 +14,7 @@ use dpmc::config::Plan;
 use dpmc::data::LabelKind;
 use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
 use dpmc::engine::{EngineChoice, EngineError};
+use dpmc::model::AnchorRelease;
 use dpmc::posterior_run::{PosteriorRun, Status};
 use dpmc::privacy::{Curator, CuratorError, Ledger};
 use dpmc::sampler::Chains;

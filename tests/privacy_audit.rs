@@ -49,11 +49,11 @@ fn sound_samplers_stay_under_their_claims_and_come_near() {
         };
         assert_between(&report, most);
         assert!(report.epsilon_lower >= half * report.claim, "{report:?}");
-        // What else it releases: the anchor's gradient and curvature.
+        // What else it releases: an anchor's gradient and curvature, moments.
         assert_eq!(
             report.parts.len(),
             if subject == Subject::AnchoredBarker {
-                2
+                3
             } else {
                 0
             }
@@ -73,6 +73,7 @@ fn an_anchor_never_exceeds_its_gaussian_trade_off() {
         (AnchorPart::Curvature, 2.0, 1, Score::Linear),
         (AnchorPart::Gradient, 2.0, 1, Score::Poisson),
         (AnchorPart::Curvature, 2.0, 1, Score::Poisson),
+        (AnchorPart::Moments, 1.0, 3, Score::Logistic),
     ] {
         let settings = Settings {
             steps: Some(steps),
@@ -84,7 +85,7 @@ fn an_anchor_never_exceeds_its_gaussian_trade_off() {
     }
 }
 
-/// Noise of half its standard deviation, in either part; as it should be it passes.
+/// Noise of half its standard deviation, in any part; as it should be it passes.
 #[test]
 fn an_anchor_with_half_its_noise_would_be_caught() {
     let settings = settings(400_000, 1e-5, EngineChoice::Cpu);

@@ -183,7 +183,7 @@ pub fn check_anchorable(model: &dyn Model) -> Result<(), ModelError> {
     Err(ModelError::new(
         "sampler.algorithm",
         format!(
-            "model '{}' has no anchored form: its rows' remainders are not known; logistic, linear and poisson have, others use barker or poisson-barker",
+            "model '{}' has no anchored form: its rows' remainders are not known; logistic, linear, poisson, mixture, gaussian-mean and banana have, others use barker or poisson-barker",
             model.name()
         ),
     ))

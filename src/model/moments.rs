@@ -19,8 +19,9 @@ use super::{
 const FALL: f64 = 0.6;
 /// Highest degree.
 pub const MOST_MOMENTS: usize = 30;
-/// Smallest clip bound of a remainder, nats: what is nothing by theory still gets this.
-const LEAST: f64 = 1e-12;
+/// Smallest clip bound of a remainder, nats: what is nothing by theory still gets this, 2^-24, and
+/// its price, which a ledger's sum does not lose.
+const LEAST: f64 = 1.0 / (1u64 << 24) as f64;
 /// Errors of f32 arithmetic in a remainder, as a share of the terms that cancel in it.
 const ROUNDING: f64 = 1.0 / (1u64 << 18) as f64;
 
@@ -257,7 +258,9 @@ fn bound_change(kappa: f64, a: &Expanded, b: &Expanded) -> f64 {
         .sum();
     let inside = a.inside.iter().zip(&b.inside);
     let cancels: f64 = inside.map(|(a, b)| (a - b).abs()).sum();
-    kappa * (beyond + (a.tail + b.tail) + ROUNDING * (cancels + beyond)) + LEAST
+    let bound = kappa * (beyond + (a.tail + b.tail) + ROUNDING * (cancels + beyond));
+    // NaN stays: it never accepts.
+    if bound < LEAST { LEAST } else { bound }
 }
 
 impl MomentForm {

@@ -8,13 +8,15 @@ use super::case::claims;
 use super::{AuditError, Report, Settings, Subject, report};
 use crate::data::{DataError, Dataset, LabelKind};
 use crate::engine::{EngineChoice, EngineSetup};
-use crate::model::{Linear, Logistic, Metric, Model, ModelError, Poisson, Prior, Score};
+use crate::model::{
+    GaussianMean, Linear, Logistic, Metric, Model, ModelError, Poisson, Prior, Score,
+};
 use crate::privacy::budget::Budget;
 use crate::privacy::curator::{Curator, CuratorError};
 use crate::privacy::event_key::EventKey;
 use crate::privacy::ledger::Ledger;
 use crate::privacy::measure::Measure;
-use crate::privacy::releases::{AnchorNoise, Expansion, Halt, Releases};
+use crate::privacy::releases::{AnchorNoise, Expansion, Halt, MomentNoise, Releases};
 
 /// τ of the part that is not attacked: its ρ hardly counts.
 const QUIET: f64 = 100.0;
@@ -25,23 +27,30 @@ const FINE: f64 = 4.0;
 /// Standard deviations that thresholds reach.
 const REACH: f64 = 8.0;
 
-/// Which of the two releases is attacked.
+/// Which release is attacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnchorPart {
     /// `Σ κ∇ℓ_i(θ*)`.
     Gradient,
     /// `Σ −κ∇²ℓ_i(θ*)`.
     Curvature,
+    /// `Σ x_i`, of a Gaussian model's rows.
+    Moments,
 }
 
 impl AnchorPart {
-    /// Both.
-    pub const ALL: [AnchorPart; 2] = [AnchorPart::Gradient, AnchorPart::Curvature];
+    /// All of them.
+    pub const ALL: [AnchorPart; 3] = [
+        AnchorPart::Gradient,
+        AnchorPart::Curvature,
+        AnchorPart::Moments,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             AnchorPart::Gradient => "anchored-barker: the anchor's gradient",
             AnchorPart::Curvature => "anchored-barker: the anchor's curvature",
+            AnchorPart::Moments => "anchored-barker: moments",
         }
     }
 
@@ -51,7 +60,7 @@ impl AnchorPart {
         match self {
             // −60 = x·θ* for both rows.
             AnchorPart::Gradient => [0.0, -60.0 / ANGLE.sin()],
-            AnchorPart::Curvature => [0.0, 0.0],
+            AnchorPart::Curvature | AnchorPart::Moments => [0.0, 0.0],
         }
     }
 
@@ -64,27 +73,28 @@ impl AnchorPart {
             (AnchorPart::Gradient, true) => [-across, ANGLE.sin() as f32],
             (AnchorPart::Curvature, false) => [1.0, 0.0],
             (AnchorPart::Curvature, true) => [0.0, 1.0],
+            (AnchorPart::Moments, false) => [1.0, 0.0],
+            (AnchorPart::Moments, true) => [-1.0, 0.0],
         }
     }
 
     /// D or D': a flat row and the one that differs.
-    fn data(self, neighbour: bool, label: LabelKind) -> Result<Dataset, DataError> {
+    fn data(self, neighbour: bool, label: Option<LabelKind>) -> Result<Dataset, DataError> {
         let names = vec!["x".into(), "z".into()];
-        let mut set = Dataset::builder_with(names, Some(label), 1.0)?;
-        set.push_value(&[0.0, 0.0], Some(1.0))?;
-        set.push_value(&self.row(neighbour), Some(1.0))?;
+        let mut set = Dataset::builder_with(names, label, 1.0)?;
+        let one = label.map(|_| 1.0);
+        set.push_value(&[0.0, 0.0], one)?;
+        set.push_value(&self.row(neighbour), one)?;
         set.finish()
     }
 
     /// What was released, along the difference of D and D', in standard deviations of its
     /// noise.
     fn project(self, released: &Expansion) -> f64 {
+        let c = &released.curvature;
         match self {
-            AnchorPart::Gradient => released.gradient[0] / released.gradient_sd,
-            AnchorPart::Curvature => {
-                let c = &released.curvature;
-                (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd)
-            }
+            AnchorPart::Curvature => (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd),
+            _ => released.gradient[0] / released.gradient_sd,
         }
     }
 }
@@ -111,20 +121,33 @@ impl AnchorCase {
         }
     }
 
-    /// Labels of 1 at most.
-    fn label(&self) -> LabelKind {
-        match self.score {
+    /// Labels of 1 at most; none where moments are released.
+    fn label(&self) -> Option<LabelKind> {
+        if self.part == AnchorPart::Moments {
+            return None;
+        }
+        Some(match self.score {
             Score::Logistic => LabelKind::Binary,
             Score::Linear => LabelKind::Number {
                 low: -1.0,
                 high: 1.0,
             },
             Score::Poisson => LabelKind::Count { max: 1 },
-        }
+        })
     }
 
     fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, ModelError> {
-        let (names, prior, label) = (data.features(), Prior::normal(2, 1.0), self.label());
+        let (names, prior) = (data.features(), Prior::normal(2, 1.0));
+        let Some(label) = self.label() else {
+            let covariance = [1.0, 0.0, 0.0, 1.0];
+            return Ok(Arc::new(GaussianMean::new(
+                names,
+                &covariance,
+                1.0,
+                prior,
+                1.0,
+            )?));
+        };
         Ok(match self.score {
             Score::Logistic => Arc::new(Logistic::new(names, 1.0, prior, 1.0)?),
             Score::Linear => Arc::new(Linear::new(names, 0.25, label, 1.0, prior, 1.0)?),
@@ -133,20 +156,33 @@ impl AnchorCase {
     }
 
     fn noise(&self) -> AnchorNoise {
-        match self.part {
-            AnchorPart::Gradient => AnchorNoise {
-                gradient: self.tau,
-                curvature: QUIET,
-            },
-            AnchorPart::Curvature => AnchorNoise {
-                gradient: QUIET,
-                curvature: self.tau,
-            },
+        let (gradient, curvature) = match self.part {
+            AnchorPart::Curvature => (QUIET, self.tau),
+            _ => (self.tau, QUIET),
+        };
+        AnchorNoise {
+            gradient,
+            curvature,
         }
     }
 
-    fn keys(&self, releases: u32) -> Result<[(EventKey, u64); 2], AuditError> {
-        Ok(Curator::anchor_cost(self.noise())?.map(|key| (key, u64::from(releases))))
+    fn keys(&self, releases: u32) -> Result<Vec<(EventKey, u64)>, AuditError> {
+        let keys = match self.part {
+            AnchorPart::Moments => vec![Curator::moments_cost(MomentNoise { tau: self.tau })?],
+            _ => Curator::anchor_cost(self.noise())?.to_vec(),
+        };
+        Ok(keys.into_iter().map(|k| (k, u64::from(releases))).collect())
+    }
+
+    /// One release, along the difference of D and D', in sds of its noise.
+    fn score(&self, curator: &mut Curator) -> Result<f64, Halt> {
+        if self.part == AnchorPart::Moments {
+            let moments = curator.moments(1, Some(MomentNoise { tau: self.tau }))?;
+            return Ok(moments.sums[0] / moments.sds[0]);
+        }
+        let (at, metric) = (self.part.at(), Metric::identity(2, 1.0));
+        let released = curator.anchor(&at, &metric, Some(self.noise()))?;
+        Ok(self.part.project(&released))
     }
 
     /// The private curator of D or D'.
@@ -192,7 +228,7 @@ pub fn audit_anchor(case: &AnchorCase, settings: &Settings) -> Result<Report, Au
         for _ in 0..runs {
             let mut sum = 0.0;
             for _ in 0..releases {
-                sum += case.part.project(&release(curator, case)?);
+                sum += release(curator, case)?;
             }
             let score = sum / f64::from(releases).sqrt();
             let bin = ((score + REACH) * FINE).floor();
@@ -223,14 +259,13 @@ pub fn audit_anchor(case: &AnchorCase, settings: &Settings) -> Result<Report, Au
 }
 
 /// One release, on a fresh ledger where the last one is spent (nothing was charged then).
-fn release(curator: &mut Curator, case: &AnchorCase) -> Result<Expansion, Halt> {
-    let (at, metric) = (case.part.at(), Metric::identity(2, 1.0));
-    match curator.anchor(&at, &metric, Some(case.noise())) {
+fn release(curator: &mut Curator, case: &AnchorCase) -> Result<f64, Halt> {
+    match case.score(curator) {
         Err(Halt::BudgetSpent(_)) => {
             if let Some(ledger) = curator.ledger_mut() {
                 *ledger = ledger.renewed();
             }
-            curator.anchor(&at, &metric, Some(case.noise()))
+            case.score(curator)
         }
         other => other,
     }
@@ -239,13 +274,33 @@ fn release(curator: &mut Curator, case: &AnchorCase) -> Result<Expansion, Halt> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{AnchorQuery, AnchorSums};
+    use crate::engine::{AnchorQuery, AnchorSums, MomentSums};
+    use crate::model::MomentBasis;
+
+    /// Moments differ by the whole sensitivity.
+    #[test]
+    fn moments_of_a_case_are_as_far_apart_as_can_be() {
+        let case = AnchorCase::of(AnchorPart::Moments);
+        let sums = [false, true].map(|neighbour| {
+            let set = Arc::new(case.part.data(neighbour, None).unwrap());
+            let model = case.model(&set).unwrap();
+            let mut engine = crate::engine::open(EngineChoice::Cpu.into(), set, &*model).unwrap();
+            let basis = MomentBasis {
+                degree: 1,
+                features: 2,
+                bound: 1.0,
+            };
+            engine.moment_sums(&basis).unwrap().0
+        });
+        let gap = (sums[0][0] - sums[1][0]) as f64;
+        assert_eq!((gap, sums[0][1]), (MomentSums::SENSITIVITY, sums[1][1]));
+    }
 
     /// The exact sums differ by nearly the whole sensitivity, and along the projection.
     #[test]
     fn anchors_of_a_case_are_as_far_apart_as_can_be() {
         let scores = [Score::Logistic, Score::Linear, Score::Poisson];
-        for (part, score) in AnchorPart::ALL
+        for (part, score) in [AnchorPart::Gradient, AnchorPart::Curvature]
             .into_iter()
             .flat_map(|p| scores.map(|s| (p, s)))
         {
@@ -276,7 +331,7 @@ mod tests {
                 AnchorPart::Gradient => {
                     gap(&one.gradient, &two.gradient, 0) / AnchorSums::GRADIENT_SENSITIVITY
                 }
-                AnchorPart::Curvature => {
+                _ => {
                     let c = |k| gap(&one.curvature, &two.curvature, k);
                     let whole = (2.0 * AnchorSums::CURVATURE_SENSITIVITY_SQUARED).sqrt();
                     (c(0) - c(2)) / whole
