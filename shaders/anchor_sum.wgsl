@@ -34,6 +34,7 @@ struct AnchorParams {
     rows: u32,
     stride: u32,
     slots: u32,
+    edge: f32,
     score_scale: f32,
     weight_scale: f32,
 }
@@ -122,13 +123,13 @@ fn make_integers(row: u32, live: bool, lane: u32) {
     for (var j = 0u; j < D; j++) {
         squares = add_square(squares, to_units(float_cell(j, lane), -LIMIT, LIMIT));
     }
-    // Beyond the ball: to its edge, less what the norm may be off by, truncated towards zero.
+    // Beyond the ball: shrunk to its edge (less what the norm may be off by) and truncated.
     let inside = squares <= LIMIT_SQUARED;
-    let edge = 16384.0 / sqrt(square) * (1.0 - f32(D + 16u) * 1.2e-7);
+    let shrink = min(params.edge / sqrt(square), 1.0);
     squares = 0u;
     for (var j = 0u; j < D; j++) {
         let z = float_cell(j, lane);
-        let q = to_units(select(trunc(z * min(edge, 1.0)), z, inside), -LIMIT, LIMIT);
+        let q = to_units(select(trunc(z * shrink), z, inside), -LIMIT, LIMIT);
         squares = add_square(squares, q);
         cells[j * PITCH + lane] = q;
     }

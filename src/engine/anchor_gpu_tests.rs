@@ -145,6 +145,7 @@ fn gpu_anchors_have_the_same_bits_for_any_workgroup_and_chunking() {
                 binding: rows.map(|n| 4 * d as u64 * n),
                 resident,
                 workgroup,
+                ..GpuLimits::default()
             };
             for limits in [
                 with(Some(1), None, None),
@@ -277,6 +278,57 @@ fn no_gpu_row_exceeds_the_anchors_bounds() {
             edge > 20 && scores > 20 && zeroed > 20,
             "{edge} {scores} {zeroed}"
         );
+    }
+}
+
+/// Where the float clip lets rows through, or hands on what is no number, integers alone hold
+/// them: a row beyond the ball then has no part.
+#[test]
+fn integers_alone_hold_a_gpu_row() {
+    for d in [1usize, 34] {
+        let names: Vec<String> = (0..d).map(|j| format!("x{j}")).collect();
+        let kind = LabelKind::Number {
+            low: -1.0,
+            high: 1.0,
+        };
+        let first = alone(&names, &vec![0.0; d], Some(kind), 1.0);
+        for edge in [1.01, 1.4, 2.0, 1e30, f32::INFINITY, f32::NAN] {
+            let limits = GpuLimits {
+                edge: Some(edge),
+                ..GpuLimits::default()
+            };
+            let Some(mut gpu) = open(&first, false, limits) else {
+                return;
+            };
+            let (mut kept, mut dropped) = (0, 0);
+            for row in &adversarial(d) {
+                gpu.reload(&alone(&names, row, Some(kind), 1.0)).unwrap();
+                let norm = row
+                    .iter()
+                    .map(|v| f64::from(*v).powi(2))
+                    .sum::<f64>()
+                    .sqrt();
+                for bound in [3.0, 0.999_999, 0.3, 1e-3] {
+                    let (at, metric) = (vec![0.0; d], Metric::identity(d, bound));
+                    let query = AnchorQuery {
+                        at: &at,
+                        metric: &metric,
+                        slopes: Slopes::linear(kind, 1.0),
+                    };
+                    let sums = gpu.anchor_sums(&query).unwrap();
+                    let what = format!("d {d} edge {edge} bound {bound} norm {norm}");
+                    let trace: i128 = check_row(&sums, &what).iter().sum();
+                    kept += usize::from(norm < bound && trace > 0);
+                    // One coordinate alone would be clamped to the ball's edge.
+                    let spread = row.iter().all(|v| f64::from(v.abs()) < 0.7 * norm);
+                    if norm > 1.5 * bound && spread {
+                        assert!(edge < 1.1 || trace == 0, "{what}: {trace}");
+                        dropped += 1;
+                    }
+                }
+            }
+            assert!(kept > 3 && (d == 1 || dropped > 30), "{kept} {dropped}");
+        }
     }
 }
 

@@ -164,6 +164,7 @@ fn gpu_sums_have_the_same_bits_for_any_workgroup_and_chunking() {
             binding,
             resident,
             workgroup,
+            ..GpuLimits::default()
         };
         for limits in [
             with(Some(16), None, None),

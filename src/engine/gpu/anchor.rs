@@ -94,6 +94,7 @@ pub(super) struct AnchorParams {
     pub rows: u32,
     pub stride: u32,
     pub slots: u32,
+    pub edge: f32,
     pub score_scale: f32,
     pub weight_scale: f32,
 }
@@ -101,8 +102,14 @@ pub(super) struct AnchorParams {
 impl AnchorParams {
     /// Field names, in order.
     #[cfg(test)]
-    pub const FIELDS: [&'static str; 5] =
-        ["rows", "stride", "slots", "score_scale", "weight_scale"];
+    pub const FIELDS: [&'static str; 6] = [
+        "rows",
+        "stride",
+        "slots",
+        "edge",
+        "score_scale",
+        "weight_scale",
+    ];
 }
 
 /// θ*, then M = L⁻¹ 2^14/b in vectors of four rows, in the order that the shader states.
@@ -176,6 +183,10 @@ impl GpuEngine {
         shape: AnchorShape,
     ) -> Result<AnchorSums, EngineError> {
         let slots = self.anchor_slots(shape);
+        // Longer rows are shrunk to this: d squares in f32, a root and a quotient may be off by
+        // less than the margin.
+        let margin = (self.features + 16) as f64 * 1.2e-7;
+        let edge = LIMIT * (1.0 - margin) * self.limits.edge.map_or(1.0, f64::from);
         let units = |bound: f64| (LIMIT / bound) as f32;
         let dispatches: Vec<Dispatch> = self
             .chunks
@@ -188,6 +199,7 @@ impl GpuEngine {
                     rows: chunk.rows as u32,
                     stride: 4 * chunk.quads() as u32,
                     slots: slots as u32,
+                    edge: edge as f32,
                     score_scale: units(query.slopes.largest_score),
                     weight_scale: units(query.slopes.largest_weight),
                 }),

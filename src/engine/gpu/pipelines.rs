@@ -355,7 +355,13 @@ mod tests {
             let expected: Vec<(&str, u32, bool)> = fields
                 .iter()
                 .enumerate()
-                .map(|(i, &f)| (f, 4 * i as u32, f.ends_with("scale") || f == "limit"))
+                .map(|(i, &f)| {
+                    (
+                        f,
+                        4 * i as u32,
+                        f.ends_with("scale") || f == "limit" || f == "edge",
+                    )
+                })
                 .collect();
             assert_eq!(names, expected);
         }
