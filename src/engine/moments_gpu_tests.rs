@@ -21,11 +21,12 @@ fn what_moments_leave_on_the_gpu_matches_the_f64_oracle() {
         let pairs = pairs(&*case.model, 9, 5);
         let q = query(&*case.model, &pairs, 1.0);
         let rows = ratio_rows(&mut gpu, &q, &all_rows(&case, 9));
-        let mut largest = 0.0f64;
+        let (mut largest, mut allowed) = (0.0f64, vec![]);
         for (c, (theta, proposal)) in pairs.iter().enumerate() {
             // Of the ratio's own size, κ left out: the bound's share for rounding.
             let size = distance(theta, proposal) * 4.0 * case.model.tempering();
             let tolerance = size * f64::powi(2.0, -18) + q.grid(c).step();
+            allowed.push((case.data.rows() as f64 * tolerance / q.grid(c).step()) as i64 / 4);
             for (x, steps) in case.rows.iter().zip(&rows[c]) {
                 let exact = case.model.log_ratio(&[*x], 1.0, theta, proposal);
                 let got = f64::from(*steps) * q.grid(c).step();
@@ -38,11 +39,13 @@ fn what_moments_leave_on_the_gpu_matches_the_f64_oracle() {
         assert!(degree > 3 || largest > 100.0, "{degree}: {largest}");
         let sums = gpu.ratio_sums(&q).unwrap();
         let expected = CpuEngine::new(case.data.clone()).ratio_sums(&q).unwrap();
-        for ((a, b), cpu) in sums.iter().zip(totals(&rows, &q)).zip(expected) {
-            // Both passes run the same row function; contraction may differ.
-            let rows = case.data.rows() as i64;
-            assert!((a.steps - b.steps).abs() <= rows, "{degree}");
-            assert!((a.steps - cpu.steps).abs() <= 8 * rows, "{degree}");
+        // Both passes run the same row function; contraction may differ, by less than a quarter
+        // of what a row may be off by.
+        for (c, (sum, rows)) in sums.iter().zip(totals(&rows, &q)).enumerate() {
+            for other in [rows.steps, expected[c].steps] {
+                let gap = (sum.steps - other).abs();
+                assert!(gap <= allowed[c], "{degree}: {gap} of {}", allowed[c]);
+            }
         }
         for limits in [
             GpuLimits {
