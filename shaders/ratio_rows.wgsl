@@ -1,13 +1,14 @@
 // clip(r_i) of listed rows of a chunk: one invocation an entry.
 //
 // Formula: the K affine forms of the entry's row and chain, row_ratio, quantize.
-// Units: grid steps. K is a constant put before this text; T = 1 in the coefficients.
+// Units: grid steps. K (forms) and C (constants, which follow the forms) are constants put
+// before this text; T = 1 in the coefficients.
 //
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: Params in src/engine/gpu/buffers.rs) |
 // | 1       | read    | rows, four to a vector: rows[feature·quads + quad] |
 // | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
-// | 3       | read    | per chain: scale, bound, K offsets, features·K weights |
+// | 3       | read    | per chain: scale, bound, K offsets, C constants, features·K weights |
 // | 4       | read    | entries (row in this chunk, chain, place of the answer, 0) |
 // | 5       | write   | answers, one i32 an entry |
 //
@@ -46,15 +47,15 @@ fn ratio_rows(
     let entry = entries[params.first_slot + index];
     let quad = entry.x / 4u;
     let r = entry.x % 4u;
-    let base = entry.y * (2u + K + params.features * K);
-    var forms: array<f32, K>;
-    for (var k = 0u; k < K; k++) {
+    let base = entry.y * (2u + K + C + params.features * K);
+    var forms: array<f32, K + C>;
+    for (var k = 0u; k < K + C; k++) {
         forms[k] = coefficients[base + 2u + k];
     }
     for (var j = 0u; j < params.features; j++) {
         let x = rows[j * params.quads + quad][r];
         for (var k = 0u; k < K; k++) {
-            forms[k] = fma(coefficients[base + 2u + K + j * K + k], x, forms[k]);
+            forms[k] = fma(coefficients[base + 2u + K + C + j * K + k], x, forms[k]);
         }
     }
     var label = 0.0;

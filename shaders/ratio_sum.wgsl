@@ -1,13 +1,14 @@
 // Σ clip(r_i) over all rows of a chunk, T chains in one read of the rows.
 //
 // Formula: for each row the K affine forms of each chain, row_ratio, quantize, exact sum.
-// Units: grid steps. K (forms), T (chains in the tile) are constants put before this text.
+// Units: grid steps. K (forms), C (constants of the row function, which follow the forms), T
+// (chains in the tile) are constants put before this text.
 //
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: Params in src/engine/gpu/buffers.rs) |
 // | 1       | read    | rows, four to a vector: rows[feature·quads + quad] |
 // | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
-// | 3       | read    | per tile: T scales, T bounds, K·T offsets, features·K·T weights |
+// | 3       | read    | per tile: T scales, T bounds, K·T offsets, C·T constants, features·K·T weights |
 // | 4       | write   | sums[slot·T + chain] = (low halves, high halves, saturated, 0) |
 //
 // Dispatch: one workgroup for `quads_per_thread · WORKGROUP` quads; 4·quads_per_thread
@@ -43,7 +44,7 @@ fn ratio_sum(
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
     let workgroup = group.y * groups.x + group.x;
-    let weights = params.coefficients + 2u * T + K * T;
+    let weights = params.coefficients + 2u * T + (K + C) * T;
     var sum = array<i32, T>();
     var hits = array<i32, T>();
 
@@ -74,8 +75,11 @@ fn ratio_sum(
         for (var c = 0u; c < T; c++) {
             let scale = coefficients[params.coefficients + c];
             let bound = i32(coefficients[params.coefficients + T + c]);
+            var row_forms: array<f32, K + C>;
+            for (var k = K; k < K + C; k++) {
+                row_forms[k] = coefficients[params.coefficients + (2u + k) * T + c];
+            }
             for (var r = 0u; r < 4u; r++) {
-                var row_forms: array<f32, K>;
                 for (var k = 0u; k < K; k++) {
                     row_forms[k] = forms[k * T + c][r];
                 }

@@ -13,10 +13,10 @@ use std::path::Path;
 use dpmc::config::Plan;
 use dpmc::data::LabelKind;
 use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
-use dpmc::engine::EngineChoice;
+use dpmc::engine::{EngineChoice, EngineError};
 use dpmc::model::AnchorRelease;
 use dpmc::posterior_run::{PosteriorRun, Status};
-use dpmc::privacy::{Curator, Ledger};
+use dpmc::privacy::{Curator, CuratorError, Ledger};
 use dpmc::sampler::Chains;
 use place::{Place, RUN, edit};
 use regression::{COUNT, NUMBER, mode, table};
@@ -37,7 +37,12 @@ fn run_file(kind: LabelKind) -> String {
 /// a tenth of a posterior sd for Laplace's error and clipped rows), and the budget is kept.
 #[test]
 fn run_files_sample_regressions_around_private_anchors() {
-    for kind in [NUMBER, COUNT] {
+    for (kind, engine) in [
+        (NUMBER, EngineChoice::Cpu),
+        (COUNT, EngineChoice::Cpu),
+        (NUMBER, EngineChoice::Gpu),
+        (COUNT, EngineChoice::Gpu),
+    ] {
         let table = table(20_000, kind);
         let plan = Plan::parse(Path::new("run.toml"), run_file(kind)).unwrap();
         let data = table.data();
@@ -47,7 +52,20 @@ fn run_files_sample_regressions_around_private_anchors() {
         let chains = Chains::new(&plan.starts(&*model, [1; 32]).unwrap(), [1; 32]);
         let budget = plan.budget().unwrap().unwrap();
         let ledger = Ledger::in_memory(budget);
-        let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, Some(1)).unwrap();
+        let curator = match Curator::private(data, model, engine, ledger, Some(1)) {
+            Ok(curator) => curator,
+            Err(CuratorError::Engine(EngineError::NoAdapter { .. }))
+                if std::env::var_os("DPMC_REQUIRE_GPU").is_none() =>
+            {
+                eprintln!("skipped: no GPU adapter (DPMC_REQUIRE_GPU=1 makes this a failure)");
+                continue;
+            }
+            Err(e) => panic!("{e}"),
+        };
+        assert_eq!(
+            curator.engine_info().kind == "gpu",
+            engine == EngineChoice::Gpu
+        );
         let length = plan.length().unwrap();
         let mut run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
         while *run.step() == Status::Running {}

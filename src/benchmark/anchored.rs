@@ -3,7 +3,7 @@
 use super::{Measurement, logistic_problem, measurement, paired};
 use crate::engine::EngineChoice;
 use crate::model::{Metric, Model, Slopes};
-use crate::privacy::{Acceptance, CuratorError, Estimator, Halt, Lambda, Releases};
+use crate::privacy::{Acceptance, CuratorError, Estimator, Halt, Lambda, OpenCurator, Releases};
 use crate::sampler::{
     Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Preconditioner,
     RandomWalk,
@@ -12,19 +12,26 @@ use crate::sampler::{
 /// The size of Adult with 12 features, and a million rows of 50.
 const SIZES: [(usize, usize); 2] = [(32_561, 12), (1_000_000, 50)];
 
+/// What [`anchor_pass`] is called in reports.
+pub(super) const ANCHOR: &str = "anchor: gradient and curvature";
+
+/// One pass for an anchor at 0 without noise; a closure to time.
+pub(super) fn anchor_pass(curator: &mut OpenCurator, d: usize) -> impl FnMut() -> bool + '_ {
+    let (start, metric) = (vec![0.0; d], Metric::identity(d, 3.0));
+    move || curator.anchor(&start, &metric, None).is_ok()
+}
+
 /// Steps a second at λ = 4Λ around an exact anchor, and anchors a second.
 pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
     let mut measurements = Vec::new();
     for (rows, features) in SIZES {
         let fail = |e: Halt| CuratorError::Mismatch(e.to_string());
         let (mut curator, model) = logistic_problem(rows, features, EngineChoice::Cpu)?;
-        let metric = Metric::identity(features, 3.0);
         let start = vec![0.0; features];
-        let pass = || curator.anchor(&start, &metric, None).is_ok();
+        let pass = anchor_pass(&mut curator, features);
         if let Some((floors, mut times)) = paired(5, || 1.0, pass) {
             let shape = (rows, features, 1);
-            let name = "anchor: gradient and curvature";
-            measurements.push(measurement(name, shape, &floors, &mut times, false));
+            measurements.push(measurement(ANCHOR, shape, &floors, &mut times, false));
         }
         let mut sampler = sampler(&*model, rows);
         let anchor = sampler.release_anchor(&mut curator).map_err(fail)?;

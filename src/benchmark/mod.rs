@@ -248,7 +248,8 @@ fn measurement(
     }
 }
 
-/// Measures one engine: ratio and gradient passes at 1 and 8 chains and a whole `mh` iteration.
+/// Measures one engine: ratio and gradient passes at 1 and 8 chains, on the GPU an anchor's,
+/// and a whole `mh` iteration.
 ///
 /// # Errors
 /// [`CuratorError`] where the engine cannot be had.
@@ -278,6 +279,15 @@ pub fn passes(
             "logistic gradient pass",
             &mut gradient_pass(&mut curator, features, chains),
         );
+    }
+    // `anchored::rates` has the CPU's.
+    if engine == EngineChoice::Gpu {
+        let pass = anchored::anchor_pass(&mut curator, features);
+        if let Some((floors, mut times)) = paired(7, &mut bandwidth, pass) {
+            let shape = (rows, features, 1);
+            let m = measurement(anchored::ANCHOR, shape, &floors, &mut times, true);
+            measurements.push(m);
+        }
     }
     let mut sampler = walk(
         &*model,

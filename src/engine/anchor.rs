@@ -27,6 +27,19 @@ pub(crate) struct AnchorQuery<'a> {
     pub slopes: Slopes,
 }
 
+impl AnchorQuery<'_> {
+    /// Refuses a query that does not fit rows of so many features.
+    pub fn check(&self, features: usize, labelled: bool) -> Result<(), EngineError> {
+        let fits = labelled && self.at.len() == features && self.metric.dim() == features;
+        if !fits || !self.metric.is_valid() {
+            return Err(EngineError::Query(
+                "the anchor does not fit the rows it is asked about".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// The exact sums, in integer units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AnchorSums {
@@ -61,15 +74,7 @@ impl AnchorSums {
 /// Rows that a query can be asked of.
 pub(super) fn sums(data: &Dataset, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
     let d = data.features().len();
-    if !data.labelled()
-        || query.at.len() != d
-        || query.metric.dim() != d
-        || !query.metric.is_valid()
-    {
-        return Err(EngineError::Query(
-            "the anchor does not fit the rows it is asked about".into(),
-        ));
-    }
+    query.check(d, data.labelled())?;
     let blocks = data.rows().div_ceil(BLOCK_ROWS);
     let zero = || AnchorSums {
         gradient: vec![0; d],

@@ -13,7 +13,7 @@ use crate::model::{GradientFunction, Logistic, Prior};
 
 /// An engine without host rows, or `None` without an adapter: a failure under
 /// DPMC_REQUIRE_GPU=1.
-fn open(data: &Arc<Dataset>, listed: bool, limits: GpuLimits) -> Option<GpuEngine> {
+pub(super) fn open(data: &Arc<Dataset>, listed: bool, limits: GpuLimits) -> Option<GpuEngine> {
     match GpuEngine::new(data.clone(), listed, limits) {
         Ok(engine) => Some(engine),
         Err(EngineError::NoAdapter { .. }) if std::env::var_os("DPMC_REQUIRE_GPU").is_none() => {
@@ -32,7 +32,12 @@ fn cases() -> Vec<Case> {
 }
 
 /// One row as a data set of its own: twice, as a data set has two rows.
-fn alone(names: &[String], row: &[f32], kind: Option<LabelKind>, y: f64) -> Arc<Dataset> {
+pub(super) fn alone(
+    names: &[String],
+    row: &[f32],
+    kind: Option<LabelKind>,
+    y: f64,
+) -> Arc<Dataset> {
     let mut builder = Dataset::builder_with(names.to_vec(), kind, 3e38).unwrap();
     for _ in 0..2 {
         builder.push_value(row, kind.map(|_| y)).unwrap();
@@ -159,6 +164,7 @@ fn gpu_sums_have_the_same_bits_for_any_workgroup_and_chunking() {
             binding,
             resident,
             workgroup,
+            ..GpuLimits::default()
         };
         for limits in [
             with(Some(16), None, None),

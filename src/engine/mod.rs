@@ -49,7 +49,7 @@ pub(crate) trait Engine: Send {
         rows: Rows<'_>,
     ) -> Result<Vec<GradientSum>, EngineError>;
 
-    /// Exact gradient and curvature sums at a public point, from the rows on the host.
+    /// Exact gradient and curvature sums at a public point.
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError>;
 
     /// Exact sums of the rows' moments, from the rows on the host.
@@ -57,9 +57,13 @@ pub(crate) trait Engine: Send {
 }
 
 #[cfg(all(test, feature = "gpu"))]
+mod anchor_gpu_tests;
+#[cfg(all(test, feature = "gpu"))]
 mod gradient_gpu_tests;
 #[cfg(test)]
 mod gradient_tests;
+#[cfg(all(test, feature = "gpu"))]
+mod moments_gpu_tests;
 #[cfg(test)]
 mod sensitivity_tests;
 #[cfg(test)]

@@ -132,6 +132,7 @@ impl RatioQuery {
         self.scales[chain]
     }
 
+    /// Offset of a form, or past them a constant of the row function.
     pub fn offset(&self, chain: usize, form: usize) -> f32 {
         self.offsets[chain * self.function.offsets() + form]
     }

@@ -18,11 +18,15 @@ use crate::model::{Linear, Logistic, Model, Prior, Score};
 /// forms in f32 (16 ulp of a value up to the clip bound: 2 steps).
 const QUANTA: i32 = 8;
 
-fn all_rows(case: &Case, chains: usize) -> Vec<Vec<u64>> {
+pub(super) fn all_rows(case: &Case, chains: usize) -> Vec<Vec<u64>> {
     vec![(0..case.data.rows() as u64).collect(); chains]
 }
 
-fn ratio_rows(engine: &mut dyn Engine, q: &RatioQuery, rows: &[Vec<u64>]) -> Vec<Vec<i32>> {
+pub(super) fn ratio_rows(
+    engine: &mut dyn Engine,
+    q: &RatioQuery,
+    rows: &[Vec<u64>],
+) -> Vec<Vec<i32>> {
     let mut out = vec![Vec::new(); q.chains()];
     engine.ratio_rows(q, rows, &mut out).unwrap();
     out
@@ -51,7 +55,7 @@ fn assert_matches_oracle(
     }
 }
 
-fn totals(rows: &[Vec<i32>], q: &RatioQuery) -> Vec<RatioSum> {
+pub(super) fn totals(rows: &[Vec<i32>], q: &RatioQuery) -> Vec<RatioSum> {
     rows.iter()
         .enumerate()
         .map(|(c, r)| RatioSum {

@@ -131,7 +131,8 @@ impl RowFunction {
             RowFunction::PoissonRemainder => Some("poisson_remainder"),
             RowFunction::Linear => Some("linear"),
             RowFunction::Poisson => Some("poisson"),
-            RowFunction::MixtureRemainder { .. } | RowFunction::Network(_) => None,
+            RowFunction::MixtureRemainder { .. } => Some("mixture_remainder"),
+            RowFunction::Network(_) => None,
         }
     }
 }

@@ -107,7 +107,7 @@ pub(super) fn upload(
     }
 }
 
-/// Limits that tests lower to force chunking and streaming.
+/// Limits that tests set: to force chunking and streaming, or to break a float clip.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GpuLimits {
     /// Largest binding, bytes; the device's own by default.
@@ -116,6 +116,9 @@ pub(crate) struct GpuLimits {
     pub resident: Option<u64>,
     /// Workgroup size; 256 by default.
     pub workgroup: Option<u32>,
+    /// What an anchor's long rows are shrunk to, over the ball's radius. Above 1 the float clip
+    /// is broken and integers alone hold a row.
+    pub edge: Option<f32>,
 }
 
 /// Cuts the rows into chunks and makes as many resident as the device takes.

@@ -174,7 +174,7 @@ fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut
 
 impl GpuEngine {
     /// Largest binding, bytes.
-    fn binding(&self) -> usize {
+    pub(super) fn binding(&self) -> usize {
         let limits = &self.device.limits;
         let own = self.limits.binding.unwrap_or(u64::MAX);
         own.min(limits.max_storage_buffer_binding_size)

@@ -1,6 +1,7 @@
 //! The GPU engine (wgpu): rows feature-major on the device, one submission and one
 //! read-back a query; chunks beyond device memory are streamed.
 
+mod anchor;
 mod buffers;
 mod device;
 mod gradient;
@@ -197,9 +198,14 @@ impl Engine for GpuEngine {
         }
     }
 
-    /// On the CPU copy: a handful of passes a run.
+    /// On the device; rows too wide for its workgroup memory on the CPU copy.
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
-        self.on_host()?.anchor_sums(query)
+        self.device.check()?;
+        query.check(self.features, self.labelled)?;
+        match self.anchor_shape(query.slopes.score) {
+            Some(shape) => self.submit_anchor(query, shape),
+            None => self.on_host()?.anchor_sums(query),
+        }
     }
 
     /// On the CPU copy: once a run.
@@ -212,7 +218,7 @@ impl GpuEngine {
     fn on_host(&mut self) -> Result<&mut CpuEngine, EngineError> {
         self.listed.as_mut().ok_or_else(|| {
             EngineError::Query(
-                "an anchor needs the rows on the host; open the engine with listed_rows".into(),
+                "moments, and anchors of rows this wide, need the rows on the host: open the engine with listed_rows, or use the CPU engine".into(),
             )
         })
     }

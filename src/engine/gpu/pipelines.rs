@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::anchor::AnchorShape;
 use super::device::Device;
 use super::gradient::GradientShape;
 use crate::engine::EngineError;
@@ -25,6 +26,8 @@ pub(super) enum Program {
     RatioRows(RowFunction),
     /// Gradients summed over all rows.
     GradientSum(GradientShape),
+    /// An anchor's gradient and curvature summed over all rows.
+    AnchorSum(AnchorShape),
 }
 
 impl Program {
@@ -33,6 +36,7 @@ impl Program {
             Program::RatioSum(..) => "ratio_sum",
             Program::RatioRows(_) => "ratio_rows",
             Program::GradientSum(_) => "gradient_sum",
+            Program::AnchorSum(_) => "anchor_sum",
         }
     }
 
@@ -43,7 +47,7 @@ impl Program {
 
     /// Whether the workgroup size is a pipeline constant, not a part of the text.
     fn sized_late(self) -> bool {
-        !matches!(self, Program::GradientSum(_))
+        matches!(self, Program::RatioSum(..) | Program::RatioRows(_))
     }
 
     /// The whole text of the pass: constants, shared pieces, model, pass.
@@ -57,6 +61,9 @@ impl Program {
                     shape.constants(),
                     shape.source()
                 )
+            }
+            Program::AnchorSum(shape) => {
+                format!("{}{SOFTPLUS}\n{}", shape.constants(), shape.source())
             }
         }
     }
@@ -74,20 +81,24 @@ fn model_source(function: RowFunction) -> &'static str {
             include_str!("../../../shaders/model/poisson_remainder.wgsl")
         }
         RowFunction::Linear => include_str!("../../../shaders/model/linear.wgsl"),
+        RowFunction::MixtureRemainder { .. } => {
+            include_str!("../../../shaders/model/mixture_remainder.wgsl")
+        }
         // The engine hands these to the CPU; without a row function this does not compile.
-        RowFunction::MixtureRemainder { .. } | RowFunction::Network(_) => "",
+        RowFunction::Network(_) => "",
         RowFunction::Poisson => include_str!("../../../shaders/model/poisson.wgsl"),
     }
 }
 
 fn ratio_source(pass: &str, function: RowFunction, tile: usize) -> String {
     let k = function.forms();
+    let c = function.offsets() - k;
     let shared = match function {
         RowFunction::LogisticRemainder | RowFunction::PoissonRemainder => REMAINDER,
         _ => "",
     };
     format!(
-        "const K: u32 = {k}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{shared}\n{}\n{pass}",
+        "const K: u32 = {k}u;\nconst C: u32 = {c}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{shared}\n{}\n{pass}",
         model_source(function)
     )
 }
@@ -196,7 +207,7 @@ mod tests {
         module
     }
 
-    const FUNCTIONS: [RowFunction; 7] = [
+    const FUNCTIONS: [RowFunction; 9] = [
         RowFunction::Logistic,
         RowFunction::Affine,
         RowFunction::Mixture,
@@ -204,6 +215,8 @@ mod tests {
         RowFunction::PoissonRemainder,
         RowFunction::Linear,
         RowFunction::Poisson,
+        RowFunction::MixtureRemainder { degree: 1 },
+        RowFunction::MixtureRemainder { degree: 30 },
     ];
 
     const GRADIENTS: [GradientFunction; 5] = [
@@ -213,6 +226,16 @@ mod tests {
         GradientFunction::Affine,
         GradientFunction::Mixture,
     ];
+
+    const SCORES: [Score; 3] = [Score::Logistic, Score::Linear, Score::Poisson];
+
+    fn anchor(score: Score, features: usize, workgroup: usize) -> Program {
+        Program::AnchorSum(AnchorShape {
+            score,
+            features,
+            workgroup,
+        })
+    }
 
     fn gradient(function: GradientFunction, tile: usize, workgroup: usize, kept: usize) -> Program {
         Program::GradientSum(GradientShape {
@@ -236,6 +259,11 @@ mod tests {
                 for (workgroup, kept) in [(16, 0), (128, 0), (128, 1), (64, 35)] {
                     module(gradient(function, tile, workgroup, kept));
                 }
+            }
+        }
+        for score in SCORES {
+            for (features, workgroup) in [(1, 64), (4, 5), (50, 64), (200, 32)] {
+                module(anchor(score, features, workgroup));
             }
         }
     }
@@ -263,9 +291,10 @@ mod tests {
         }
         let ratios = FUNCTIONS.map(|f| Program::RatioSum(f, 2));
         let gradients = GRADIENTS.map(|f| gradient(f, 2, 64, 1));
-        for program in ratios.into_iter().chain(gradients) {
+        let anchors = SCORES.map(|s| anchor(s, 5, 64));
+        for program in ratios.into_iter().chain(gradients).chain(anchors) {
             let module = module(program);
-            let named = ["row_ratio", "row_gradient", "score"];
+            let named = ["row_ratio", "row_gradient", "score", "slopes"];
             let seen: Vec<usize> = module
                 .functions
                 .iter()
@@ -284,13 +313,26 @@ mod tests {
     /// The uniforms' layouts here and in the shaders.
     #[test]
     fn params_have_the_layout_of_their_twin() {
-        use super::super::{buffers::Params, gradient::GradientParams};
+        use super::super::{anchor::AnchorParams, buffers::Params, gradient::GradientParams};
         let gradient = gradient(GRADIENTS[0], 1, 128, 0);
-        let ratio = ("Params", &Params::FIELDS[..]);
-        for (program, (name, fields)) in [
+        let ratio = ("Params", &Params::FIELDS[..], size_of::<Params>());
+        let gradient_fields = &GradientParams::FIELDS[..];
+        let anchor_fields = &AnchorParams::FIELDS[..];
+        for (program, (name, fields, size)) in [
             (Program::RatioSum(RowFunction::Logistic, 1), ratio),
             (Program::RatioRows(RowFunction::Logistic), ratio),
-            (gradient, ("GradientParams", &GradientParams::FIELDS[..])),
+            (
+                gradient,
+                (
+                    "GradientParams",
+                    gradient_fields,
+                    size_of::<GradientParams>(),
+                ),
+            ),
+            (
+                anchor(Score::Linear, 3, 64),
+                ("AnchorParams", anchor_fields, size_of::<AnchorParams>()),
+            ),
         ] {
             let module = module(program);
             let (_, ty) = module
@@ -300,11 +342,6 @@ mod tests {
                 .unwrap();
             let naga::TypeInner::Struct { members, span } = &ty.inner else {
                 panic!("{name} is a struct");
-            };
-            let size = if name == "Params" {
-                std::mem::size_of::<Params>()
-            } else {
-                std::mem::size_of::<GradientParams>()
             };
             assert_eq!(*span as usize, size);
             let names: Vec<(&str, u32, bool)> = members
@@ -318,7 +355,13 @@ mod tests {
             let expected: Vec<(&str, u32, bool)> = fields
                 .iter()
                 .enumerate()
-                .map(|(i, &f)| (f, 4 * i as u32, f == "scale" || f == "limit"))
+                .map(|(i, &f)| {
+                    (
+                        f,
+                        4 * i as u32,
+                        f.ends_with("scale") || f == "limit" || f == "edge",
+                    )
+                })
                 .collect();
             assert_eq!(names, expected);
         }

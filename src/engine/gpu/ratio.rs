@@ -7,7 +7,7 @@ use super::submit::{Dispatch, Job, uniform};
 use crate::engine::{EngineError, RatioQuery, RatioSum};
 
 /// Coefficients of a tile of `tile` chains from `first`, padded with silent chains:
-/// scales, bounds, offsets, weights.
+/// scales, bounds, offsets, constants, weights.
 fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize, out: &mut Vec<f32>) {
     let k = query.function().forms();
     let live = |c: usize| first + c < query.chains();
@@ -19,7 +19,7 @@ fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize, out: &mut Ve
             1.0
         }
     }));
-    for f in 0..k {
+    for f in 0..query.function().offsets() {
         out.extend((0..tile).map(|c| {
             if live(c) {
                 query.offset(first + c, f)

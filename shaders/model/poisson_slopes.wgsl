@@ -1,0 +1,10 @@
+// Slopes of Poisson regression: first derivative of a row's log likelihood in η and minus the
+// second, untempered.
+//
+// Formula: (y − e^η, e^η). A η that is not a number never gets here.
+// Units: counts. Bindings: none. Needs softplus.wgsl. Twin: Score::slopes in src/model/slopes.rs.
+
+fn slopes(eta: f32, label: f32) -> vec2<f32> {
+    let rate = exp_accurate(eta);
+    return vec2<f32>(label - rate, rate);
+}
