@@ -7,17 +7,16 @@
 #[path = "common/chains.rs"]
 #[allow(dead_code)]
 mod chains;
+#[path = "common/moment_problems.rs"]
+mod moment_problems;
 
 use std::sync::Arc;
 
 use chains::{assert_moments, large, quadrature};
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::synthetic;
 use dpmc::diagnostics::noise_aware_moments;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{
-    Banana, GaussianMean, Logistic, Mixture, Model, MomentAnchor, MomentBasis, Moments, Prior,
-    remainder_bound,
-};
+use dpmc::model::{Logistic, MomentAnchor, MomentBasis, Moments, Prior, remainder_bound};
 use dpmc::privacy::{
     Acceptance, Budget, Curator, Estimator, Halt, Lambda, Ledger, MomentNoise, OpenCurator,
     Releases,
@@ -25,72 +24,7 @@ use dpmc::privacy::{
 use dpmc::sampler::{
     Adapt, Adaptation, AnchorSettings, Chains, MomentSettings, Preconditioner, RandomWalk,
 };
-
-/// A model of two parameters over its table, and a walk's step for it.
-struct Problem {
-    data: fn() -> Dataset,
-    model: Arc<dyn Model>,
-    degree: usize,
-    step: f64,
-    iterations: u32,
-    centre: [f64; 2],
-    scale: [f64; 2],
-    limit: f64,
-}
-
-fn mixture(degree: usize) -> Problem {
-    let data = || synthetic::mixture(400, Some(3.0), 7).unwrap();
-    let prior = Prior::flat_box(2, 3.0);
-    Problem {
-        model: Arc::new(Mixture::new(2.0, data().row_norm(), prior, 0.2).unwrap()),
-        data,
-        degree,
-        step: 0.9,
-        iterations: 750_000,
-        centre: [0.4, 0.1],
-        scale: [0.45, 0.6],
-        limit: 3.0,
-    }
-}
-
-fn gaussian() -> Problem {
-    let data = || synthetic::gaussian(300, &[0.5, -1.0], &[1.0, 2.0], 8.0, 3).unwrap();
-    let covariance = [1.0, 0.3, 0.3, 4.0];
-    let prior = Prior::normal(2, 2.0);
-    let model = GaussianMean::new(
-        data().features(),
-        &covariance,
-        data().row_norm(),
-        prior,
-        0.02,
-    );
-    Problem {
-        model: Arc::new(model.unwrap()),
-        data,
-        degree: 1,
-        step: 0.35,
-        iterations: 850_000,
-        centre: [0.5, -1.0],
-        scale: [0.14, 0.3],
-        limit: 1e9,
-    }
-}
-
-fn banana() -> Problem {
-    let data = || synthetic::banana(300, [0.3, -0.4], 0.5, [2.0, 1.5], 6.0, 7).unwrap();
-    let prior = Prior::flat_box(2, 3.0);
-    let model = Banana::new(0.5, [2.0, 1.5], data().row_norm(), prior, 0.2).unwrap();
-    Problem {
-        model: Arc::new(model),
-        data,
-        degree: 1,
-        step: 0.4,
-        iterations: 500_000,
-        centre: [0.3, -0.4],
-        scale: [0.22, 0.22],
-        limit: 3.0,
-    }
-}
+use moment_problems::{Problem, banana, gaussian, mixture};
 
 fn open(p: &Problem, seed: u64) -> OpenCurator {
     Curator::not_private((p.data)(), p.model.clone(), EngineChoice::Cpu, seed).unwrap()

@@ -16,6 +16,8 @@ mod logistic;
 mod lower;
 mod mixture;
 mod mlp;
+mod moment_basis;
+mod moment_remainder;
 mod moments;
 mod poisson;
 mod prior;
@@ -32,10 +34,9 @@ pub use logistic::Logistic;
 pub use lower::Lower;
 pub use mixture::Mixture;
 pub use mlp::{Mlp, NetworkShape};
-pub use moments::{
-    AnchorRelease, MOST_MOMENTS, MomentAnchor, MomentBasis, MomentForm, MomentRemainder, Moments,
-    moment_form, remainder_bound,
-};
+pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
+pub use moment_remainder::MomentRemainder;
+pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
 pub use poisson::Poisson;
 pub use prior::{Density, Prior, Support, Surrogate};
 pub use remainder::{exponential_difference, remainder_difference};

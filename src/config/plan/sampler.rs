@@ -54,10 +54,9 @@ impl Plan {
         let acceptance = self.acceptance(s, chosen, model)?;
         let target = self.target(s, chosen.default_target())?;
         let length = self.length()?;
+        let size = (rows.rows, row_norm);
         let anchored = match chosen.anchored {
-            true => {
-                Some(self.anchoring(s, model, (rows.rows, row_norm), (estimator, acceptance))?)
-            }
+            true => Some(self.anchoring(s, model, size, (estimator, acceptance))?),
             false => None,
         };
         let mut sampler = RandomWalk::new(
