@@ -170,8 +170,8 @@ impl PosteriorRun {
             self.set_anchor(anchor.clone()).map_err(|e| e.to_string())?;
         }
         self.chains = chains;
-        let d = self.chains.thetas.ncols();
-        self.sampler.restore(&state.sampler, d)?;
+        let dim = self.chains.thetas.dim();
+        self.sampler.restore(&state.sampler, state.iteration, dim)?;
         if state.iteration > 0 {
             self.start = None;
         }
