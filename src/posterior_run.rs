@@ -265,6 +265,14 @@ impl PosteriorRun {
         &self.status
     }
 
+    /// Whether the next step pays for a start, an anchor or a fit: state that a crash must not
+    /// lose, or it would be paid for again.
+    pub fn pays_once(&self) -> bool {
+        let fits = matches!(&self.sampler, Sampler::Variational(fit) if fit.posterior().is_none());
+        let anchors = self.sampler.walk().is_some_and(|w| w.wants_anchor());
+        self.start.is_some() || fits || anchors
+    }
+
     /// Iterations made and to make, warm-up included.
     pub fn progress(&self) -> (u64, u64) {
         (self.iteration, self.total())

@@ -145,7 +145,11 @@ fn a_regression_is_scored_by_its_draws() {
             _ => "test log loss ",
         };
         assert!(text.contains(expected), "{text}");
-        assert_eq!(text, place.works("summary out"), "{kind}");
+        let again = place.works("summary out");
+        assert!(
+            again.contains(expected) && text.starts_with(&again),
+            "{again}"
+        );
         let summary: serde_json::Value =
             serde_json::from_str(&place.works("summary out --json")).unwrap();
         let draws = place.draws("out").rows;

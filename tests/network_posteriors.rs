@@ -139,20 +139,20 @@ fn check(kind: LabelKind, expected: [(f64, f64); 2]) {
             "hmc",
             (all, Acceptance::Metropolis),
             noisy(Some(12.0), 0.0),
-            50_000,
+            60_000,
         ),
         (
             "barker-hmc",
             (all, Acceptance::Barker),
             noisy(Some(0.5), 0.7),
-            110_000,
+            170_000,
         ),
-        ("dp-hmc", (all, penalty), noisy(Some(0.5), 0.7), 130_000),
+        ("dp-hmc", (all, penalty), noisy(Some(0.5), 0.7), 220_000),
         (
             "poisson",
             (poisson, Acceptance::Barker),
             noisy(Some(0.5), 0.3),
-            110_000,
+            170_000,
         ),
     ]
     .into_iter()
@@ -184,8 +184,8 @@ fn check(kind: LabelKind, expected: [(f64, f64); 2]) {
 #[test]
 fn a_binary_head_matches_quadrature() {
     let expected = exact(1.0);
-    // Labels are told apart: what follows is no posterior of the prior alone.
-    assert!(expected[0].0 < 0.4 && expected[1].0 > 0.6, "{expected:?}");
+    // The labels tell: under the prior alone both are one half.
+    assert!(expected[1].0 - expected[0].0 > 0.15, "{expected:?}");
     check(LabelKind::Binary, expected);
 }
 

@@ -281,6 +281,7 @@ fn advance(
     let bar = progress_bar(run, quiet);
     let (mut published, mut shown) = (Instant::now(), Instant::now());
     loop {
+        let dear = run.pays_once();
         let more = *run.step() == Status::Running;
         if stop.load(Ordering::SeqCst) {
             run.interrupt();
@@ -290,7 +291,8 @@ fn advance(
             break;
         }
         let (done, _) = run.progress();
-        if done.is_multiple_of(16) && published.elapsed() >= PUBLISH_EVERY
+        if dear
+            || done.is_multiple_of(16) && published.elapsed() >= PUBLISH_EVERY
             || run.pending() >= PUBLISH_DRAWS
         {
             directory.publish(run)?;
