@@ -32,7 +32,7 @@ pub struct RunSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<f64>,
     /// Held-out root mean square error of the predictive mean of a linear regression, in units of
-    /// the label as it is declared.
+    /// the label after its `scale`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_rmse: Option<f64>,
     /// Held-out mean negative logarithm of the posterior predictive density or probability, nats.
