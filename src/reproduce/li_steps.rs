@@ -167,8 +167,8 @@ const TARGETS: [f64; 2] = [0.1, 1.0];
 
 /// Figure 2.
 pub(super) fn by_rows(figure: &Figure, effort: &Effort) -> Result<Drawing, ReproduceError> {
-    let most = if effort.quick { 4e3 } else { 1e6 };
-    let sizes = factors(1e3, most, effort.of(7, 2));
+    let most = if effort.quick { 4e3 } else { 1e5 };
+    let sizes = factors(1e3, most, effort.of(5, 2));
     let (mut plots, mut rows) = (Vec::new(), Vec::new());
     for form in FORMS {
         let mut marks = Vec::new();
