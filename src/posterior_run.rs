@@ -7,6 +7,9 @@ use crate::model::AnchorRelease;
 use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts, Voucher};
 use crate::sampler::{Chains, ChainsState, Sampler, SamplerState, StepInfo};
 
+/// A refresh that the budget did not hold.
+const KEPT_ANCHOR: &str = "the budget did not hold the second anchor (sampler.anchor.refresh): the run went on with the first one";
+
 /// How long a run is and what it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLength {
@@ -170,9 +173,9 @@ impl PosteriorRun {
             self.set_anchor(anchor.clone()).map_err(|e| e.to_string())?;
         }
         self.chains = chains;
-        let d = self.chains.thetas.ncols();
-        self.sampler.restore(&state.sampler, d)?;
-        if state.iteration > 0 {
+        let dim = self.chains.thetas.dim();
+        self.sampler.restore(&state.sampler, state.iteration, dim)?;
+        if state.iteration > 0 || state.anchor.is_some() {
             self.start = None;
         }
         self.iteration = state.iteration;
@@ -218,10 +221,19 @@ impl PosteriorRun {
             }
         }
         if let Some(walk) = self.sampler.walk_mut().filter(|w| w.wants_refresh()) {
-            let anchor = walk.refresh_anchor(&mut self.curator)?;
-            self.set_anchor(anchor)?;
-            if let Some(walk) = self.sampler.walk() {
-                walk.start_at_anchor(&mut self.chains);
+            match walk.refresh_anchor(&mut self.curator) {
+                Ok(anchor) => {
+                    self.set_anchor(anchor)?;
+                    if let Some(walk) = self.sampler.walk() {
+                        walk.start_at_anchor(&mut self.chains);
+                    }
+                }
+                // Nothing was charged; there may be enough for steps at the first one.
+                Err(Halt::BudgetSpent(_)) => {
+                    walk.keep_anchor();
+                    self.warnings.push(KEPT_ANCHOR.into());
+                }
+                Err(other) => return Err(other),
             }
         }
         self.sampler.step(&mut self.chains, &mut self.curator)
@@ -271,6 +283,14 @@ impl PosteriorRun {
     /// Status now.
     pub fn status(&self) -> &Status {
         &self.status
+    }
+
+    /// Whether the next step pays for a start, an anchor or a fit: state that a crash must not
+    /// lose, or it would be paid for again.
+    pub fn pays_once(&self) -> bool {
+        let fits = matches!(&self.sampler, Sampler::Variational(fit) if fit.posterior().is_none());
+        let anchors = self.sampler.walk().is_some_and(|w| w.wants_anchor());
+        self.start.is_some() || fits || anchors
     }
 
     /// Iterations made and to make, warm-up included.

@@ -256,8 +256,7 @@ fn bias(draws: &Draws, reference: &Draws) -> (f64, f64) {
 fn variational(problem: &Problem, reference: &Draws) -> Result<(), Failure> {
     for epsilon in [0.2, 1.0, 6.0] {
         let text = format!(
-            "[sampler]\nalgorithm = \"dpvi\"\nstep = 0.3\nscale = {:?}\n[run]\niterations = 4000\n[privacy]\nepsilon = {epsilon}\ndelta = 1e-6\n",
-            sds(reference)
+            "[sampler]\nalgorithm = \"dpvi\"\n[run]\niterations = 4000\n[privacy]\nepsilon = {epsilon}\ndelta = 1e-6\n"
         );
         let plan = plan(problem, &text)?;
         let data = data(&plan, problem)?;

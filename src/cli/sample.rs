@@ -24,9 +24,6 @@ use crate::sampler::{Chains, Family, Sampler};
 /// Why published DP-Fast MH is not private.
 const FAST_MH_AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023, Algorithm 2) is not private, whatever its epsilon: without noise a Metropolis rejection is possible on one data set and impossible on its neighbour; 6Kp*epsilon fails for an epsilon above 3 an occurrence; batch sizes and noise scales follow the rows. Nor is it exact: the test B < K is not reversible. The sound form is dp-fast-mh";
 
-/// What bounds of rows are.
-const BOUNDS: &str = "the bounds of single rows ([data.bounds]) are public: the guarantee is for data sets with the same bounds, and void if they were computed from private cells";
-
 /// What published DP-SGLD does.
 const LI_AS_PUBLISHED: &str = "as published (Li 2019, Algorithm 1, the gradient's sign turned), dp-sgld injects half of the noise that leaves the posterior invariant and samples its square: standard deviations are too small by a factor of sqrt(2) (dp-sghmc has no listing there). The paper's claims of epsilon rest on constants that it does not give; this certificate charges what the mechanism does";
 
@@ -176,9 +173,6 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
             ));
         }
     }
-    if plan.config.data.bounds.is_some() {
-        warnings.push(BOUNDS.into());
-    }
     if plan.config.sampler.as_published {
         warnings.push(match plan.family()? {
             Family::Decisions(_) => FAST_MH_AS_PUBLISHED.into(),
@@ -230,7 +224,7 @@ fn assemble(
             } else {
                 afford::anchor_rho(&parts.sampler)
             };
-            let started = saved.is_some_and(|s| s.iteration > 0);
+            let started = saved.is_some_and(|s| s.iteration > 0 || s.anchor.is_some());
             let start = if started { 0.0 } else { parts.start_cost };
             let first = parts.typical + start + anchor;
             if first > left {
@@ -281,6 +275,7 @@ fn advance(
     let bar = progress_bar(run, quiet);
     let (mut published, mut shown) = (Instant::now(), Instant::now());
     loop {
+        let dear = run.pays_once();
         let more = *run.step() == Status::Running;
         if stop.load(Ordering::SeqCst) {
             run.interrupt();
@@ -290,7 +285,8 @@ fn advance(
             break;
         }
         let (done, _) = run.progress();
-        if done.is_multiple_of(16) && published.elapsed() >= PUBLISH_EVERY
+        if dear
+            || done.is_multiple_of(16) && published.elapsed() >= PUBLISH_EVERY
             || run.pending() >= PUBLISH_DRAWS
         {
             directory.publish(run)?;

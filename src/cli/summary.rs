@@ -34,7 +34,7 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Adds accuracy and log loss on the public test table, if there is one.
+/// Adds scores on the public test table, if there is one.
 pub(super) fn add_test_scores(
     summary: &mut RunSummary,
     directory: &Path,
@@ -42,10 +42,12 @@ pub(super) fn add_test_scores(
     test: Option<&Dataset>,
 ) -> Result<(), CliError> {
     if let Some(test) = test
-        && let Some((accuracy, loss)) = output::test_accuracy(directory, test, plan.network(test)?)?
+        && let Some(predictive) = plan.predictive(test)?
+        && let Some(scores) = output::test_scores(directory, test, predictive)?
     {
-        summary.test_accuracy = Some(accuracy);
-        summary.test_log_loss = Some(loss);
+        summary.test_accuracy = scores.accuracy;
+        summary.test_rmse = scores.rmse;
+        summary.test_log_loss = Some(scores.log_loss);
     }
     Ok(())
 }
@@ -59,6 +61,9 @@ pub(super) fn add_noise_of_moments(
     let Some(moments) = summary.moments.take() else {
         return Ok(());
     };
+    if !moments.is_valid() {
+        return Ok(());
+    }
     let table = output::read_draws(directory)?;
     let (features, bound, sds) = (
         moments.basis.features,
@@ -123,11 +128,13 @@ pub(super) fn print(summary: &RunSummary) {
         "\n{} chain(s), {} draws each, acceptance {:.3}, {}",
         summary.chains, summary.draws, summary.acceptance, c.status
     );
-    if let Some(accuracy) = summary.test_accuracy {
-        println!(
-            "test accuracy {accuracy:.4}, log loss {:.4} (posterior predictive)",
-            summary.test_log_loss.unwrap_or(f64::NAN)
-        );
+    if let Some(loss) = summary.test_log_loss {
+        let first = match (summary.test_accuracy, summary.test_rmse) {
+            (Some(accuracy), _) => format!("accuracy {accuracy:.4}, "),
+            (None, Some(error)) => format!("root mean square error {error:.4}, "),
+            (None, None) => String::new(),
+        };
+        println!("test {first}log loss {loss:.4} (posterior predictive)");
     }
     match (c.epsilon, c.delta, c.epsilon_spent) {
         (Some(epsilon), Some(delta), Some(spent)) => {

@@ -192,11 +192,11 @@ impl Dataset {
             .collect()
     }
 
-    /// Labels as class numbers, for a **public** held-out table only.
+    /// Labels as they are, for a **public** held-out table only.
     #[cfg(any(test, feature = "cli"))]
-    pub(crate) fn public_classes(&self) -> Vec<usize> {
+    pub(crate) fn public_numbers(&self) -> Vec<f64> {
         let labels = self.labels().iter().take(self.rows);
-        labels.map(|&y| y as usize).collect()
+        labels.map(|&y| f64::from(y)).collect()
     }
 }
 

@@ -25,6 +25,7 @@ mod kernel_tests;
 mod moments;
 mod noise_aware;
 mod prediction;
+mod regression;
 mod rhat;
 mod spending;
 mod summary;
@@ -40,6 +41,9 @@ pub use moments::{mean, quantile, sd};
 pub use noise_aware::{NoiseAware, noise_aware, noise_aware_moments};
 pub use prediction::{
     accuracy, class_accuracy, class_log_loss, log_loss, logistic_predictive, network_predictive,
+};
+pub use regression::{
+    linear_log_loss, linear_predictive, poisson_log_loss, root_mean_square_error,
 };
 pub use rhat::r_hat;
 pub use spending::epsilon_by_iteration;

@@ -9,7 +9,7 @@ use crate::model::MomentBasis;
 
 /// A row's weighted moments in units of R/2^24.
 const BITS: u32 = 24;
-/// Rows whose moments are summed in an i64: 2^(24+20) fits.
+/// Rows whose moments are summed in an i64: 2^(24+16) fits.
 const BLOCK_ROWS: usize = 1 << 16;
 
 /// `Σ_i q_i`, q the weighted moments of a row rounded to integers, `‖q‖ ≤ 2^24`.

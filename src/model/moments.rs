@@ -135,7 +135,7 @@ fn bound_change(kappa: f64, a: &Expanded, b: &Expanded) -> f64 {
     let inside = a.inside.iter().zip(&b.inside);
     let cancels: f64 = inside.map(|(a, b)| (a - b).abs()).sum();
     let bound = kappa * (beyond + (a.tail + b.tail) + ROUNDING * (cancels + beyond));
-    // NaN stays: it never accepts.
+    // NaN stays: such a move is not made.
     if bound < LEAST { LEAST } else { bound }
 }
 

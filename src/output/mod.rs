@@ -5,11 +5,13 @@
 mod directory;
 mod draws;
 #[cfg(feature = "cli")]
+mod held_out;
+#[cfg(feature = "cli")]
 pub mod plot;
 mod summary;
 
 pub use directory::{OutputError, RunDirectory};
 pub use draws::{DrawTable, read_draws};
 #[cfg(feature = "cli")]
-pub(crate) use summary::test_accuracy;
+pub(crate) use held_out::{Predictive, test_scores};
 pub use summary::{RunSummary, summarize_directory};

@@ -5,22 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{OutputError, read_draws};
-#[cfg(feature = "cli")]
-use crate::data::{Dataset, LabelKind};
 use crate::diagnostics::{NoiseAware, ParameterSummary, noise_aware, summarize};
-#[cfg(feature = "cli")]
-use crate::diagnostics::{
-    accuracy, class_accuracy, class_log_loss, log_loss, logistic_predictive, network_predictive,
-};
-#[cfg(feature = "cli")]
-use crate::model::NetworkShape;
 use crate::model::{AnchorRelease, Moments};
 use crate::posterior_run::RunState;
 use crate::privacy::Certificate;
-
-/// Draws used for predictive averages; more change nothing that can be seen.
-#[cfg(feature = "cli")]
-const PREDICTIVE_DRAWS: usize = 500;
 
 /// Summary of a run; `dpmc summary --json`.
 #[derive(Clone, Debug, Serialize)]
@@ -39,10 +27,15 @@ pub struct RunSummary {
     /// The released moments of a run on them; what their noise does takes the model to tell.
     #[serde(skip)]
     pub moments: Option<Moments>,
-    /// Held-out accuracy of the posterior predictive, where a public test table is declared.
+    /// Held-out accuracy of the posterior predictive, where a public test table is declared and
+    /// labels are binary or classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_accuracy: Option<f64>,
-    /// Held-out mean negative log-likelihood, nats.
+    /// Held-out root mean square error of the predictive mean of a linear regression, in units of
+    /// the label after its `scale`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_rmse: Option<f64>,
+    /// Held-out mean negative logarithm of the posterior predictive density or probability, nats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_log_loss: Option<f64>,
     /// The certificate.
@@ -89,53 +82,8 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
         draws: table.len(),
         acceptance: accepted / moves.max(1.0),
         test_accuracy: None,
+        test_rmse: None,
         test_log_loss: None,
         certificate,
-    })
-}
-
-/// Accuracy and log loss of the posterior predictive on a **public** table (inside the crate
-/// only: on a private table it would be an unpaid release), of a network of that shape or else
-/// of a logistic model; `None` without labels or draws, or where the draws are of another model.
-///
-/// # Errors
-/// [`OutputError`] where the draws cannot be read.
-#[cfg(feature = "cli")]
-pub(crate) fn test_accuracy(
-    directory: &Path,
-    test: &Dataset,
-    network: Option<NetworkShape>,
-) -> Result<Option<(f64, f64)>, OutputError> {
-    let table = read_draws(directory)?;
-    let parameters = network.map_or(test.features().len(), NetworkShape::parameters);
-    let total: usize = table.chains.iter().map(|c| c[0].len()).sum();
-    if table.parameters.len() != parameters || total == 0 {
-        return Ok(None);
-    }
-    let stride = total.div_ceil(PREDICTIVE_DRAWS);
-    let mut thetas = Vec::new();
-    for chain in &table.chains {
-        for i in (0..chain[0].len()).step_by(stride) {
-            thetas.push(chain.iter().map(|column| column[i]).collect::<Vec<f64>>());
-        }
-    }
-    let rows = test.public_rows();
-    let predictive = || match network {
-        Some(shape) => network_predictive(&thetas, shape, &rows),
-        None => logistic_predictive(&thetas, &rows),
-    };
-    Ok(match (test.label_kind(), network) {
-        (Some(LabelKind::Binary), _) => {
-            let (p, labels) = (predictive(), test.public_labels());
-            Some((accuracy(&p, &labels), log_loss(&p, &labels)))
-        }
-        (Some(LabelKind::Class { .. }), Some(shape)) => {
-            let (p, labels) = (predictive(), test.public_classes());
-            Some((
-                class_accuracy(&p, shape.outputs, &labels),
-                class_log_loss(&p, shape.outputs, &labels),
-            ))
-        }
-        _ => None,
     })
 }

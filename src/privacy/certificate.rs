@@ -10,6 +10,9 @@ use super::ledger::Ledger;
 use super::measure::Measure;
 use crate::engine::EngineInfo;
 
+/// What bounds of rows are.
+const BOUNDS: &str = "the bounds of single rows ([data.bounds]) are public: the guarantee is for data sets with the same bounds, and void if they were computed from private cells";
+
 /// Runs of at most so many releases, of at most so many kinds, are put to every accountant.
 const FEW: (u64, usize) = (64, 4);
 
@@ -82,6 +85,9 @@ pub(crate) struct RunFacts<'a> {
 impl Certificate {
     pub(crate) fn new(curator: &Curator, run: &RunFacts<'_>) -> Self {
         let mut warnings = run.warnings.to_vec();
+        if curator.is_weighted() {
+            warnings.push(BOUNDS.into());
+        }
         let mut certificate = Certificate {
             private: false,
             epsilon: None,

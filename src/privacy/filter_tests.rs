@@ -2,9 +2,10 @@
 
 use super::accountant::{Question, Sequence, account_without_losses};
 use super::budget::Budget;
+use super::charge_error::ChargeError;
 use super::event::Neighbours;
 use super::event_key::EventKey;
-use super::ledger::{ChargeError, Ledger};
+use super::ledger::Ledger;
 use super::ledger_file::LedgerFileError;
 use super::measure::{Measure, best_order};
 

@@ -11,23 +11,13 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
+use super::charge_error::{ChargeError, Refusal};
 use super::event::Event;
 use super::event_key::EventKey;
 use super::ledger_file::{Durable, LedgerFile, LedgerFileError};
 use super::measure::{Measure, Price};
-use super::releases::{Halt, MOST_STEPS};
+use super::releases::MOST_STEPS;
 use super::rho::Rho;
-
-/// A charge that does not fit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Refusal {
-    /// What the step would have cost, in the ledger's measure.
-    pub cost: f64,
-    /// What is left, in the same.
-    pub left: f64,
-    /// The measure.
-    pub measure: Measure,
-}
 
 /// Proof, kept in a run's public state, of which ledger paid for its draws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,25 +28,6 @@ pub struct Voucher {
     spent_units: String,
     /// Events of the run so far.
     events: Vec<(EventKey, u64)>,
-}
-
-/// Why a charge was not made.
-#[derive(Debug)]
-pub(super) enum ChargeError {
-    Spent(Refusal),
-    /// The measure cannot count an event.
-    Unpriced(String),
-    File(LedgerFileError),
-}
-
-impl From<ChargeError> for Halt {
-    fn from(e: ChargeError) -> Self {
-        match e {
-            ChargeError::Spent(refusal) => Halt::BudgetSpent(refusal),
-            ChargeError::Unpriced(what) => Halt::Refused(what),
-            ChargeError::File(e) => Halt::Failed(e.to_string()),
-        }
-    }
 }
 
 /// The privacy filter of one data set (with a file) or of one run.
@@ -225,10 +196,17 @@ impl Ledger {
         } else {
             self.block
         };
-        self.block = grown.max(cost.times(16));
-        let steps = (self.block.units() / cost.units().max(1)).max(1) as f64;
+        // An anchor is reserved alone: sixteen times its cost would be lost if the run is killed.
+        let alone = cost.times(256) > self.limit;
+        self.block = if alone {
+            self.block
+        } else {
+            grown.max(cost.times(16))
+        };
+        let block = if alone { cost } else { self.block };
+        let steps = (block.units() / cost.units().max(1)).max(1) as f64;
         let want = Durable {
-            spent: self.spent.plus(self.block).min(self.limit),
+            spent: self.spent.plus(block).min(self.limit),
             coins: (self.coins + coins * (steps + 1.0)).min(self.budget.coin_delta()),
         };
         if let Some(file) = &mut self.file {

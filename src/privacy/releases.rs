@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::ledger::Refusal;
+use super::charge_error::Refusal;
 use crate::model::{Metric, Moments};
 
 /// More steps than any run makes: a saved count beyond it is damaged, and could overflow.

@@ -174,16 +174,25 @@ impl Sampler {
         }
     }
 
-    /// Restores the public state of d parameters.
+    /// Restores the public state that `iterations` steps of so many chains of d parameters left.
     ///
     /// # Errors
     /// A message naming the field that is damaged, or that it is of another sampler.
-    pub fn restore(&mut self, state: &SamplerState, d: usize) -> Result<(), String> {
+    pub fn restore(
+        &mut self,
+        state: &SamplerState,
+        iterations: u64,
+        (chains, d): (usize, usize),
+    ) -> Result<(), String> {
         match (self, state) {
             (Sampler::Walk(s), SamplerState::Walk(t)) => s.restore(t),
             (Sampler::Hamiltonian(s), SamplerState::Hamiltonian(t)) => s.restore(t),
-            (Sampler::StochasticGradient(s), SamplerState::StochasticGradient(t)) => s.restore(t),
-            (Sampler::Variational(s), SamplerState::Variational(t)) => s.restore(t, d),
+            (Sampler::StochasticGradient(s), SamplerState::StochasticGradient(t)) => {
+                s.restore(t, chains)
+            }
+            (Sampler::Variational(s), SamplerState::Variational(t)) => {
+                s.restore(t, iterations > 0, d)
+            }
             (Sampler::PosteriorDraws(_), SamplerState::PosteriorDraws) => Ok(()),
             _ => Err("'sampler' is the state of another algorithm".into()),
         }

@@ -130,9 +130,10 @@ impl RandomWalk {
                 self.prior.log_density(t.as_slice().unwrap_or(&[f64::NAN]))
             };
             let change = log_prior(proposals.row(c)) - log_prior(chains.thetas.row(c));
-            // Outside the support nothing else may decide, not even −∞ − ∞.
-            public.push(if change == f64::NEG_INFINITY {
-                change
+            // Outside the support nothing else may decide, not even −∞ − ∞; nor where no bound is
+            // known, which is public and symmetric too.
+            public.push(if change == f64::NEG_INFINITY || !clip.is_finite() {
+                f64::NEG_INFINITY
             } else {
                 change + hastings
             });

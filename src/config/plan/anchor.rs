@@ -23,6 +23,8 @@ const LARGEST_START: f64 = 0.6;
 pub(super) const MARGIN: f64 = 4.0;
 /// Warm-up before an anchor is refreshed, at least.
 const FEWEST_DRAWS: u64 = 100;
+/// Largest share of a refreshed anchor.
+const MOST_REFRESH: f64 = 0.8;
 
 impl Plan {
     /// Settings of an anchored run.
@@ -178,6 +180,12 @@ impl Plan {
                 "is the share of a warm start, and stages = 0 makes none; drop one of the two",
             ));
         }
+        if a.refresh.is_some_and(|r| r > MOST_REFRESH) {
+            return Err(self.refuse(
+                "sampler.anchor.refresh",
+                format!("at most {MOST_REFRESH}: the first anchor and the steps need the rest"),
+            ));
+        }
         let warmup = self.length()?.warmup;
         if a.refresh.is_some() && warmup < FEWEST_DRAWS {
             return Err(self.refuse(
@@ -233,7 +241,7 @@ impl Plan {
         };
         let refresh = section.refresh.map_or(0.0, |share| share * rho);
         let split = |left: f64| -> AnchorSplit {
-            let left = left - refresh;
+            let left = (left - refresh).max(1e-3 * rho);
             let first = if stages {
                 (anchoring.start_rho(error) / left).clamp(SHARES[0], LARGEST_START)
             } else {

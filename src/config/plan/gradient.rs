@@ -15,12 +15,13 @@ use crate::sampler::{
 const LEAPFROG_STEPS: u32 = 10;
 /// Length of a trajectory without a step, for parameters of unit scale: a quarter turn.
 const TRAJECTORY: f64 = std::f64::consts::FRAC_PI_2;
-/// Steps of a variational fit.
-pub(super) const FIT_STEPS: u64 = 200;
+/// Steps of a variational fit. The more, the farther a fit goes and the better it averages; the
+/// budget is divided among them at no loss.
+pub(super) const FIT_STEPS: u64 = 2000;
 /// No fit makes more.
 const MOST_FIT_STEPS: u64 = 1 << 32;
-/// Adam's step.
-pub(super) const FIT_STEP: f64 = 0.05;
+/// Adam's first step: with the number above, a fit goes up to 100 scales.
+pub(super) const FIT_STEP: f64 = 0.1;
 /// Points of a fit's step.
 pub(super) const FIT_DRAWS: usize = 1;
 /// A Barker decision dearer than so many typical clips is not made.

@@ -10,6 +10,8 @@ use crate::model::{
     Banana, Density, GaussianMean, Linear, Logistic, Mixture, Mlp, Model, ModelError, NetworkShape,
     Poisson, Prior, Support,
 };
+#[cfg(feature = "cli")]
+use crate::output::Predictive;
 
 impl Plan {
     /// The model over a loaded table.
@@ -18,6 +20,21 @@ impl Plan {
     /// [`ConfigError`] naming the key.
     pub fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, ConfigError> {
         self.model_for(data.features(), data.row_norm())
+    }
+
+    /// What predicts the labels of a public table; `None` for models without labels.
+    #[cfg(feature = "cli")]
+    pub(crate) fn predictive(&self, data: &Dataset) -> Result<Option<Predictive>, ConfigError> {
+        Ok(match self.config.model.kind {
+            ModelKind::Logistic => Some(Predictive::Logistic),
+            ModelKind::Linear => {
+                let variance = self.config.model.variance;
+                variance.map(|variance| Predictive::Linear { variance })
+            }
+            ModelKind::Poisson => Some(Predictive::Poisson),
+            ModelKind::Mlp => self.network(data)?.map(Predictive::Network),
+            _ => None,
+        })
     }
 
     /// Widths of the network over a table, where the model is one.

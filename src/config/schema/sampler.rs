@@ -119,7 +119,7 @@ pub struct SamplerSection {
     /// SGLD: a metric learned from released gradients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preconditioner: Option<RmsEntry>,
-    /// DPVI: steps of the fit; 200 without it. OPS: steps of the chain behind a draw; 2000.
+    /// DPVI: steps of the fit; 2000 without it. OPS: steps of the chain behind a draw; 2000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
 }

@@ -101,13 +101,13 @@ pub struct DpviEntry {
     /// δ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
-    /// Steps of the fit; 200 without it.
+    /// Steps of the fit, over which its price is spread; 2000 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
-    /// Adam's step; 0.05 without it.
+    /// Adam's first step, in units of `scale`; it falls to 0. 0.1 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
-    /// Rough standard deviations of the posterior; 1 without it.
+    /// Unit in which means move, up to 100 of it from the origin; 1 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<Numbers>,
     /// Bound on a row's gradient, nats a unit of θ.

@@ -169,11 +169,7 @@ impl Curator {
     /// # Errors
     /// [`Halt::Refused`] where model and anchor do not fit.
     pub fn set_anchor(&mut self, anchor: impl Into<AnchorRelease>) -> Result<(), Halt> {
-        if self.is_weighted() {
-            return Err(Halt::Refused(
-                "a row's own bound says nothing of its remainder at an anchor; leave [data.bounds] out".into(),
-            ));
-        }
+        self.check_unweighted()?;
         let refuse = |e: ModelError| Halt::Refused(e.to_string());
         let model = self.own_model.clone();
         self.model = match anchor.into() {
@@ -188,8 +184,17 @@ impl Curator {
     }
 
     /// Whether rows have public bounds of their own.
-    fn is_weighted(&self) -> bool {
+    pub(in crate::privacy) fn is_weighted(&self) -> bool {
         self.population != Population::from(self.population.rows)
+    }
+
+    fn check_unweighted(&self) -> Result<(), Halt> {
+        if self.is_weighted() {
+            return Err(Halt::Refused(
+                "a row's own bound says nothing of its remainder at an anchor; leave [data.bounds] out".into(),
+            ));
+        }
+        Ok(())
     }
 
     /// The ledger of a private curator.

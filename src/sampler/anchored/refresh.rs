@@ -96,4 +96,9 @@ impl RandomWalk {
         self.warmup_mean.done = true;
         Ok(AnchorRelease::Expansion(anchor))
     }
+
+    /// Goes on with the first anchor.
+    pub fn keep_anchor(&mut self) {
+        self.warmup_mean.done = true;
+    }
 }

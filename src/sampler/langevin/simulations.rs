@@ -136,7 +136,7 @@ fn state_comes_back_to_the_last_bit() {
         let (state, chains_state): (StochasticGradientState, ChainsState) =
             serde_json::from_str(&json).unwrap();
         let mut again = build();
-        again.restore(&state).unwrap();
+        again.restore(&state, 2).unwrap();
         let mut copies = Chains::restore(&chains_state).unwrap();
         let rng = releases.rng.clone();
         for _ in 0..7 {
@@ -154,18 +154,23 @@ fn state_comes_back_to_the_last_bit() {
 
         let mut damaged = state.clone();
         damaged.iteration = u64::MAX;
-        assert!(again.restore(&damaged).unwrap_err().contains("iteration"));
+        assert!(
+            again
+                .restore(&damaged, 2)
+                .unwrap_err()
+                .contains("iteration")
+        );
         let mut damaged = state.clone();
         damaged.second_moment.pop();
         assert!(
             again
-                .restore(&damaged)
+                .restore(&damaged, 2)
                 .unwrap_err()
                 .contains("second_moment")
         );
         let mut damaged = state;
         damaged.momenta.push(vec![f64::NAN; 2]);
-        assert!(again.restore(&damaged).unwrap_err().contains("momenta"));
+        assert!(again.restore(&damaged, 2).unwrap_err().contains("momenta"));
     }
 }
 

@@ -9,22 +9,30 @@ impl StochasticGradient {
         self.state.clone()
     }
 
-    /// Restores the public state.
+    /// Restores the public state of so many chains.
     ///
     /// # Errors
     /// A message naming the field that is damaged or of another dimension.
-    pub fn restore(&mut self, state: &StochasticGradientState) -> Result<(), String> {
+    pub fn restore(
+        &mut self,
+        state: &StochasticGradientState,
+        chains: usize,
+    ) -> Result<(), String> {
         let d = self.state.second_moment.len();
         let started = self.dynamics.has_momentum() && state.iteration > 0;
         let finite = |values: &[f64]| values.iter().all(|v| v.is_finite());
         let momenta = state.momenta.iter().all(|p| p.len() == d && finite(p));
-        if !momenta || state.momenta.is_empty() == started {
-            return Err(format!("'momenta' is not one of {d} parameters"));
+        let expected = if started { chains } else { 0 };
+        if !momenta || state.momenta.len() != expected {
+            return Err(format!(
+                "'momenta' is not one of {expected} chains and {d} parameters"
+            ));
         }
         if state.thermostats.len() != state.momenta.len() || !finite(&state.thermostats) {
             return Err("'thermostats' is damaged".into());
         }
-        if state.second_moment.len() != d || !finite(&state.second_moment) {
+        let square = |v: &f64| *v >= 0.0 && v.is_finite();
+        if state.second_moment.len() != d || !state.second_moment.iter().all(square) {
             return Err(format!("'second_moment' is not one of {d} parameters"));
         }
         if state.iteration > MOST_STEPS {

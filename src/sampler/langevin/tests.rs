@@ -47,7 +47,7 @@ fn one_step(
         state.momenta = vec![vec![p]];
         state.thermostats = vec![xi];
     }
-    sampler.restore(&state).unwrap();
+    sampler.restore(&state, 1).unwrap();
     let mut chains = Chains::new(&[vec![theta]], [1; 32]);
     let mut releases = KnownGradients::diagonal(5, &[0.0], &[lambda], 1);
     releases.fixed = Some(vec![z]);

@@ -7,8 +7,9 @@ pub(super) struct Adam {
     count: i32,
 }
 
-/// Weight of the past in the mean, and in the mean square.
-const DECAY: [f64; 2] = [0.9, 0.999];
+/// Weight of the past in the mean, and in the mean square: usually 0.999, whose memory of the
+/// first gradients, far larger than the last, would outlast a fit.
+const DECAY: [f64; 2] = [0.9, 0.99];
 
 impl Adam {
     pub(super) fn new(d: usize) -> Self {
@@ -56,8 +57,8 @@ mod tests {
         assert_eq!(adam.step(&[3.0, 0.0]), [1.0, 0.0]);
         assert_eq!(adam.step(&[f64::NAN, 1.0]), [0.0, 0.0]);
         let m = 0.9 * 0.3 - 0.1;
-        let v: f64 = 0.999 * 0.009 + 0.001;
-        let expected = m / (1.0 - 0.81) / (v / (1.0 - 0.999 * 0.999)).sqrt();
+        let v: f64 = 0.99 * 0.09 + 0.01;
+        let expected = m / (1.0 - 0.81) / (v / (1.0 - 0.99 * 0.99)).sqrt();
         assert!((adam.step(&[-1.0, 0.0])[0] - expected).abs() < 1e-12);
         let mut scaled = Adam::new(2);
         scaled.step(&[3e100, 0.0]);

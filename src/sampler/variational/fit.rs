@@ -15,17 +15,22 @@ const FARTHEST: f64 = 1e100;
 /// Standard deviations stay within `e^±this` of the scale.
 const WIDEST: f64 = 60.0;
 
+/// Log of the first sd over `scale`. Noise in the gradient of a log sd is in proportion to the sd,
+/// while the entropy pulls with 1 whatever the noise: sds are found from below.
+const FIRST_SPREAD: f64 = -3.0;
+
 /// Settings of one fit; all of them public.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dpvi {
     /// Steps, each of which releases `draws_per_step` gradients.
     pub steps: u64,
-    /// Adam's step: on means in units of `scale`, on log standard deviations as it is.
+    /// Adam's first step: on means in units of `scale`, on log standard deviations as it is. It
+    /// falls linearly to 0, so means go up to `steps · learning_rate / 2` scales from the start.
     pub learning_rate: f64,
     /// Points θ = μ + sd·z at which gradients are released in a step.
     pub draws_per_step: usize,
-    /// Rough posterior standard deviation of each parameter: the first sd, and the unit in
-    /// which means move. `None`: 1.
+    /// The unit in which means move: a rough size of each parameter, or its posterior standard
+    /// deviation where the start is near. The first sd is a twentieth of it. `None`: 1.
     pub scale: Option<Vec<f64>>,
 }
 
@@ -60,8 +65,10 @@ pub fn gradient_sigma(clip: f64, rho: f64) -> f64 {
 impl Dpvi {
     /// Maximises `E_q[log p(θ) + log likelihood] + entropy of q` from mean `start` by
     /// reparameterised gradients: with g the gradient of the log posterior at θ = μ + sd·z,
-    /// that of μ is g and that of log sd is `g·z·sd + 1`. Adam; the average of the last half of
-    /// the steps is returned.
+    /// that of μ is g and that of log sd is `g·z·sd + 1`. Adam, its step falling linearly to 0: long steps
+    /// first cross the distance that public numbers do not tell, short ones last keep stiff
+    /// directions from ringing. The average of the last half of the steps is returned, in which most
+    /// of the noise cancels (Polyak & Juditsky 1992).
     ///
     /// # Errors
     /// [`Halt::Refused`] before anything is released for settings that make no sense or a
@@ -78,7 +85,7 @@ impl Dpvi {
         let d = start.len();
         let mut mean = start.to_vec();
         // log(sd/scale).
-        let mut spread = vec![0.0; d];
+        let mut spread = vec![FIRST_SPREAD; d];
         let mut adam = Adam::new(2 * d);
         let mut average = (vec![0.0; d], vec![0.0; d]);
         let kept = self.steps.div_ceil(2);
@@ -86,12 +93,13 @@ impl Dpvi {
             let gradient =
                 self.elbo_gradient(prior, (&mean, &spread, &scale), noise, releases, rng)?;
             let step = adam.step(&gradient);
+            let rate = self.learning_rate * (1.0 - t as f64 / self.steps as f64);
             for j in 0..d {
-                let next = mean[j] + self.learning_rate * scale[j] * step[j];
+                let next = mean[j] + rate * scale[j] * step[j];
                 if next.abs() <= FARTHEST {
                     mean[j] = next;
                 }
-                spread[j] += self.learning_rate * step[d + j];
+                spread[j] += rate * step[d + j];
                 spread[j] = spread[j].clamp(-WIDEST, WIDEST);
                 if t >= self.steps - kept {
                     average.0[j] += mean[j] / kept as f64;
@@ -275,6 +283,33 @@ mod tests {
         }
     }
 
+    /// The settings of a run file without `step`, `steps` or `scale`, against noise beyond a
+    /// step's own gradient within 3 and 0.03 units: means 160 and 8 posterior sds away are found.
+    /// Over 60 seeds of a second implementation the errors had sds of 0.10 and 0.0009 (the noise of
+    /// 1000 averaged gradients alone is 0.09 and 0.0009), that of the second log sd 0.10 about
+    /// -0.016: six of them and more, under 1e-8 for all. Fixed seeds.
+    #[test]
+    fn a_fit_far_from_its_start_comes_down_to_the_noise() {
+        let precision: [f64; 2] = [400.0, 40_000.0];
+        let mut releases = KnownGradients::diagonal(1, &[-8.0, 0.04], &precision, 5);
+        let fit = Dpvi {
+            steps: 2000,
+            learning_rate: 0.1,
+            draws_per_step: 1,
+            scale: None,
+        };
+        let mut request = noise(Batch::All, 1154.0);
+        request.clip = None;
+        let mut rng = PublicRng::seed_from_u64(6);
+        let prior = Prior::normal(2, 1e3);
+        let fit = fit
+            .run(&prior, &[0.0, 0.0], request, &mut releases, &mut rng)
+            .unwrap();
+        assert!((fit.mean[0] + 8.0).abs() < 0.65, "{fit:?}");
+        assert!((fit.mean[1] - 0.04).abs() < 0.006, "{fit:?}");
+        assert!((fit.sd[1] * 200.0).ln().abs() < 0.75, "{fit:?}");
+    }
+
     #[test]
     fn draws_have_the_fits_moments() {
         let fit = VariationalPosterior {
@@ -328,6 +363,6 @@ mod tests {
         let prior = Prior::normal(1, 1.0);
         let fit = dpvi().run(&prior, &[0.5], request, &mut releases, &mut rng);
         let fit = fit.unwrap();
-        assert!((fit.mean[0] - 0.5).abs() < 1e-9 && (fit.sd[0] - 1.0).abs() < 1e-9);
+        assert!((fit.mean[0] - 0.5).abs() < 1e-9 && (fit.sd[0].ln() - FIRST_SPREAD).abs() < 1e-9);
     }
 }

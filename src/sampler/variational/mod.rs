@@ -92,12 +92,18 @@ impl Variational {
         self.state.clone()
     }
 
-    /// Restores the public state.
+    /// Restores the public state, that of a fit that is `made` or not.
     ///
     /// # Errors
-    /// A message where the Gaussian is damaged or of another dimension than `d`.
-    pub fn restore(&mut self, state: &VariationalState, d: usize) -> Result<(), String> {
-        let fits = state.posterior.as_ref().is_none_or(|p| {
+    /// A message where the Gaussian is missing, damaged or of another dimension than `d`. A fit
+    /// that was paid for is not made and paid for again.
+    pub fn restore(
+        &mut self,
+        state: &VariationalState,
+        made: bool,
+        d: usize,
+    ) -> Result<(), String> {
+        let fits = state.posterior.as_ref().map_or(!made, |p| {
             p.mean.len() == d
                 && p.sd.len() == d
                 && p.mean.iter().all(|m| m.is_finite())

@@ -1,0 +1,111 @@
+//! Scores of the posterior predictive on a **public** held-out table. Inside the crate only: on a
+//! private table they would be an unpaid release.
+
+use std::path::Path;
+
+use super::{OutputError, read_draws};
+use crate::data::{Dataset, LabelKind};
+use crate::diagnostics::{
+    accuracy, class_accuracy, class_log_loss, linear_log_loss, linear_predictive, log_loss,
+    logistic_predictive, network_predictive, poisson_log_loss, root_mean_square_error,
+};
+use crate::model::NetworkShape;
+
+/// Draws used for predictive averages; more change nothing that can be seen.
+const PREDICTIVE_DRAWS: usize = 500;
+
+/// What predicts a label.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Predictive {
+    /// σ(x·θ) of a binary label.
+    Logistic,
+    /// A network's head.
+    Network(NetworkShape),
+    /// `N(x·θ, variance)`.
+    Linear {
+        /// s² of the noise.
+        variance: f64,
+    },
+    /// `Poisson(exp(x·θ))`.
+    Poisson,
+}
+
+/// Scores of a predictive.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct TestScores {
+    /// Of binary labels and classes.
+    pub accuracy: Option<f64>,
+    /// Of numbers, in their units.
+    pub rmse: Option<f64>,
+    /// Mean negative log density, nats.
+    pub log_loss: f64,
+}
+
+/// Scores on `test`; `None` without labels or draws, or where the draws are of another model.
+///
+/// # Errors
+/// [`OutputError`] where the draws cannot be read.
+pub(crate) fn test_scores(
+    directory: &Path,
+    test: &Dataset,
+    predictive: Predictive,
+) -> Result<Option<TestScores>, OutputError> {
+    let table = read_draws(directory)?;
+    let parameters = match predictive {
+        Predictive::Network(shape) => shape.parameters(),
+        _ => test.features().len(),
+    };
+    let total: usize = table.chains.iter().map(|c| c[0].len()).sum();
+    if table.parameters.len() != parameters || total == 0 {
+        return Ok(None);
+    }
+    let stride = total.div_ceil(PREDICTIVE_DRAWS);
+    let mut thetas = Vec::new();
+    for chain in &table.chains {
+        for i in (0..chain[0].len()).step_by(stride) {
+            thetas.push(chain.iter().map(|column| column[i]).collect::<Vec<f64>>());
+        }
+    }
+    let rows = test.public_rows();
+    let binary = |p: Vec<f64>| {
+        let labels = test.public_labels();
+        TestScores {
+            accuracy: Some(accuracy(&p, &labels)),
+            rmse: None,
+            log_loss: log_loss(&p, &labels),
+        }
+    };
+    Ok(Some(match (test.label_kind(), predictive) {
+        (Some(LabelKind::Binary), Predictive::Logistic) => {
+            binary(logistic_predictive(&thetas, &rows))
+        }
+        (Some(LabelKind::Binary), Predictive::Network(shape)) => {
+            binary(network_predictive(&thetas, shape, &rows))
+        }
+        (Some(LabelKind::Class { .. }), Predictive::Network(shape)) => {
+            let p = network_predictive(&thetas, shape, &rows);
+            let numbers = test.public_numbers().into_iter();
+            let labels: Vec<usize> = numbers.map(|y| y as usize).collect();
+            TestScores {
+                accuracy: Some(class_accuracy(&p, shape.outputs, &labels)),
+                rmse: None,
+                log_loss: class_log_loss(&p, shape.outputs, &labels),
+            }
+        }
+        (Some(LabelKind::Number { .. }), Predictive::Linear { variance }) => {
+            let labels = test.public_numbers();
+            let means = linear_predictive(&thetas, &rows);
+            TestScores {
+                accuracy: None,
+                rmse: Some(root_mean_square_error(&means, &labels)),
+                log_loss: linear_log_loss(&thetas, variance, &rows, &labels),
+            }
+        }
+        (Some(LabelKind::Count { .. }), Predictive::Poisson) => TestScores {
+            accuracy: None,
+            rmse: None,
+            log_loss: poisson_log_loss(&thetas, &rows, &test.public_numbers()),
+        },
+        _ => return Ok(None),
+    }))
+}
