@@ -161,34 +161,41 @@ fn check(place: &Place, case: &Case, out: &str, status: &str) -> Value {
 
 #[test]
 fn an_interrupted_run_goes_on_and_its_spending_adds_up() {
-    for case in cases() {
-        let place = Place::new(&case.file);
-        Running::start(&place, "out").interrupt();
-        let before = check(&place, &case, "out", "interrupted");
-        let (drawn, paid) = (place.draws("out"), units(&place, "out"));
+    // Side by side, for they mostly wait for their first part.
+    std::thread::scope(|scope| {
+        for case in cases() {
+            scope.spawn(move || goes_on(&case));
+        }
+    });
+}
 
-        let more = number(&before, "iterations") as u64 + 50;
-        place.works(&format!("sample --resume out --iterations {more} --quiet"));
-        let after = check(&place, &case, "out", "finished");
-        let resumed = place.draws("out");
-        assert_eq!(resumed.last() as u64, more, "{}", case.line);
-        let owned = resumed.rows.iter().filter(|r| r.1 <= drawn.last());
-        assert!(owned.eq(drawn.rows.iter()), "{}", case.line);
-        // Draws of a fit are free; everything else costs, and nothing is forgotten.
-        let now = units(&place, "out");
-        let free = case.events.0 == 0.0;
-        assert!(now >= paid && (now == paid) == free, "{}", case.line);
-        // At an order there is no rho to compare with; counts were compared above.
-        if !case.line.contains("rate") {
-            let ledger = spent(&place, "out");
-            for (certificate, ledger) in [(&before, ledger * (paid / now)), (&after, ledger)] {
-                let released = releases(certificate).1;
-                assert!(
-                    (ledger / released - 1.0).abs() < 1e-6,
-                    "{}: {ledger} {released}",
-                    case.line
-                );
-            }
+fn goes_on(case: &Case) {
+    let place = Place::new(&case.file);
+    Running::start(&place, "out").interrupt();
+    let before = check(&place, case, "out", "interrupted");
+    let (drawn, paid) = (place.draws("out"), units(&place, "out"));
+
+    let more = number(&before, "iterations") as u64 + 50;
+    place.works(&format!("sample --resume out --iterations {more} --quiet"));
+    let after = check(&place, case, "out", "finished");
+    let resumed = place.draws("out");
+    assert_eq!(resumed.last() as u64, more, "{}", case.line);
+    let owned = resumed.rows.iter().filter(|r| r.1 <= drawn.last());
+    assert!(owned.eq(drawn.rows.iter()), "{}", case.line);
+    // Draws of a fit are free; everything else costs, and nothing is forgotten.
+    let now = units(&place, "out");
+    let free = case.events.0 == 0.0;
+    assert!(now >= paid && (now == paid) == free, "{}", case.line);
+    // At an order there is no rho to compare with; counts were compared above.
+    if !case.line.contains("rate") {
+        let ledger = spent(&place, "out");
+        for (certificate, ledger) in [(&before, ledger * (paid / now)), (&after, ledger)] {
+            let released = releases(certificate).1;
+            assert!(
+                (ledger / released - 1.0).abs() < 1e-6,
+                "{}: {ledger} {released}",
+                case.line
+            );
         }
     }
 }

@@ -69,20 +69,33 @@ fn an_anchor_never_exceeds_its_gaussian_trade_off() {
     for (part, tau, steps, score) in [
         (AnchorPart::Gradient, 1.5, 4, Score::Logistic),
         (AnchorPart::Curvature, 0.7, 1, Score::Logistic),
-        (AnchorPart::Gradient, 2.0, 1, Score::Linear),
-        (AnchorPart::Curvature, 2.0, 1, Score::Linear),
         (AnchorPart::Gradient, 2.0, 1, Score::Poisson),
-        (AnchorPart::Curvature, 2.0, 1, Score::Poisson),
         (AnchorPart::Moments, 1.0, 3, Score::Logistic),
     ] {
-        let settings = Settings {
-            steps: Some(steps),
-            ..settings(300_000, 1e-5, EngineChoice::Cpu)
-        };
-        let case = AnchorCase { part, tau, score };
-        let teeth = if tau == 2.0 { 0.34 } else { 0.4 };
-        assert_between(&audit_anchor(&case, &settings).unwrap(), teeth);
+        check_anchor(part, tau, steps, score);
     }
+}
+
+#[test]
+#[ignore = "more of the same: cargo test --test privacy_audit -- --ignored"]
+fn no_regressions_anchor_exceeds_its_gaussian_trade_off() {
+    for (part, score) in [
+        (AnchorPart::Gradient, Score::Linear),
+        (AnchorPart::Curvature, Score::Linear),
+        (AnchorPart::Curvature, Score::Poisson),
+    ] {
+        check_anchor(part, 2.0, 1, score);
+    }
+}
+
+fn check_anchor(part: AnchorPart, tau: f64, steps: u32, score: Score) {
+    let settings = Settings {
+        steps: Some(steps),
+        ..settings(300_000, 1e-5, EngineChoice::Cpu)
+    };
+    let case = AnchorCase { part, tau, score };
+    let teeth = if tau == 2.0 { 0.34 } else { 0.4 };
+    assert_between(&audit_anchor(&case, &settings).unwrap(), teeth);
 }
 
 /// Noise of half its standard deviation, in any part; as it should be it passes.
