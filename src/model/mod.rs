@@ -36,6 +36,7 @@ pub use mixture::Mixture;
 pub use mlp::{Mlp, NetworkShape};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 pub use moment_remainder::MomentRemainder;
+pub(crate) use moments::FLAT_CLIP;
 pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
 pub use poisson::Poisson;
 pub use prior::{Density, Prior, Support, Surrogate};

@@ -3,6 +3,7 @@
 
 use ndarray::{Array1, ArrayView1};
 
+use super::warm_start::multiplier;
 use crate::model::{AnchorRelease, Model, MomentBasis, remainder_bound};
 use crate::privacy::{Halt, MomentNoise, Releases};
 use crate::sampler::proposal::{ClipNorm, Preconditioner, propose};
@@ -27,8 +28,7 @@ pub struct MomentSettings {
 impl MomentSettings {
     pub(super) fn release(&self, releases: &mut dyn Releases) -> Result<AnchorRelease, Halt> {
         let noise = self.rho.map(|rho| MomentNoise {
-            // Up a little, so that the charge, rounded up too, stays within ρ.
-            tau: (0.5 / rho).sqrt() * (1.0 + 2e-5),
+            tau: multiplier(rho),
         });
         let moments = releases.moments(self.degree, noise)?;
         Ok(moments.into())

@@ -7,12 +7,8 @@ use ndarray::{ArrayView1, ArrayViewMut1};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Anchor, Lower, Prior};
+use crate::model::{Anchor, FLAT_CLIP, Lower, Prior};
 use crate::sampler::PublicRng;
-
-/// Clip bound of every move where rows have no remainders, nats: large enough for every
-/// acceptance rule, and next to free (η = 2c = 1.2e-7 on all rows).
-pub(super) const FLAT_CLIP: f64 = 1.0 / (1u64 << 24) as f64;
 
 /// How anchored moves are proposed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::moves::FLAT_CLIP;
 use super::{AnchoredMoves, AnchoredProposal, Anchoring, MomentSettings};
-use crate::model::{AnchorRelease, MomentAnchor, Prior, Surrogate};
+use crate::model::{AnchorRelease, FLAT_CLIP, MomentAnchor, Prior, Surrogate};
 use crate::privacy::{Halt, Releases};
 use crate::sampler::{Chains, RandomWalk};
 
