@@ -56,7 +56,7 @@ fn hamiltonian() -> Sampler {
         gradient: noise(None, 8.0),
         step: 0.05,
         leapfrog_steps: 3,
-        jitter: true,
+        jitter: Some(HamiltonianSettings::JITTER),
         mass: Mass::Scalar(1.0),
         warmup: HamiltonianWarmup::none(),
     };

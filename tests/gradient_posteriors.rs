@@ -61,7 +61,7 @@ fn hamiltonians(model: &dyn Model, scale: &[f64]) -> Vec<(&'static str, Hamilton
             gradient,
             step,
             leapfrog_steps: 3,
-            jitter: true,
+            jitter: Some(HamiltonianSettings::JITTER),
             mass: Mass::Diagonal(scale.iter().map(|s| 1.0 / (s * s)).collect()),
             warmup: HamiltonianWarmup::none(),
         };

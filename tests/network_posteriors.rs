@@ -113,7 +113,7 @@ fn sampler(model: &dyn Model, rule: (Estimator, Acceptance), noise: GradientNois
         gradient: noise,
         step: 0.45,
         leapfrog_steps: 4,
-        jitter: true,
+        jitter: Some(HamiltonianSettings::JITTER),
         mass: Mass::Scalar(1.0),
         warmup: HamiltonianWarmup::none(),
     };

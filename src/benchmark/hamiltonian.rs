@@ -26,7 +26,7 @@ pub(super) fn sampler(model: &dyn Model) -> Result<Hamiltonian, CuratorError> {
         },
         step: 1e-3,
         leapfrog_steps: LEAPFROG_STEPS,
-        jitter: true,
+        jitter: Some(HamiltonianSettings::JITTER),
         mass: Mass::Scalar(1.0),
         warmup: HamiltonianWarmup::none(),
     };

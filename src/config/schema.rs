@@ -9,7 +9,9 @@ use crate::engine::EngineChoice;
 mod sampler;
 mod start;
 
-pub use sampler::{AnchorSection, GradientSection, SamplerSection, ScheduleEntry, ScheduleName};
+pub use sampler::{
+    AnchorSection, GradientSection, JitterEntry, SamplerSection, ScheduleEntry, ScheduleName,
+};
 pub use start::{DpviEntry, OpsEntry, StartEntry};
 
 /// A run file.

@@ -6,30 +6,29 @@ use super::study::Role;
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::output::plot::{Axis, Mark, Plot};
 
-/// Independent runs that are averaged.
+/// Runs of each.
 const REPEATS: u64 = 1;
 /// Nats a unit of ‖θ'−θ‖₂ (their code).
 const BANANA: [f64; 9] = [0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.5, 1.0, 10.0];
 const GAUSSIAN: [f64; 9] = [0.1, 0.2, 1.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0];
 
-/// Their random walk on each problem, and their trajectories in fewer, longer steps: iterations
-/// and all of the sampler's section but its clip. Theirs are 12,000 and 25,000 iterations, and 1,000
-/// of 100 and of 12 leapfrog steps.
+/// Their random walk and their trajectories on each problem: iterations and all of the sampler's
+/// section but its clip.
 const WALKS: [(Kind, u64, &str, &[f64]); 2] = [
-    (Kind::Banana, 3_000, "step = 0.3", &BANANA),
-    (Kind::Gaussian, 3_000, "step = 0.0007", &GAUSSIAN),
+    (Kind::Banana, 12_000, "step = 0.3", &BANANA),
+    (Kind::Gaussian, 25_000, "step = 0.0007", &GAUSSIAN),
 ];
 const TRAJECTORIES: [(Kind, u64, &str, &[f64]); 2] = [
     (
         Kind::Banana,
-        200,
-        "step = 0.012\nleapfrog_steps = 25\ngradient = { clip = 10.0 }",
+        1_000,
+        "step = 0.01\nleapfrog_steps = 100\njitter = [0.0, 1.0]\ngradient = { clip = 10.0 }",
         &BANANA,
     ),
     (
         Kind::Gaussian,
-        200,
-        "step = 0.0003\nleapfrog_steps = 12\ngradient = { clip = 100.0 }",
+        1_000,
+        "step = 0.0005\nleapfrog_steps = 12\njitter = [0.0, 1.0]\ngradient = { clip = 100.0 }",
         &GAUSSIAN,
     ),
 ];
@@ -81,8 +80,7 @@ pub(super) fn draw(figure: &Figure, effort: &Effort) -> Result<Drawing, Reproduc
         rows: table,
     };
     let says = format!(
-        "n = {rows}, {CHAINS} chains, no noise, means over {} runs, first halves left out, {REFERENCE} exact draws.",
-        effort.of(REPEATS, 1)
+        "n = {rows}, {CHAINS} chains, no noise, one run each, first halves left out, {REFERENCE} exact draws."
     );
     let drawing = Drawing::new(figure, &says, (2, 250.0), plots, table);
     Ok(drawing.noting(&[
@@ -116,8 +114,9 @@ fn sweep(
                 ),
                 share: 0.0,
                 most: effort.of(iterations, 20),
+                repeats: REPEATS,
             };
-            average(target, &entry, None, effort.of(REPEATS, 1))
+            average(target, &entry, None)
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 
 use super::drawing::shown;
 use super::raisa_run::{CHAINS, Entry, Score, average};
-use super::raisa_settings::{EPSILONS, REPEATS, methods};
+use super::raisa_settings::{EPSILONS, FEW, REPEATS, methods};
 use super::raisa_targets::{Kind, ROWS, Target};
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::output::plot::{Axis, Mark, Plot};
@@ -40,11 +40,12 @@ fn curves(effort: &Effort) -> Result<(Vec<f64>, Vec<Curve>), ReproduceError> {
         let target = Target::new(kind, rows)?;
         for mut entry in methods(kind, rows) {
             entry.most = effort.of(entry.most, QUICK);
+            entry.repeats = effort.of(entry.repeats, 1);
             let scores = epsilons
                 .iter()
                 .map(|e| {
                     let budget = budget(*e, rows)?;
-                    average(&target, &entry, Some(budget), effort.of(REPEATS, 1))
+                    average(&target, &entry, Some(budget))
                 })
                 .collect::<Result<_, _>>()?;
             curves.push(Curve {
@@ -55,6 +56,14 @@ fn curves(effort: &Effort) -> Result<(Vec<f64>, Vec<Curve>), ReproduceError> {
         }
     }
     Ok((epsilons, curves))
+}
+
+/// MMD, with its standard error where there are repeats.
+fn with_error(s: &Score) -> String {
+    match s.mmd_error.is_finite() {
+        true => format!("{:.3} ± {:.3}", s.mmd, s.mmd_error),
+        false => format!("{:.3}", s.mmd),
+    }
 }
 
 /// One panel of one problem.
@@ -118,7 +127,7 @@ fn drawing(
                 tabled(c, &|s| shown(s.epsilon)),
                 tabled(c, &|s| format!("{:.0}", s.iterations)),
                 tabled(c, &|s| format!("{:.2}", s.acceptance)),
-                tabled(c, &|s| format!("{:.3}", s.mmd)),
+                tabled(c, &|s| with_error(s)),
                 tabled(c, &|s| format!("{:.2e}", s.mean_error)),
                 tabled(c, &|s| format!("{:.2}", s.r_hat)),
             ]
@@ -139,7 +148,7 @@ fn drawing(
         rows,
     };
     let says = format!(
-        "n = {}, {CHAINS} chains share the budget, means over {} repeats, first halves left out, {} exact draws.",
+        "n = {}, {CHAINS} chains share the budget, means over {} repeats ({FEW} for stochastic gradients), first halves left out, {} exact draws.",
         effort.of(ROWS, 2_000),
         effort.of(REPEATS, 1),
         super::raisa_targets::REFERENCE,

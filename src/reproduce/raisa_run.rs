@@ -9,7 +9,7 @@ use super::ReproduceError;
 use super::raisa_targets::Target;
 use super::study::{Role, spent};
 use crate::config::Plan;
-use crate::diagnostics::{mean_error, r_hat};
+use crate::diagnostics::{mean_error, r_hat, sd};
 use crate::engine::EngineChoice;
 use crate::privacy::{Budget, Curator, Halt, Ledger};
 use crate::sampler::Chains;
@@ -31,6 +31,8 @@ pub(super) struct Entry {
     pub share: f64,
     /// Iterations of a chain after which it stops although its budget is not spent.
     pub most: u64,
+    /// Independent runs that are averaged.
+    pub repeats: u64,
 }
 
 impl Entry {
@@ -52,6 +54,8 @@ pub(super) struct Score {
     /// Share of accepted moves.
     pub acceptance: f64,
     pub mmd: f64,
+    /// Standard error of the mean of that over repeats.
+    pub mmd_error: f64,
     /// Euclidean error of the posterior mean.
     pub mean_error: f64,
     /// Largest R-hat over parameters.
@@ -66,8 +70,8 @@ pub(super) fn average(
     target: &Target,
     entry: &Entry,
     budget: Option<Budget>,
-    repeats: u64,
 ) -> Result<Score, ReproduceError> {
+    let repeats = entry.repeats;
     let scores: Vec<Score> = (1..=repeats)
         .into_par_iter()
         .map(|repeat| run(target, entry, budget, repeat))
@@ -78,6 +82,7 @@ pub(super) fn average(
         epsilon: mean(|s| s.epsilon),
         acceptance: mean(|s| s.acceptance),
         mmd: mean(|s| s.mmd),
+        mmd_error: sd(&scores.iter().map(|s| s.mmd).collect::<Vec<_>>()) / (repeats as f64).sqrt(),
         mean_error: mean(|s| s.mean_error),
         r_hat: mean(|s| s.r_hat),
     })
@@ -114,6 +119,11 @@ fn run(
         }
         None => Curator::not_private(data, model, EngineChoice::Cpu, repeat)?.into_curator(),
     };
+    if let Some(walk) = sampler.walk_mut().filter(|w| w.wants_anchor()) {
+        let anchor = walk.release_anchor(&mut curator)?;
+        curator.set_anchor(anchor)?;
+        walk.follow(curator.model().prior())?;
+    }
     let mut draws: Vec<Vec<Vec<f64>>> = vec![Vec::new(); CHAINS];
     let mut made = 0;
     while made < entry.most {

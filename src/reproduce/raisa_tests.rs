@@ -135,8 +135,8 @@ fn every_method_runs_within_its_budget() {
     for kind in [Kind::Banana, Kind::Gaussian] {
         let target = Target::new(kind, ROWS).unwrap();
         for mut entry in methods(kind, ROWS) {
-            entry.most = 8;
-            let score = average(&target, &entry, Some(budget(4.0, ROWS).unwrap()), 1).unwrap();
+            (entry.most, entry.repeats) = (8, 1);
+            let score = average(&target, &entry, Some(budget(4.0, ROWS).unwrap())).unwrap();
             assert_eq!(score.iterations, 8.0, "{}", entry.label);
             assert!(
                 score.epsilon > 0.0 && score.epsilon <= 4.0,

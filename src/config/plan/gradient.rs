@@ -2,7 +2,7 @@
 
 use super::Plan;
 use crate::config::ConfigError;
-use crate::config::schema::{GradientSection, SamplerSection};
+use crate::config::schema::{GradientSection, JitterEntry, SamplerSection};
 use crate::data::Population;
 use crate::model::{Model, inverse};
 use crate::privacy::{Acceptance, Batch, Curator, GradientNoise};
@@ -67,7 +67,10 @@ impl Plan {
             },
             step,
             leapfrog_steps,
-            jitter: s.jitter.unwrap_or(true),
+            jitter: match s.jitter.unwrap_or(JitterEntry::Switch(true)) {
+                JitterEntry::Switch(on) => on.then_some(HamiltonianSettings::JITTER),
+                JitterEntry::Range(range) => Some(range),
+            },
             mass: self.mass(s, d)?,
             warmup: HamiltonianWarmup {
                 adapt: s.adapt,
@@ -339,6 +342,7 @@ fn setting_key(key: &str) -> &'static str {
         "mass" => "sampler.scale",
         "target" => "sampler.target_acceptance",
         "step" => "sampler.step",
+        "jitter" => "sampler.jitter",
         _ => "sampler",
     }
 }

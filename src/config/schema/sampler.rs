@@ -98,9 +98,10 @@ pub struct SamplerSection {
     /// trajectories instead of a random walk. 10 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leapfrog_steps: Option<u32>,
-    /// Hamiltonian samplers: whether the step size is jittered; true without it.
+    /// Hamiltonian samplers: whether the step size is jittered, or the range of its factors; true
+    /// without it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<bool>,
+    pub jitter: Option<JitterEntry>,
     /// Hamiltonian samplers: whether warm-up adapts L (two chains or more).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapt_length: Option<bool>,
@@ -144,6 +145,19 @@ pub struct GradientSection {
     /// Stochastic gradients: noise beyond what the dynamics inject, in units of 2b.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_tau: Option<f64>,
+}
+
+/// `jitter = true`, `false` or `[low, high]`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "jitter must be true, false or [low, high], the range of the factors of the step size"
+)]
+pub enum JitterEntry {
+    /// Between 0.9 and 1.1, or none.
+    Switch(bool),
+    /// Between these.
+    Range([f64; 2]),
 }
 
 /// `schedule = "fixed"`, `"cube-root"` or `{ offset = …, exponent = … }`.

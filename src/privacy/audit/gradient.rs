@@ -186,7 +186,7 @@ impl GradientCase {
                     step: 0.1,
                     leapfrog_steps: LEAPFROG_STEPS,
                     // Runs in lockstep would share it.
-                    jitter: false,
+                    jitter: None,
                     mass: Mass::Scalar(1.0),
                     warmup: HamiltonianWarmup::none(),
                 };

@@ -8,11 +8,10 @@ pub(super) fn shifted_halton(index: u64, shift: f64) -> f64 {
     (mirrored + shift).fract()
 }
 
-/// The jitter of a step size: `0.9 + 0.2u`, so that trajectories of one length cannot fall in
-/// step with a period of the target. Räisä 2021 jitters too; the narrow range keeps the
-/// acceptance rate that the step size was tuned for.
-pub(super) fn jitter(index: u64, shift: f64) -> f64 {
-    0.9 + 0.2 * shifted_halton(index, shift)
+/// The jitter of a step size: `low + (high − low)u`, so that trajectories of one length cannot
+/// fall in step with a period of the target.
+pub(super) fn jitter([low, high]: [f64; 2], index: u64, shift: f64) -> f64 {
+    low + (high - low) * shifted_halton(index, shift)
 }
 
 #[cfg(test)]
@@ -30,7 +29,9 @@ mod tests {
             hits[(64.0 * shifted_halton(i, 0.25)) as usize] += 1;
         }
         assert_eq!(hits, [1; 64]);
-        assert!((0..1000).all(|i| (0.9..1.1).contains(&jitter(i, 0.37))));
+        assert!((0..1000).all(|i| (0.9..1.1).contains(&jitter([0.9, 1.1], i, 0.37))));
+        let mean = (0..1024).map(|i| jitter([0.0, 1.0], i, 0.37)).sum::<f64>() / 1024.0;
+        assert!((mean - 0.5).abs() < 1e-3, "{mean}");
         assert!(shifted_halton(u64::MAX, 1.0 - f64::EPSILON / 2.0) < 1.0);
     }
 }

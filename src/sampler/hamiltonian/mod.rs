@@ -291,10 +291,11 @@ impl Hamiltonian {
 
     /// This iteration's factor on η, from public coins.
     fn jitter(&mut self, chains: &mut Chains) -> f64 {
-        let Some(rng) = chains.rngs.first_mut().filter(|_| self.settings.jitter) else {
+        let (Some(range), Some(rng)) = (self.settings.jitter, chains.rngs.first_mut()) else {
             return 1.0;
         };
         jitter(
+            range,
             self.iteration,
             *self.shift.get_or_insert_with(|| rng.random()),
         )

@@ -46,7 +46,7 @@ pub(super) fn settings(
         gradient: NOISE,
         step,
         leapfrog_steps,
-        jitter: true,
+        jitter: Some(HamiltonianSettings::JITTER),
         mass: Mass::Scalar(1.0),
         warmup: HamiltonianWarmup::none(),
     }
