@@ -26,8 +26,9 @@ const BANANA_MEANS: [f64; 2] = [0.13332, 2.93387];
 /// Prior variance 1000 in each parameter of the banana, 100² in the Gaussian's.
 const BANANA_PRIOR_SD: f64 = 31.622_776_601_683_793;
 const GAUSSIAN_PRIOR_SD: f64 = 100.0;
-/// The rows of neither reach so far: nothing is clipped to it.
-const ROW_NORM: f64 = 500.0;
+/// No row reaches so far: nothing is clipped to it.
+const BANANA_NORM: f64 = 500.0;
+const GAUSSIAN_NORM: f64 = 12.0;
 
 /// Eigenvalues of Σ, ten draws of Gamma(0.5, 1). Today's JAX draws others from the seed of the
 /// published code than it drew then: these are the set whose gradients are longer than 10, 12
@@ -195,8 +196,9 @@ pub(super) fn as_toml(matrix: &[f64], divisor: f64) -> String {
 }
 
 fn settings(kind: Kind, rows: usize) -> String {
-    let (columns, model) = match kind {
+    let (norm, columns, model) = match kind {
         Kind::Banana => (
+            BANANA_NORM,
             "'x0', 'x1'".into(),
             format!(
                 "kind = 'banana'\ncurvature = {CURVATURE:?}\nvariances = {:?}\nprior = {{ kind = 'normal', sd = {BANANA_PRIOR_SD} }}",
@@ -204,6 +206,7 @@ fn settings(kind: Kind, rows: usize) -> String {
             ),
         ),
         Kind::Gaussian => (
+            GAUSSIAN_NORM,
             (0..D)
                 .map(|j| format!("'x{j}'"))
                 .collect::<Vec<_>>()
@@ -215,8 +218,7 @@ fn settings(kind: Kind, rows: usize) -> String {
         ),
     };
     format!(
-        "[data]\nfile = 'made up'\n[[data.features]]\ncolumns = [{columns}]\nclamp = [{:?}, {ROW_NORM:?}]\n[model]\n{model}\n",
-        -ROW_NORM
+        "[data]\nfile = 'made up'\n[[data.features]]\ncolumns = [{columns}]\nclamp = [-{norm:?}, {norm:?}]\n[model]\n{model}\n"
     )
 }
 
@@ -228,7 +230,7 @@ fn data(kind: Kind, rows: usize) -> Result<Dataset, ReproduceError> {
     let root = cholesky(&covariance(rows), D).map_err(ReproduceError::Failed)?;
     let mut rng = ChaCha12Rng::seed_from_u64(23);
     let names = (0..D).map(|j| format!("x{j}")).collect();
-    let mut set = Dataset::builder(names, false, ROW_NORM)?;
+    let mut set = Dataset::builder(names, false, GAUSSIAN_NORM)?;
     for _ in 0..rows {
         let row = add(&truth, &times(&root, &normals(&mut rng, D)));
         let row: Vec<f32> = row.iter().map(|v| *v as f32).collect();
@@ -240,13 +242,13 @@ fn data(kind: Kind, rows: usize) -> Result<Dataset, ReproduceError> {
 /// Rows like theirs: moved by a small constant to the column means that the seed of their code
 /// gives, on which alone the posterior depends.
 fn banana_rows(rows: usize, theta: [f64; 2]) -> Result<Dataset, ReproduceError> {
-    let drawn = synthetic::banana(rows, theta, CURVATURE, variances(rows), ROW_NORM, 22)?;
+    let drawn = synthetic::banana(rows, theta, CURVATURE, variances(rows), BANANA_NORM, 22)?;
     let shift: Vec<f64> = BANANA_MEANS
         .iter()
         .zip(row_means(&drawn))
         .map(|(wanted, found)| wanted - found)
         .collect();
-    let mut set = Dataset::builder(drawn.features().to_vec(), false, ROW_NORM)?;
+    let mut set = Dataset::builder(drawn.features().to_vec(), false, BANANA_NORM)?;
     for row in drawn.public_rows().chunks(2) {
         let moved = [0, 1].map(|j| (f64::from(row[j]) + shift[j]) as f32);
         set.push(&moved, None)?;
