@@ -186,7 +186,7 @@ pub struct DrawRequest {
     pub scale: Vec<f64>,
 }
 
-/// Why a run cannot go on. Only [`Halt::Failed`] is a failure.
+/// Why a run does not go on. Only [`Halt::Failed`] is a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum Halt {
     /// The next step does not fit the budget; the run ends, successfully.
@@ -198,6 +198,10 @@ pub enum Halt {
     /// The engine or the ledger failed.
     #[error("{0}")]
     Failed(String),
+    /// The caller's flag was found set between two releases of one step; what was released
+    /// before stays charged.
+    #[error("stopped by the caller")]
+    Interrupted,
 }
 
 /// The samplers' only view of the data.
