@@ -214,6 +214,10 @@ pub(super) struct AuditArguments {
     /// Follow the paper to the letter (dp-fast-mh)
     #[arg(long)]
     pub as_published: bool,
+    /// Attack rows with public bounds of their own, the widest and a narrow one
+    /// (poisson-barker, dp-fast-mh)
+    #[arg(long, conflicts_with = "as_published")]
+    pub row_bounds: bool,
     /// Steps of a run (default: what shows most of the algorithm's worst case)
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     pub steps: Option<u32>,
