@@ -194,9 +194,9 @@ fn a_resumed_run_still_says_that_it_kept_its_first_anchor() {
     // What is left after anchor and warm-up is no third of the plan's budget, but pays for steps.
     let whole = plan.budget().unwrap().unwrap();
     let budget = (100..200)
+        .rev()
         .map(|k| Budget::new(0.1 * f64::from(k), 1e-6).unwrap())
-        .filter(|b| b.rho() < 0.85 * whole.rho())
-        .last()
+        .find(|b| b.rho() < 0.85 * whole.rho())
         .unwrap();
     let open = || {
         let d = data();

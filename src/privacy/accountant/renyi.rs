@@ -325,6 +325,21 @@ mod tests {
         }
     }
 
+    /// A batch of all rows, or of most, costs the test itself; of few, what amplification says.
+    #[test]
+    fn no_batch_costs_more_than_the_test_on_it() {
+        for alpha in [1.5, 2.0, 7.0, 60.0] {
+            let test = heikkila_tightened(1000.0, alpha);
+            let curve = |rows| heikkila(1000, rows, Form::Tightened, alpha);
+            let amplified =
+                |rate| without_replacement(rate, alpha, |a| heikkila_tightened(1000.0, a));
+            assert_eq!(curve(1000), test);
+            assert!(amplified(1.0) > 2.0 * test);
+            assert_eq!(curve(100_000), amplified(0.01));
+            assert!(curve(100_000) < 0.1 * test);
+        }
+    }
+
     /// The tightened bound holds for Gaussians of all reachable variances and means, and
     /// is reached.
     #[test]
