@@ -123,7 +123,7 @@ impl PosteriorRun {
     }
 
     /// Stops once `flag` is set: before the next step, or between two releases of a long one (a
-    /// fit, an anchor's warm start, a trajectory) and within a secret chain. What such a step
+    /// fit, an anchor's warm start) and within a secret chain. What such a step
     /// released stays charged, and its chains have not moved; a fit is begun anew.
     #[must_use]
     pub fn stopping_by(mut self, flag: Arc<AtomicBool>) -> Self {
@@ -192,7 +192,7 @@ impl PosteriorRun {
             self.status = Status::Finished;
             return &self.status;
         }
-        if self.curator.check_stop().is_err() {
+        if self.curator.stopped().is_err() {
             self.status = Status::Interrupted;
             return &self.status;
         }

@@ -206,6 +206,14 @@ pub enum Halt {
 
 /// The samplers' only view of the data.
 pub trait Releases {
+    /// Whether the caller wishes to stop: long steps (a fit) ask between two releases.
+    ///
+    /// # Errors
+    /// [`Halt::Interrupted`] then.
+    fn check_stop(&self) -> Result<(), Halt> {
+        Ok(())
+    }
+
     /// Decides every chain's move; `accepted` has C entries. Charged before anything is
     /// computed; moves with h = −∞ are rejected at no cost.
     ///

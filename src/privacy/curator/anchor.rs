@@ -25,7 +25,7 @@ impl Curator {
         metric: &Metric,
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt> {
-        self.check_stop()?;
+        self.stopped()?;
         self.check_unweighted()?;
         let d = self.own_model.dim();
         check_anchorable(&*self.own_model).map_err(|e| Halt::Refused(e.what))?;

@@ -64,7 +64,6 @@ impl Curator {
         thetas: ArrayView2<'_, f64>,
         noise: GradientNoise,
     ) -> Result<Array2<f64>, Halt> {
-        self.check_stop()?;
         let (chains, d) = thetas.dim();
         if d != self.model.dim() || thetas.iter().any(|t| !t.is_finite()) {
             return Err(Halt::Refused(format!(

@@ -9,7 +9,7 @@ use crate::privacy::mechanism::SecretRng;
 use crate::privacy::releases::Halt;
 
 impl Curator {
-    /// Once `flag` is set, nothing more is released but decisions, which end with their step.
+    /// Once `flag` is set, [`Curator::stopped`] says so.
     pub(crate) fn stop_when(&mut self, flag: Arc<AtomicBool>) {
         self.stop = Some(flag);
     }
@@ -17,7 +17,7 @@ impl Curator {
     /// # Errors
     /// [`Halt::Interrupted`] where the caller's flag is set. Asked before anything is charged; it
     /// follows the caller's clock and no row.
-    pub(crate) fn check_stop(&self) -> Result<(), Halt> {
+    pub(crate) fn stopped(&self) -> Result<(), Halt> {
         match &self.stop {
             Some(flag) if flag.load(Ordering::SeqCst) => Err(Halt::Interrupted),
             _ => Ok(()),
@@ -90,6 +90,10 @@ mod tests {
     }
 
     impl Releases for Caller {
+        fn check_stop(&self) -> Result<(), Halt> {
+            self.curator.stopped()
+        }
+
         fn decide(
             &mut self,
             moves: &Moves<'_>,

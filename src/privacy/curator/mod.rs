@@ -316,6 +316,10 @@ fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
 }
 
 impl Releases for Curator {
+    fn check_stop(&self) -> Result<(), Halt> {
+        self.stopped()
+    }
+
     fn decide(
         &mut self,
         moves: &Moves<'_>,

@@ -24,7 +24,6 @@ impl Curator {
         degree: usize,
         noise: Option<MomentNoise>,
     ) -> Result<Moments, Halt> {
-        self.check_stop()?;
         self.check_unweighted()?;
         moment_form(&*self.own_model).map_err(|e| Halt::Refused(e.what))?;
         let basis = MomentBasis {
