@@ -1,11 +1,15 @@
 //! A posterior run: chains in lockstep, pulled step by step. The only file that knows
 //! sampler, curator and output; draws leave it only beside their certificate.
 
-use serde::{Deserialize, Serialize};
+mod state;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::model::AnchorRelease;
-use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts, Voucher};
-use crate::sampler::{Chains, ChainsState, Sampler, SamplerState, StepInfo};
+use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts};
+use crate::sampler::{Chains, RandomWalk, Sampler, StepInfo};
+pub use state::RunState;
 
 /// A refresh that the budget did not hold.
 const KEPT_ANCHOR: &str = "the budget did not hold the second anchor (sampler.anchor.refresh): the run went on with the first one";
@@ -60,28 +64,6 @@ pub struct Draw {
     pub theta: Vec<f64>,
 }
 
-/// Public state of a run, as `state.json` keeps it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunState {
-    /// Iterations made, warm-up included.
-    pub iteration: u64,
-    /// Whether the run was ever resumed.
-    pub resumed: bool,
-    /// Accepted moves after warm-up, all chains.
-    pub kept_accepted: u64,
-    /// Part files that belong to this state.
-    pub parts: u64,
-    /// Which ledger paid for the draws so far; absent in a non-private run.
-    pub paid: Option<Voucher>,
-    /// The released anchor of an anchored run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub anchor: Option<AnchorRelease>,
-    /// θ, counts and streams.
-    pub chains: ChainsState,
-    /// Step, preconditioner, warm-up.
-    pub sampler: SamplerState,
-}
-
 /// A run in progress. See [`PosteriorRun::step`].
 pub struct PosteriorRun {
     curator: Curator,
@@ -91,7 +73,8 @@ pub struct PosteriorRun {
     chains: Chains,
     length: RunLength,
     iteration: u64,
-    resumed: bool,
+    /// How often it was resumed.
+    leg: u64,
     status: Status,
     draws: Vec<Draw>,
     kept_accepted: u64,
@@ -121,7 +104,7 @@ impl PosteriorRun {
             chains,
             length,
             iteration: 0,
-            resumed: false,
+            leg: 0,
             status: Status::Running,
             draws: Vec::new(),
             kept_accepted: 0,
@@ -139,7 +122,17 @@ impl PosteriorRun {
         self
     }
 
-    /// Takes up a saved state, with the curator's fresh secret generator.
+    /// Stops once `flag` is set: before the next step, or between two releases of a long one (a
+    /// fit, an anchor's warm start) and within a secret chain. What such a step
+    /// released stays charged, and its chains have not moved; a fit is begun anew.
+    #[must_use]
+    pub fn stopping_by(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.curator.stop_when(flag);
+        self
+    }
+
+    /// Takes up a saved state, with the curator's fresh secret generator; without privacy and
+    /// with a fixed seed, with coins that no leg before had.
     ///
     /// # Errors
     /// A message naming what does not fit.
@@ -148,6 +141,7 @@ impl PosteriorRun {
             ("iteration", state.iteration),
             ("kept_accepted", state.kept_accepted),
             ("parts", state.parts),
+            ("leg", state.leg),
         ] {
             if count > MOST_STEPS {
                 return Err(format!("the saved state's '{key}' is damaged"));
@@ -175,12 +169,17 @@ impl PosteriorRun {
         self.chains = chains;
         let dim = self.chains.thetas.dim();
         self.sampler.restore(&state.sampler, state.iteration, dim)?;
-        if state.iteration > 0 || state.anchor.is_some() {
+        if self.sampler.walk().is_some_and(RandomWalk::kept_anchor) {
+            self.warnings.push(KEPT_ANCHOR.into());
+        }
+        if state.is_started() {
             self.start = None;
         }
         self.iteration = state.iteration;
         self.kept_accepted = state.kept_accepted;
-        self.resumed = true;
+        // States of before legs were counted say 0.
+        self.leg = state.leg.max(u64::from(state.resumed)) + 1;
+        self.curator.begin_leg(self.leg);
         Ok(())
     }
 
@@ -193,6 +192,10 @@ impl PosteriorRun {
             self.status = Status::Finished;
             return &self.status;
         }
+        if self.curator.stopped().is_err() {
+            self.status = Status::Interrupted;
+            return &self.status;
+        }
         match self.advance() {
             Ok(info) => {
                 self.iteration += 1;
@@ -202,6 +205,7 @@ impl PosteriorRun {
                 }
             }
             Err(Halt::BudgetSpent(_)) => self.status = Status::BudgetSpent,
+            Err(Halt::Interrupted) => self.status = Status::Interrupted,
             Err(Halt::Refused(what) | Halt::Failed(what)) => self.status = Status::Failed(what),
         }
         &self.status
@@ -210,8 +214,9 @@ impl PosteriorRun {
     /// Start and anchor first, where they are wanted, and a new anchor after warm-up; then one step
     /// of the sampler.
     fn advance(&mut self) -> Result<StepInfo, Halt> {
-        if let Some(mut start) = self.start.take() {
+        if let Some(start) = &mut self.start {
             start.step(&mut self.chains, &mut self.curator)?;
+            self.start = None;
         }
         if let Some(walk) = self.sampler.walk().filter(|w| w.wants_anchor()) {
             let anchor = walk.release_anchor(&mut self.curator)?;
@@ -338,7 +343,7 @@ impl PosteriorRun {
         let bounded = self.curator.model().prior().is_bounded();
         let adaptive = !by_itself
             || self.used
-            || self.resumed
+            || self.leg > 0
             || bounded
             || self.sampler.costs_follow_releases();
         Certificate::new(
@@ -357,7 +362,9 @@ impl PosteriorRun {
     pub fn state(&self, parts: u64) -> RunState {
         RunState {
             iteration: self.iteration,
-            resumed: self.resumed,
+            resumed: self.leg > 0,
+            leg: self.leg,
+            started: self.start.is_none(),
             kept_accepted: self.kept_accepted,
             parts,
             paid: self.curator.ledger().map(Ledger::voucher),

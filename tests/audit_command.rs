@@ -46,6 +46,11 @@ fn settings_without_meaning_are_refused_by_the_flags_name() {
             "--algorithm dp-fast-mh --as-published --engine gpu",
             "--engine",
         ),
+        ("--algorithm barker --row-bounds", "--row-bounds"),
+        (
+            "--algorithm dp-fast-mh --as-published --row-bounds",
+            "--row-bounds",
+        ),
         ("--algorithm mh", "nothing to audit"),
         ("--algorithm tuna-mh --as-published", "nothing to audit"),
         ("--algorithm barkr", "nearest valid one is 'barker'"),
@@ -87,6 +92,27 @@ fn json_has_its_keys_and_a_seed_fixes_every_coin() {
     assert_ne!(
         one["event"],
         report(&format!("{arguments} --seed 8"))["event"]
+    );
+}
+
+#[test]
+fn rows_with_bounds_are_attacked_where_they_are_drawn_by_them() {
+    for algorithm in ["poisson-barker", "dp-fast-mh"] {
+        let arguments = format!("--algorithm {algorithm} --row-bounds --trials 2000 --seed 1");
+        let found = report(&arguments);
+        assert_eq!(
+            (&found["row_bound"], &found["verdict"]),
+            (&1.0.into(), &"consistent".into())
+        );
+        let parts = found["parts"].as_array().unwrap();
+        assert!(parts.len() == 1 && parts[0]["row_bound"].as_f64().unwrap() < 1.0);
+        let text = String::from_utf8(audit(&arguments).stdout).unwrap();
+        assert!(text.contains("of bound 1 of the row norm"), "{text}");
+    }
+    assert!(
+        report("--algorithm barker --trials 2")
+            .get("row_bound")
+            .is_none()
     );
 }
 

@@ -124,6 +124,42 @@ fn an_interrupted_run_ends_cleanly_with_what_was_drawn() {
     assert!((spent / released - 1.0).abs() < 1e-6, "{spent} {released}");
 }
 
+/// A fit of a million steps is the first step of its run; whoever stops it does not wait for it.
+#[test]
+fn a_fit_is_interrupted_with_what_it_spent() {
+    let fit = edit(
+        RUN,
+        "algorithm = \"barker\"\nstep = 0.0001",
+        "algorithm = \"dpvi\"\nsteps = 1000000",
+    );
+    let place = Place::new(&fit);
+    let running = Running::start(&place, "sample run.toml --out out");
+    let start = Instant::now();
+    while !place.path("out/ledger.json").exists() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "no charge appears"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let output = running.interrupt();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let certificate = place.certificate("out");
+    assert_eq!(certificate["status"], "interrupted");
+    assert_eq!(
+        (
+            number(&certificate, "iterations"),
+            number(&certificate, "epsilon")
+        ),
+        (0.0, 5.0)
+    );
+    let (count, released) = releases(&certificate);
+    assert!(count > 0.0 && count < 1e6, "{count}");
+    let spent = number(&place.json("out/ledger.json"), "rho_spent");
+    assert!((spent / released - 1.0).abs() < 1e-6, "{spent} {released}");
+    assert!(place.works("summary out").contains("interrupted"));
+}
+
 #[test]
 fn a_run_that_is_still_going_cannot_be_resumed_nor_disturbed() {
     let place = Place::new(RUN);

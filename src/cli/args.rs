@@ -153,8 +153,8 @@ pub(super) struct Overrides {
     /// Engine
     #[arg(long, value_enum)]
     pub engine: Option<EngineArgument>,
-    /// Fix the published streams (starts, proposals); without privacy, all of them. The secret
-    /// coins of a private run are always fresh
+    /// Fix the published streams (starts, proposals); without privacy, all of them (a resumed run
+    /// goes on with coins of its own). The secret coins of a private run are always fresh
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 }
@@ -208,12 +208,17 @@ pub(super) struct SummaryArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct AuditArguments {
-    /// barker, poisson-barker, anchored-barker, dp-penalty, dp-barker, dp-fast-mh or dp-barker-subsampled
+    /// barker, poisson-barker, anchored-barker, dp-penalty, dp-barker, dp-fast-mh,
+    /// dp-barker-subsampled, dp-hmc, barker-hmc, dp-sgld, dp-sghmc, dp-sgnht or dpvi
     #[arg(long, value_name = "NAME")]
     pub algorithm: String,
     /// Follow the paper to the letter (dp-fast-mh)
     #[arg(long)]
     pub as_published: bool,
+    /// Attack rows with public bounds of their own, the widest and a narrow one
+    /// (poisson-barker, dp-fast-mh)
+    #[arg(long, conflicts_with = "as_published")]
+    pub row_bounds: bool,
     /// Steps of a run (default: what shows most of the algorithm's worst case)
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     pub steps: Option<u32>,

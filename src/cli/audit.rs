@@ -28,6 +28,7 @@ pub(super) fn run(a: &AuditArguments) -> Result<(), CliError> {
         confidence: a.confidence.unwrap_or(usual.confidence),
         engine: a.engine.into(),
         seed: a.seed,
+        row_bounds: a.row_bounds,
     };
     let report = audit(subject, &settings)?;
     if a.json {
@@ -63,6 +64,9 @@ fn print(r: &Report) {
     let delta = delta(r);
     let published = if r.as_published { ", as published" } else { "" };
     println!("algorithm    {name}{published}");
+    if let Some(bound) = r.row_bound {
+        println!("row          of bound {bound} of the row norm; claims are for rows no longer");
+    }
     println!(
         "runs         {} of {} on each of two neighbours ({})",
         r.trials,

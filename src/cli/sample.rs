@@ -63,7 +63,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         None => (RunDirectory::create(&out_directory(a, &plan))?, None),
     };
     let mut run = match assemble(&plan, parts, directory.path(), saved.as_ref()) {
-        Ok(run) => run,
+        Ok(run) => run.stopping_by(stop),
         Err(e) => {
             if saved.is_none() {
                 directory.discard();
@@ -72,7 +72,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         }
     };
     directory.begin(&mut run)?;
-    advance(&mut run, &mut directory, &stop, a.quiet)?;
+    advance(&mut run, &mut directory, a.quiet)?;
     directory.finish(&mut run)?;
     if !a.quiet {
         let mut report = output::summarize_directory(directory.path())?;
@@ -224,7 +224,9 @@ fn assemble(
             } else {
                 afford::anchor_rho(&parts.sampler)
             };
-            let started = saved.is_some_and(|s| s.iteration > 0 || s.anchor.is_some());
+            // A sampler that is itself a fit has made it only once there are draws.
+            let fits = matches!(parts.sampler, Sampler::Variational(_));
+            let started = saved.is_some_and(|s| s.iteration > 0 || s.is_started() && !fits);
             let start = if started { 0.0 } else { parts.start_cost };
             let first = parts.typical + start + anchor;
             if first > left {
@@ -269,19 +271,13 @@ fn public_seed(seed: Option<u64>) -> Result<[u8; 32], CliError> {
 fn advance(
     run: &mut PosteriorRun,
     directory: &mut RunDirectory,
-    stop: &AtomicBool,
     quiet: bool,
 ) -> Result<(), CliError> {
     let bar = progress_bar(run, quiet);
     let (mut published, mut shown) = (Instant::now(), Instant::now());
     loop {
         let dear = run.pays_once();
-        let more = *run.step() == Status::Running;
-        if stop.load(Ordering::SeqCst) {
-            run.interrupt();
-            break;
-        }
-        if !more {
+        if *run.step() != Status::Running {
             break;
         }
         let (done, _) = run.progress();

@@ -186,7 +186,7 @@ pub struct DrawRequest {
     pub scale: Vec<f64>,
 }
 
-/// Why a run cannot go on. Only [`Halt::Failed`] is a failure.
+/// Why a run does not go on. Only [`Halt::Failed`] is a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum Halt {
     /// The next step does not fit the budget; the run ends, successfully.
@@ -198,10 +198,22 @@ pub enum Halt {
     /// The engine or the ledger failed.
     #[error("{0}")]
     Failed(String),
+    /// The caller's flag was found set between two releases of one step; what was released
+    /// before stays charged.
+    #[error("stopped by the caller")]
+    Interrupted,
 }
 
 /// The samplers' only view of the data.
 pub trait Releases {
+    /// Whether the caller wishes to stop: long steps (a fit) ask between two releases.
+    ///
+    /// # Errors
+    /// [`Halt::Interrupted`] then.
+    fn check_stop(&self) -> Result<(), Halt> {
+        Ok(())
+    }
+
     /// Decides every chain's move; `accepted` has C entries. Charged before anything is
     /// computed; moves with h = −∞ are rejected at no cost.
     ///

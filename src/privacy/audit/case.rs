@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{AuditError, remainder};
-use crate::data::{DataError, Dataset};
+use super::weighted::RowWeights;
+use super::{AuditError, Subject, remainder, weighted};
+use crate::data::{DataError, Dataset, Population};
 use crate::engine::EngineSetup;
 use crate::model::{GaussianMean, Model, Prior};
 use crate::privacy::accountant::{Question, Sequence, account};
@@ -18,137 +19,16 @@ use crate::privacy::releases::{Acceptance, Estimator, Lambda};
 /// Largest clip bound of a case on remainders, nats: what both its rows' remainders exceed.
 pub const MOST_REMAINDER: f64 = 2.5;
 
-/// What can be audited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// All rows, Barker acceptance.
-    Barker,
-    /// Poisson minibatch, Barker acceptance.
-    PoissonBarker,
-    /// Poisson minibatch of remainders at an anchor, Barker acceptance; the anchor's own
-    /// release is audited beside it ([`super::AnchorCase`]).
-    AnchoredBarker,
-    /// All rows, discrete Gaussian noise, Metropolis with penalty.
-    DpPenalty,
-    /// All rows, discrete Gaussian noise, Barker's test with a correction.
-    DpBarker,
-    /// DP-Fast MH in its sound form, where it is new: a noisy minibatch with penalty.
-    DpFastMh,
-    /// A batch without replacement, Barker's test with a correction (Heikkilä 2019).
-    DpBarkerSubsampled,
-    /// Algorithm 2 of Zhang & Zhang 2023 to the letter, where it adds no noise. Its claim
-    /// is false.
-    DpFastMhAsPublished,
-    /// Leapfrog on noisy gradients, penalty acceptance.
-    DpHmc,
-    /// Leapfrog on noisy gradients, Barker acceptance.
-    BarkerHmc,
-    /// Langevin dynamics on noisy gradients of Poisson batches.
-    DpSgld,
-    /// The same with momentum and friction.
-    DpSghmc,
-    /// The same with a thermostat.
-    DpSgnht,
-    /// Variational inference by noisy gradients of Poisson batches.
-    Dpvi,
-}
-
-impl Subject {
-    /// All of them.
-    pub const ALL: [Subject; 14] = [
-        Subject::Barker,
-        Subject::PoissonBarker,
-        Subject::AnchoredBarker,
-        Subject::DpPenalty,
-        Subject::DpBarker,
-        Subject::DpFastMh,
-        Subject::DpBarkerSubsampled,
-        Subject::DpFastMhAsPublished,
-        Subject::DpHmc,
-        Subject::BarkerHmc,
-        Subject::DpSgld,
-        Subject::DpSghmc,
-        Subject::DpSgnht,
-        Subject::Dpvi,
-    ];
-
-    /// Name of the algorithm.
-    pub fn name(self) -> &'static str {
-        match self {
-            Subject::Barker => "barker",
-            Subject::PoissonBarker => "poisson-barker",
-            Subject::AnchoredBarker => "anchored-barker",
-            Subject::DpPenalty => "dp-penalty",
-            Subject::DpBarker => "dp-barker",
-            Subject::DpBarkerSubsampled => "dp-barker-subsampled",
-            Subject::DpFastMh | Subject::DpFastMhAsPublished => "dp-fast-mh",
-            Subject::DpHmc => "dp-hmc",
-            Subject::BarkerHmc => "barker-hmc",
-            Subject::DpSgld => "dp-sgld",
-            Subject::DpSghmc => "dp-sghmc",
-            Subject::DpSgnht => "dp-sgnht",
-            Subject::Dpvi => "dpvi",
-        }
-    }
-
-    /// Whether it is the letter of a paper.
-    pub fn as_published(self) -> bool {
-        self == Subject::DpFastMhAsPublished
-    }
-
-    /// The subject of a name, to the letter of its paper or not.
-    ///
-    /// # Errors
-    /// [`AuditError::Setting`] where there is none; for an unknown name with the nearest.
-    pub fn parse(name: &str, as_published: bool) -> Result<Self, AuditError> {
-        let refuse = |key, what: String| Err(AuditError::setting(key, what));
-        if matches!(name, "mh" | "tuna-mh" | "hmc" | "sgld" | "sghmc" | "sgnht") {
-            return refuse(
-                "algorithm",
-                format!("{name} is not private and claims nothing: there is nothing to audit"),
-            );
-        }
-        let mut named = Self::ALL
-            .into_iter()
-            .filter(|s| s.name() == name)
-            .peekable();
-        if named.peek().is_none() {
-            let mut names = Self::ALL.map(Subject::name).to_vec();
-            // The two forms of one algorithm have one name.
-            names.sort_unstable();
-            names.dedup();
-            let nearest = names
-                .iter()
-                .copied()
-                .max_by(|a, b| {
-                    strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name))
-                })
-                .unwrap_or_default();
-            return refuse(
-                "algorithm",
-                format!(
-                    "'{name}' is unknown; one of {}; the nearest valid one is '{nearest}'",
-                    names.join(", ")
-                ),
-            );
-        }
-        match named.find(|s| s.as_published() == as_published) {
-            Some(subject) => Ok(subject),
-            None => refuse(
-                "as-published",
-                format!("{name} has no published form apart; leave this out"),
-            ),
-        }
-    }
-}
-
-/// One move on worst-case neighbours: all rows flat (ratio 0) but one, whose ratio is
-/// +c on D and −c on D'.
+/// One move on worst-case neighbours: one row's ratio is +c on D and −c on D'; the others are
+/// flat (ratio 0), but for batches of fixed size, whose noise is least where the others' ratios
+/// are +c and −c in turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
     /// Whether rows are asked for their remainders at a given anchor: c at most
     /// [`MOST_REMAINDER`] then.
     pub anchored: bool,
+    /// Public bounds of single rows, where these have some: c is the clip of a row of bound 1.
+    pub weights: Option<RowWeights>,
     /// Rows N of each data set, at least 2.
     pub rows: usize,
     /// Clip bound c of the move, nats.
@@ -170,6 +50,7 @@ impl Case {
             // η = 1. Rare outcomes show the whole of η, common ones half of it.
             Subject::Barker => Case {
                 anchored: false,
+                weights: None,
                 rows: 2,
                 clip_bound: 0.5,
                 estimator: Estimator::FullBatch,
@@ -180,6 +61,7 @@ impl Case {
             // η = 0.99: of which rejections at large h show (1.25 + 0.8)/2.25.
             Subject::PoissonBarker => Case {
                 anchored: false,
+                weights: None,
                 rows: 2,
                 clip_bound: 0.44,
                 estimator: Estimator::Poisson {
@@ -198,6 +80,7 @@ impl Case {
             // set 2.5 to 3 standard deviations out.
             Subject::DpPenalty => Case {
                 anchored: false,
+                weights: None,
                 rows: 2,
                 clip_bound: 16.0,
                 estimator: Estimator::FullBatch,
@@ -209,6 +92,7 @@ impl Case {
             // threshold R + ξ > −h, best set 2 standard deviations out.
             Subject::DpBarker => Case {
                 anchored: false,
+                weights: None,
                 rows: 2,
                 clip_bound: 0.866,
                 estimator: Estimator::FullBatch,
@@ -216,27 +100,31 @@ impl Case {
                 public: [-2.0, -2.5, -1.5, 2.0].map(|z| 3f64.sqrt() * z).to_vec(),
                 steps: 1,
             },
-            // W = log 2, σ = 4W, where one row is kept 0.2 or 0.4 times on average: few
-            // multiplicities show what the largest are charged.
+            // Short weights and much noise: W = log 1.1, σ = 8W. One row is kept 0.45 or 0.495
+            // times on average, nearly the most that may be charged; acceptance is all but the
+            // threshold Σw + ξ > σ²/2 − h.
             Subject::DpFastMh => Case {
                 anchored: false,
-                rows: 10,
-                clip_bound: 0.2,
+                weights: None,
+                rows: 2,
+                clip_bound: 0.045,
                 estimator: Estimator::Poisson {
-                    lambda: Lambda::Fixed(2.0),
+                    lambda: Lambda::Fixed(0.9),
                 },
-                acceptance: Acceptance::Penalty { tau: 2.0 },
-                public: vec![3.84, 1.0, 6.6],
-                steps: 8,
+                acceptance: Acceptance::Penalty { tau: 4.0 },
+                public: vec![0.291, 0.1],
+                steps: 16,
             },
-            // Every row is in the batch: 2/√b apart at a standard deviation near √2.
+            // Every row is in the batch, and s² all but 1: the noise has its least variance, 1,
+            // and the sums are 2/√b apart.
             Subject::DpBarkerSubsampled => Case {
                 anchored: false,
-                rows: 40,
-                clip_bound: largest_batch_clip(40, 40),
-                estimator: Estimator::FixedBatch { batch: 40 },
+                weights: None,
+                rows: 41,
+                clip_bound: largest_batch_clip(41, 41),
+                estimator: Estimator::FixedBatch { batch: 41 },
                 acceptance: Acceptance::NoisyBarker { variance: 2.0 },
-                public: vec![2.0, 3.0, -2.0, 0.0],
+                public: vec![0.25, -0.25, 1.0],
                 steps: 16,
             },
             // See `GradientCase`.
@@ -256,6 +144,9 @@ impl Case {
             let at = remainder::AT.to_vec();
             return (at.clone(), vec![at[0], at[1] + 1.0]);
         }
+        if self.weights.is_some() {
+            return weighted::ends(self.clip_bound);
+        }
         let half = 0.5 * self.clip_bound;
         (vec![-half], vec![half])
     }
@@ -265,10 +156,15 @@ impl Case {
         if self.anchored {
             return remainder::data(self.rows, neighbour);
         }
+        if let Some(weights) = self.weights {
+            return weighted::data(weights, self.rows, neighbour);
+        }
+        let alternating = matches!(self.estimator, Estimator::FixedBatch { .. });
         let build = || -> Result<Dataset, DataError> {
             let mut set = Dataset::builder(vec!["x".into()], false, 1.0)?;
-            for _ in 1..self.rows {
-                set.push(&[0.0], None)?;
+            for i in 1..self.rows {
+                let sign = if i % 2 == 0 { -1.0 } else { 1.0 };
+                set.push(&[if alternating { sign } else { 0.0 }], None)?;
             }
             set.push(&[if neighbour { -1.0 } else { 1.0 }], None)?;
             set.finish()
@@ -277,10 +173,13 @@ impl Case {
     }
 
     /// x ~ N(θ, 1): a row's ratio is x·(θ'−θ) for a move across 0, ±c for x = ±1. Logistic
-    /// where rows are anchored.
+    /// where rows are anchored or have bounds of their own.
     pub(super) fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, AuditError> {
         if self.anchored {
             return remainder::model(data);
+        }
+        if self.weights.is_some() {
+            return weighted::model(data);
         }
         GaussianMean::new(data.features(), &[1.0], 1.0, Prior::normal(1, 1.0), 1.0)
             .map(|model| Arc::new(model) as Arc<dyn Model>)
@@ -311,9 +210,27 @@ impl Case {
         Ok(curator)
     }
 
-    /// The event of one step, and the δ of its coins.
+    /// The event that a step is charged as, and the δ of its coins.
     pub(super) fn cost(&self) -> Result<(EventKey, f64), AuditError> {
-        Curator::cost(self.rows, self.clip_bound, self.estimator, self.acceptance)?
+        let population = match self.weights {
+            Some(weights) => weights.population(self.rows),
+            None => self.rows.into(),
+        };
+        self.cost_over(population)
+    }
+
+    /// The event that the substituted row's own bound makes of a step: what is charged but for
+    /// a row that is not among the widest.
+    pub(super) fn own_cost(&self) -> Result<EventKey, AuditError> {
+        match self.weights {
+            Some(weights) => self.cost_over(weights.own_population(self.rows)),
+            None => self.cost(),
+        }
+        .map(|(key, _)| key)
+    }
+
+    fn cost_over(&self, population: Population) -> Result<(EventKey, f64), AuditError> {
+        Curator::cost(population, self.clip_bound, self.estimator, self.acceptance)?
             .ok_or_else(|| AuditError::setting("algorithm", "is not private: nothing to audit"))
     }
 
@@ -332,7 +249,7 @@ impl Case {
     /// accountants on the ledger's events.
     pub(super) fn claims(&self, steps: u32, delta: f64) -> Result<(f64, f64), AuditError> {
         // The conversion's δ leaves the coins their share.
-        let (key, _) = self.cost()?;
+        let key = self.own_cost()?;
         let steps = u64::from(steps);
         claims(&[(key, steps)], delta, |budget| {
             self.measure(key, budget, steps)

@@ -41,6 +41,8 @@ mod gradient_tests;
 mod release;
 mod remainder;
 mod repeat;
+mod subject;
+mod weighted;
 mod witness;
 
 use serde::Serialize;
@@ -50,10 +52,12 @@ use super::releases::Halt;
 use crate::engine::EngineChoice;
 use as_published::FastMh;
 use bound::{Histogram, accepted_moves, lower_bound};
-pub use case::{Case, MOST_REMAINDER, Subject};
+pub use case::{Case, MOST_REMAINDER};
 pub use gradient::{GradientCase, GradientRun, audit_gradients};
 pub use release::{AnchorCase, AnchorPart, audit_anchor};
 use repeat::CuratorRuns;
+pub use subject::Subject;
+pub use weighted::RowWeights;
 
 /// Most steps of a run.
 const MOST_STEPS: u32 = 100_000;
@@ -103,6 +107,9 @@ pub struct Settings {
     pub engine: EngineChoice,
     /// Fixes every coin of the audit; fresh ones from the operating system without it.
     pub seed: Option<u64>,
+    /// Rows with public bounds of their own: the widest row is attacked, and a narrow one
+    /// beside it, each held against the ε of its own bound.
+    pub row_bounds: bool,
 }
 
 impl Default for Settings {
@@ -115,6 +122,7 @@ impl Default for Settings {
             confidence: 0.999,
             engine: EngineChoice::Cpu,
             seed: None,
+            row_bounds: false,
         }
     }
 }
@@ -171,6 +179,10 @@ pub struct Report {
     pub as_published: bool,
     /// Steps T of a run.
     pub steps: u32,
+    /// Public bound of the row that differs, relative to the row norm, where rows have bounds
+    /// of their own; `claim` and `accountant` are then for rows no wider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row_bound: Option<f64>,
     /// Runs M on each data set.
     pub trials: u64,
     /// δ.
@@ -208,6 +220,20 @@ impl Report {
 /// [`AuditError`] for settings without meaning, and where engine or steps fail.
 pub fn audit(subject: Subject, settings: &Settings) -> Result<Report, AuditError> {
     settings.check()?;
+    if settings.row_bounds {
+        let [widest, narrow] = Case::weighted(subject).ok_or_else(|| {
+            AuditError::setting(
+                "row-bounds",
+                format!(
+                    "{} draws no rows by their bounds; poisson-barker and dp-fast-mh do",
+                    subject.name()
+                ),
+            )
+        })?;
+        let mut report = audit_case(&widest, subject, settings)?;
+        report.parts.push(audit_case(&narrow, subject, settings)?);
+        return Ok(report);
+    }
     if let Some(case) = Case::of(subject) {
         let mut report = audit_case(&case, subject, settings)?;
         if subject == Subject::AnchoredBarker {
@@ -269,9 +295,11 @@ pub fn audit_case(
     };
     let words = accepted_moves(steps);
     let (bound, event) = lower_bound(&mut sample, &case.public, steps, &words, settings)?;
-    Ok(report(
-        subject, settings, steps, claims, bound, event, &engine,
-    ))
+    let report = report(subject, settings, steps, claims, bound, event, &engine);
+    Ok(Report {
+        row_bound: case.weights.map(|w| w.differing),
+        ..report
+    })
 }
 
 fn report(
@@ -292,6 +320,7 @@ fn report(
         algorithm: subject.name(),
         as_published: subject.as_published(),
         steps,
+        row_bound: None,
         trials: settings.trials,
         delta: settings.delta,
         confidence: settings.confidence,

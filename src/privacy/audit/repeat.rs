@@ -130,6 +130,7 @@ mod tests {
     use super::*;
     use crate::privacy::audit::{Subject, remainder};
     use crate::privacy::event::Event;
+    use crate::privacy::releases::Estimator;
 
     /// The row's ratio is the whole clip on D and its negation on D', and the curator
     /// charges the event that the claim is made of.
@@ -151,12 +152,45 @@ mod tests {
                     .exact_log_ratios(&[&theta], &[&proposal], &[case.clip_bound])
                     .unwrap();
                 assert!((sums[0].0 - sign * case.clip_bound).abs() < 2e-6 * case.clip_bound);
-                assert_eq!(sums[0].1, 1, "the row saturates the clip");
+                // The others of a fixed batch do too, in turns of either sign.
+                let others = match case.estimator {
+                    Estimator::FixedBatch { .. } => case.rows as u64 - 1,
+                    _ => 0,
+                };
+                assert_eq!(sums[0].1, 1 + others, "the row saturates the clip");
             }
             let mut runs = CuratorRuns::open(&case, EngineChoice::Cpu, Some(1)).unwrap();
             runs.repeat(true, case.public[0], 3, 1).unwrap();
             let events: Vec<(Event, u64)> = runs.curators[1].ledger().unwrap().events();
             assert_eq!(events, [(case.cost().unwrap().0.event(), 3)]);
+        }
+    }
+
+    /// The row's true ratio is twice what its bound lets through, ±2wc, once loading has
+    /// shortened it: the curator's own clip is put to the test. A widest row's claim is the
+    /// charge, a narrow one's is smaller.
+    #[test]
+    fn weighted_cases_exceed_their_own_clips() {
+        for subject in [Subject::PoissonBarker, Subject::DpFastMh] {
+            for case in Case::weighted(subject).unwrap() {
+                let (w, c) = (case.weights.unwrap().differing, case.clip_bound);
+                let (theta, proposal) = case.ends();
+                for (neighbour, sign) in [(false, 1.0), (true, -1.0)] {
+                    let data = case.data(neighbour).unwrap();
+                    let model = case.model(&data).unwrap();
+                    let mut open = Curator::not_private(data, model, EngineChoice::Cpu, 1).unwrap();
+                    let sums = open
+                        .exact_log_ratios(&[&theta], &[&proposal], &[4.0 * c])
+                        .unwrap();
+                    assert!((sums[0].0 / (sign * 2.0 * w * c) - 1.0).abs() < 1e-5);
+                }
+                let mut runs = CuratorRuns::open(&case, EngineChoice::Cpu, Some(1)).unwrap();
+                runs.repeat(true, case.public[0], 3, 1).unwrap();
+                let events: Vec<(Event, u64)> = runs.curators[1].ledger().unwrap().events();
+                let charged = case.cost().unwrap().0;
+                assert_eq!(events, [(charged.event(), 3)]);
+                assert_eq!(case.own_cost().unwrap() == charged, w == 1.0);
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ impl Curator {
         metric: &Metric,
         noise: Option<AnchorNoise>,
     ) -> Result<Expansion, Halt> {
+        self.stopped()?;
         self.check_unweighted()?;
         let d = self.own_model.dim();
         check_anchorable(&*self.own_model).map_err(|e| Halt::Refused(e.what))?;

@@ -6,6 +6,7 @@ mod cost;
 mod fixed_batch;
 mod full_batch;
 mod gradient;
+mod leg;
 mod moments;
 mod open;
 mod poisson;
@@ -13,6 +14,7 @@ mod posterior_draw;
 mod published;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ndarray::{Array2, ArrayView2};
 
@@ -74,7 +76,10 @@ pub struct Curator {
     row_norm: f64,
     ledger: Option<Ledger>,
     secret: SecretRng,
-    seeded: bool,
+    /// What the secret generator was seeded with, where it was.
+    seed: Option<u64>,
+    /// The caller's wish to stop.
+    stop: Option<Arc<AtomicBool>>,
     poisson: PoissonSampler,
     listed: Vec<Vec<u64>>,
     answers: Vec<Vec<i32>>,
@@ -139,7 +144,8 @@ impl Curator {
             row_norm,
             ledger,
             secret,
-            seeded: seed.is_some(),
+            seed,
+            stop: None,
             poisson: PoissonSampler::new(),
             listed: Vec::new(),
             answers: Vec::new(),
@@ -208,7 +214,7 @@ impl Curator {
 
     /// Whether the secret generator was given a seed.
     pub fn is_seeded(&self) -> bool {
-        self.seeded
+        self.seed.is_some()
     }
 
     /// All arrays must have C rows and the model's dimension.
@@ -310,6 +316,10 @@ fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
 }
 
 impl Releases for Curator {
+    fn check_stop(&self) -> Result<(), Halt> {
+        self.stopped()
+    }
+
     fn decide(
         &mut self,
         moves: &Moves<'_>,

@@ -32,12 +32,15 @@ impl Curator {
         request: &DrawRequest,
     ) -> Result<Vec<f64>, Halt> {
         let rate = self.check_draw(start, request)?;
+        self.stopped()?;
         if let Some(ledger) = &mut self.ledger {
             let key = Self::draw_cost(rate, request)?;
             ledger.charge(&[(key, 1)], 0.0)?;
         }
         let mut theta = start.to_vec();
         for _ in 0..request.steps {
+            // Nothing has been released yet; its charge stays.
+            self.stopped()?;
             if let Some(next) = self.secret_move(&theta, request, rate)? {
                 theta = next;
             }

@@ -19,6 +19,9 @@ pub(in crate::sampler) struct WarmupMean {
     sum: Vec<f64>,
     count: f64,
     done: bool,
+    /// The budget did not hold the second anchor: the first one was kept.
+    #[serde(default)]
+    kept: bool,
 }
 
 impl WarmupMean {
@@ -100,5 +103,11 @@ impl RandomWalk {
     /// Goes on with the first anchor.
     pub fn keep_anchor(&mut self) {
         self.warmup_mean.done = true;
+        self.warmup_mean.kept = true;
+    }
+
+    /// Whether the first anchor was kept where a second one was wanted.
+    pub fn kept_anchor(&self) -> bool {
+        self.warmup_mean.kept
     }
 }

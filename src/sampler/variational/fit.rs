@@ -90,6 +90,7 @@ impl Dpvi {
         let mut average = (vec![0.0; d], vec![0.0; d]);
         let kept = self.steps.div_ceil(2);
         for t in 0..self.steps {
+            releases.check_stop()?;
             let gradient =
                 self.elbo_gradient(prior, (&mean, &spread, &scale), noise, releases, rng)?;
             let step = adam.step(&gradient);

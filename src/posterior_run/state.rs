@@ -1,0 +1,42 @@
+//! What a run saves of itself, all of it public: no coin of the curator's, no row.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::AnchorRelease;
+use crate::privacy::Voucher;
+use crate::sampler::{ChainsState, SamplerState};
+
+/// Public state of a run, as `state.json` keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// Iterations made, warm-up included.
+    pub iteration: u64,
+    /// Whether the run was ever resumed.
+    pub resumed: bool,
+    /// How often it was: the coins of a seeded run without privacy follow it.
+    #[serde(default)]
+    pub leg: u64,
+    /// Whether what puts the chains at their start was done.
+    #[serde(default)]
+    pub started: bool,
+    /// Accepted moves after warm-up, all chains.
+    pub kept_accepted: u64,
+    /// Part files that belong to this state.
+    pub parts: u64,
+    /// Which ledger paid for the draws so far; absent in a non-private run.
+    pub paid: Option<Voucher>,
+    /// The released anchor of an anchored run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<AnchorRelease>,
+    /// θ, counts and streams.
+    pub chains: ChainsState,
+    /// Step, preconditioner, warm-up.
+    pub sampler: SamplerState,
+}
+
+impl RunState {
+    /// Whether what puts the chains at their start is behind the run.
+    pub fn is_started(&self) -> bool {
+        self.started || self.iteration > 0 || self.anchor.is_some()
+    }
+}
