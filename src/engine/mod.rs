@@ -61,6 +61,8 @@ mod anchor_gpu_tests;
 #[cfg(all(test, feature = "gpu"))]
 mod gradient_gpu_tests;
 #[cfg(test)]
+mod anchor_network_tests;
+#[cfg(test)]
 mod gradient_tests;
 #[cfg(all(test, feature = "gpu"))]
 mod moments_gpu_tests;
