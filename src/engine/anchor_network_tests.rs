@@ -115,25 +115,43 @@ fn no_row_moves_an_anchor_by_more_than_its_sensitivity() {
             let names = ["a".to_string(), "b".to_string()];
             let mut set = Dataset::builder(names.to_vec(), true, 3.2e38).unwrap();
             for i in 1..20 {
-                set.push(&[(i as f32).sin(), (3.0 * i as f32).cos()], Some(i % 3 == 0)).unwrap();
+                set.push(
+                    &[(i as f32).sin(), (3.0 * i as f32).cos()],
+                    Some(i % 3 == 0),
+                )
+                .unwrap();
             }
             set.push(&[size, 0.0], Some(label)).unwrap();
             sets.push(Arc::new(set.finish().unwrap()));
         }
     }
     let steep = |k: f64| -> Vec<f64> { point().iter().map(|v| v * k).collect() };
-    // Open, then with outputs that leave a score of one on one row or another.
+    // Units at ±1 and an output that leaves every label +1 a score of one: gradients that are each
+    // other's opposite but for the intercept, which the last coordinates shrink.
     let mut sure = vec![0.0; D];
-    (sure[0], sure[6]) = (1.0, 40.0);
+    (sure[0], sure[2], sure[8]) = (50.0, 50.0, -40.0);
+    let mut narrow = vec![0.0; D * D];
+    for i in 0..D {
+        narrow[i * D + i] = if i == D - 1 { 1e3 } else { 1.0 };
+    }
+    let narrow = |bound| Metric {
+        factor: Lower::new(narrow.clone()).unwrap(),
+        row_bound: bound,
+    };
     let (mut most, mut most_curved) = (0.0f64, 0.0f64);
     for at in [steep(1.0), steep(30.0), steep(1e300), sure] {
         for bound in [0.5, 3.0, 100.0] {
-            for metric in metrics(bound) {
+            for metric in metrics(bound).into_iter().chain([narrow(bound)]) {
                 let sums: Vec<AnchorSums> = sets.iter().map(|d| ask(d, &at, &metric)).collect();
                 for a in &sums {
                     for b in &sums {
                         let gap = |a: &i128, b: &i128| ((a - b) as f64).powi(2);
-                        let g: f64 = a.gradient.iter().zip(&b.gradient).map(|(a, b)| gap(a, b)).sum();
+                        let g: f64 = a
+                            .gradient
+                            .iter()
+                            .zip(&b.gradient)
+                            .map(|(a, b)| gap(a, b))
+                            .sum();
                         let (mut c, mut k) = (0.0, 0);
                         for i in 0..D {
                             for j in 0..=i {
@@ -143,7 +161,8 @@ fn no_row_moves_an_anchor_by_more_than_its_sensitivity() {
                             }
                         }
                         most = most.max(g.sqrt() / AnchorSums::GRADIENT_SENSITIVITY);
-                        most_curved = most_curved.max(c / AnchorSums::CURVATURE_SENSITIVITY_SQUARED);
+                        most_curved =
+                            most_curved.max(c / AnchorSums::CURVATURE_SENSITIVITY_SQUARED);
                     }
                 }
             }
@@ -161,7 +180,11 @@ fn networks_of_another_width_are_refused() {
     let mut engine = CpuEngine::new(data.clone());
     let at = point();
     for (outputs, features) in [(1, 2), (2, 3)] {
-        let shape = NetworkShape { features, hidden: 2, outputs };
+        let shape = NetworkShape {
+            features,
+            hidden: 2,
+            outputs,
+        };
         let query = AnchorQuery {
             at: &at,
             metric: &Metric::identity(D, 1.0),

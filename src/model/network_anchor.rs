@@ -140,9 +140,8 @@ mod tests {
             let score = Score::Logistic.slopes(f, label).0;
             for k in [1.0, 2.0, 3.0] {
                 let (v, end) = (point(k), point(k + 9.0));
-                let place = |v: &[f64]| -> Vec<f64> {
-                    at.iter().zip(v).map(|(a, v)| a + h * v).collect()
-                };
+                let place =
+                    |v: &[f64]| -> Vec<f64> { at.iter().zip(v).map(|(a, v)| a + h * v).collect() };
                 let bend = |v: &[f64]| -> f64 {
                     let (mut up, mut down) = (vec![0.0; d], vec![0.0; d]);
                     SHAPE.slope(&place(v), &row, &mut up);

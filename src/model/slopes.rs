@@ -1,8 +1,8 @@
 //! Score and weight of a row in its predictor η, with the public bounds that an anchor clips
 //! them to (mathematics, section 4.1).
 
-use super::{NetworkShape, Score};
 use super::remainder::{self, THIRD};
+use super::{NetworkShape, Score};
 use crate::data::LabelKind;
 
 /// Noise sds (or counts' sds) beyond which a residual is clipped: one in 16,000 if the declared

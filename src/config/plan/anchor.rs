@@ -11,6 +11,12 @@ use crate::sampler::{
 
 /// Newton steps of the warm start.
 const STAGES: u32 = 6;
+/// The same of a network, whose steps are halved.
+const NETWORK_STAGES: u32 = 16;
+/// Rows are clipped at this multiple of their expected root mean square …
+const CLIP: f64 = 2.0;
+/// … of a network at this one: its sure rows, of next to no weight, have long gradients.
+const NETWORK_CLIP: f64 = 3.0;
 /// Shares of what the steps leave over: warm start, gradient, curvature.
 const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
 /// The warm start gets more where its error would exceed this, posterior sds a coordinate …
@@ -80,12 +86,16 @@ impl Plan {
         let mut settings = AnchoredSettings {
             anchoring: Anchoring {
                 start: self.anchor_start(network, model)?,
-                stages: section.stages.unwrap_or(STAGES),
+                stages: section
+                    .stages
+                    .unwrap_or(if network { NETWORK_STAGES } else { STAGES }),
                 rows,
                 row_norm,
                 unit: model.tempering() * model.unit(),
                 slopes,
-                clip: section.clip.unwrap_or(2.0),
+                clip: section
+                    .clip
+                    .unwrap_or(if network { NETWORK_CLIP } else { CLIP }),
                 radius: section.radius.unwrap_or(4.0 * root + 4.0),
                 split: None,
             },
@@ -116,7 +126,7 @@ impl Plan {
                 model.name()
             )),
             None if network => refuse(
-                "how far a network bends from its expansion has no bound to clip remainders at; give clip = { rate = … }, in units of the square of its slope (0.1, say)",
+                "how far a network bends from its expansion has no bound to clip remainders at; give clip = { rate = … }, in units of the square of its slope (0.05, say)",
             ),
             None => Ok((4.0 / (model.dim() as f64).powf(1.5)).min(1.0)),
             Some(clip) => match (clip.share, clip.rate, clip.rms, clip.norm) {
@@ -228,7 +238,12 @@ impl Plan {
             // One point for all runs, like a value: of no run's own stream.
             StartEntry::Prior if network => {
                 let drawn = model.prior().draw(&mut stream([0; 32], 1 << 33));
-                drawn.ok_or_else(|| self.refuse("run.start", "no draw of the prior fell inside the box; give { value = […] }"))?
+                drawn.ok_or_else(|| {
+                    self.refuse(
+                        "run.start",
+                        "no draw of the prior fell inside the box; give { value = […] }",
+                    )
+                })?
             }
             StartEntry::Zero => vec![0.0; d],
             StartEntry::Value(v) => v.clone(),

@@ -7,10 +7,10 @@
 //! Loops over lanes are written out: a closure is compiled without the caller's instruction set.
 
 use super::dispatch::InstructionSet;
-use super::network_remainder::remainders;
 use super::lanes::{
     Lanes, exp, exp_m1, ln, ln_1p, multiply_add, quantize, softplus_difference, tanh_change,
 };
+use super::network_remainder::remainders;
 use crate::data::TILE;
 use crate::engine::{RatioQuery, RatioSum};
 use crate::model::{NetworkShape, RowFunction};

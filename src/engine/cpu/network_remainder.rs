@@ -132,7 +132,10 @@ mod tests {
         }
         let rounding = if t.abs() > 0.5 { 1e-6 * t.abs() } else { 0.0 };
         let error = (f64::from(change) - exact).abs();
-        prop_assert!(error <= 6e-6 * exact.abs() + rounding, "{z} {t}: {change} for {exact}");
+        prop_assert!(
+            error <= 6e-6 * exact.abs() + rounding,
+            "{z} {t}: {change} for {exact}"
+        );
         let error = (f64::from(bend) - rest).abs();
         let allowed = 6e-6 * slope * t * t + rounding;
         prop_assert!(error <= allowed, "{z} {t}: {bend} for {rest}");

@@ -202,7 +202,10 @@ impl Engine for GpuEngine {
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         self.device.check()?;
         query.check(self.features, self.labelled)?;
-        match (query.slopes.predictor, self.anchor_shape(query.slopes.score)) {
+        match (
+            query.slopes.predictor,
+            self.anchor_shape(query.slopes.score),
+        ) {
             (Predictor::Linear, Some(shape)) => self.submit_anchor(query, shape),
             _ => self.on_host()?.anchor_sums(query),
         }

@@ -7,9 +7,12 @@ use crate::model::{Anchor, Lower, Metric, Predictor, Prior, Score, Slopes};
 use crate::privacy::{AnchorNoise, Halt, Releases};
 
 /// Longest Newton step of a Poisson model or a network, root mean square of the predictor's change:
-/// e^η overshoots without it, by as many steps back as it went too far, and a network is no
-/// longer its own expansion.
+/// e^η overshoots without it, by as many steps back as it went too far, and a network is no longer
+/// its own expansion.
 const LONGEST_STEP: f64 = 1.5;
+/// Share of a network's steps that is made: its Gauss–Newton matrix lacks the score's curvature,
+/// and whole steps of two units already run in circles where that counts.
+const NETWORK_SHARE: f64 = 0.5;
 /// The anchor may lie this many posterior sds a coordinate from its expansion's centre.
 const FARTHEST: f64 = 6.0;
 
@@ -180,16 +183,19 @@ impl Anchoring {
         weight * self.slopes.first_weight() * self.unit * self.rows as f64
     }
 
-    /// Keeps a Newton step from overshooting where the weights grow with η: the root mean square
-    /// of its change of η is `‖Kᵀu‖/√(κNw̄)`, K the precision's factor.
+    /// Keeps a Newton step from overshooting where the expansion holds near by only: the root mean
+    /// square of its change of η is `‖Kᵀu‖/√(κNw̄)`, K the precision's factor.
     fn shorten(&self, step: &mut [f64], precision: &Lower, weight: f64) {
-        if self.slopes.score != Score::Poisson && self.slopes.predictor == Predictor::Linear {
-            return;
-        }
+        let most = match (self.slopes.predictor, self.slopes.score) {
+            (Predictor::Network(_), _) => NETWORK_SHARE,
+            (Predictor::Linear, Score::Poisson) => 1.0,
+            _ => return,
+        };
         let length = norm(&precision.transposed_times(step));
         let change = length / self.whole_weight(weight).sqrt();
-        if change > LONGEST_STEP {
-            step.iter_mut().for_each(|s| *s *= LONGEST_STEP / change);
+        let share = most.min(LONGEST_STEP / change);
+        if share < 1.0 {
+            step.iter_mut().for_each(|s| *s *= share);
         }
     }
 
