@@ -61,7 +61,7 @@ fn open(seed: u64) -> OpenCurator {
 fn anchoring() -> Anchoring {
     Anchoring {
         start: START.to_vec(),
-        stages: 16,
+        stages: 20,
         rows: rows().len(),
         row_norm: 2.0,
         unit: KAPPA,
@@ -77,7 +77,7 @@ fn sampler(estimator: Estimator, rule: Acceptance, proposal: AnchoredProposal) -
         anchoring: anchoring(),
         proposal,
         // So wide that nothing is clipped: these rows bend less.
-        share: 0.7,
+        share: 2.8,
         refresh_after: None,
     };
     let adaptation = Adaptation::new(Adapt::None, 0.3, 0, 4);

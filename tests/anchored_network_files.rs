@@ -17,7 +17,7 @@ use dpmc::privacy::{Curator, Ledger};
 use dpmc::sampler::{AnchorSettings, Chains};
 use place::{Place, RUN, edit};
 
-const ROWS: u32 = 20_000;
+const ROWS: u32 = 100_000;
 
 /// x and a label that follows a network of one unit, by turns that never repeat.
 fn rows() -> impl Iterator<Item = (f32, bool)> {
@@ -46,7 +46,7 @@ fn csv() -> String {
 
 fn run_text(sampler: &str, privacy: &str) -> String {
     format!(
-        "[data]\nfile = \"x.csv\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"x\"]\nclamp = [-2, 2]\n[model]\nkind = \"mlp\"\nhidden = 1\nprior = {{ kind = \"normal\", sd = 2.0 }}\n[sampler]\n{sampler}\n[run]\nwarmup = 200\niterations = 3000\nstart = {{ value = [1.0, 0.0, 1.0, 0.0] }}\n[privacy]\n{privacy}\n"
+        "[data]\nfile = \"x.csv\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"x\"]\nclamp = [-2, 2]\n[model]\nkind = \"mlp\"\nhidden = 1\nprior = {{ kind = \"normal\", sd = 2.0 }}\n[sampler]\n{sampler}\n[run]\nwarmup = 200\niterations = 2000\nstart = {{ value = [1.0, 0.0, 1.0, 0.0] }}\n[privacy]\n{privacy}\n"
     )
 }
 
@@ -56,7 +56,7 @@ fn plan(sampler: &str, privacy: &str) -> Plan {
 
 /// The exact anchor that the same run file leads to without privacy.
 fn mode() -> Anchor {
-    let sampler = "algorithm = \"anchored-barker\"\nclip = { rate = 0.05 }\nanchor = { clip = 10, stages = 40 }";
+    let sampler = "algorithm = \"anchored-barker\"\nclip = { rate = 1.5 }\nanchor = { clip = 10, stages = 40 }";
     let plan = plan(sampler, "not_private = true");
     let data = data();
     let model = plan.model(&data).unwrap();
@@ -76,7 +76,7 @@ fn mode() -> Anchor {
 #[test]
 fn run_files_sample_networks_around_private_anchors() {
     let mode = mode();
-    let clip = "clip = { rate = 0.05 }";
+    let clip = "clip = { rate = 1.5 }";
     for sampler in [
         format!("algorithm = \"anchored-barker\"\n{clip}"),
         format!("estimator = \"all\"\nacceptance = \"barker\"\nanchored = true\n{clip}"),
@@ -136,15 +136,15 @@ fn run_file(model: &str, sampler: &str, start: &str) -> String {
 }
 
 const ANCHORED: &str = "algorithm = \"anchored-barker\"";
-const CLIPPED: &str = "algorithm = \"anchored-barker\"\nclip = { rate = 0.1 }";
+const CLIPPED: &str = "algorithm = \"anchored-barker\"\nclip = { rate = 1.5 }";
 const MLP: &str = "\"mlp\"\nhidden = 2";
 
 /// What `check`, `sample` and `summary` say of an anchored network.
 #[test]
 fn the_command_anchors_networks_and_reports_their_noise() {
-    let sampler = "algorithm = \"anchored-barker\"\nclip = { rate = 0.05 }";
+    let sampler = "algorithm = \"anchored-barker\"\nclip = { rate = 1.5 }";
     let text = run_text(sampler, "epsilon = 8.0\ndelta = 1e-6");
-    let place = Place::new(&edit(&text, "iterations = 3000", "iterations = 300"));
+    let place = Place::new(&edit(&text, "iterations = 2000", "iterations = 300"));
     place.write("x.csv", &csv());
     let check = place.works("check run.toml");
     assert!(check.contains("anchor     rho"), "{check}");

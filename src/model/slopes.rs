@@ -134,12 +134,12 @@ impl Slopes {
 
     /// What clips of remainders are a share of, over `max(‖u‖,‖u'‖)^k ‖u'−u‖`; `unit`: κ times the
     /// model's unit. The bound `κ (k₃/2) b³` of rows with ‖L⁻¹x‖ ≤ b whose third derivative is at
-    /// most k₃ (mathematics, section 4.1); of a network, which has none, `κb²`: a score of one
-    /// and a network that bends as much as the square of its slope.
+    /// most k₃ (mathematics, section 4.1); of a network, which has none, `κb²/d`: a score of one
+    /// and a network that bends as much as the square of its slope, in general position.
     pub fn remainder_rate(&self, unit: f64, row_bound: f64) -> f64 {
         match self.predictor {
             Predictor::Linear => unit * 0.5 * self.largest_third * row_bound.powi(3),
-            Predictor::Network(_) => unit * row_bound * row_bound,
+            Predictor::Network(shape) => unit * row_bound.powi(2) / shape.parameters() as f64,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::sampler::{
 /// Newton steps of the warm start.
 const STAGES: u32 = 6;
 /// The same of a network, whose steps are halved.
-const NETWORK_STAGES: u32 = 16;
+const NETWORK_STAGES: u32 = 20;
 /// Rows are clipped at this multiple of their expected root mean square …
 const CLIP: f64 = 2.0;
 /// … of a network at this one: its sure rows, of next to no weight, have long gradients.
@@ -126,7 +126,7 @@ impl Plan {
                 model.name()
             )),
             None if network => refuse(
-                "how far a network bends from its expansion has no bound to clip remainders at; give clip = { rate = … }, in units of the square of its slope (0.05, say)",
+                "how far a network bends from its expansion has no bound to clip remainders at; give clip = { rate = … }, in units of the square of its slope (1.5, say)",
             ),
             None => Ok((4.0 / (model.dim() as f64).powf(1.5)).min(1.0)),
             Some(clip) => match (clip.share, clip.rate, clip.rms, clip.norm) {

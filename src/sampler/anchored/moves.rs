@@ -59,7 +59,7 @@ impl AnchoredMoves {
         clip: RemainderClip,
     ) -> Option<Self> {
         let d = anchor.at.len();
-        let (precision, centre) = gaussian(&anchor, prior)?;
+        let (precision, centre) = gaussian(&anchor, prior, 0.0)?;
         let usable = precision.dim() == d && centre.iter().all(|v| v.is_finite());
         (usable && clip.rate >= 0.0 && clip.rate.is_finite()).then_some(AnchoredMoves {
             anchor,
@@ -145,11 +145,12 @@ impl AnchoredMoves {
 }
 
 /// Precision factor and centre, in the anchor's coordinates, of the Gaussian that the
-/// expansion and the prior make.
-pub(super) fn gaussian(anchor: &Anchor, prior: &Prior) -> Option<(Lower, Vec<f64>)> {
+/// expansion and the prior make; `damping` is added to the precision of every parameter.
+pub(super) fn gaussian(anchor: &Anchor, prior: &Prior, damping: f64) -> Option<(Lower, Vec<f64>)> {
     let d = anchor.at.len();
     let factor = &anchor.metric.factor;
-    let (mut gradient, precision) = prior.slopes(&anchor.at);
+    let (mut gradient, mut precision) = prior.slopes(&anchor.at);
+    precision.iter_mut().for_each(|p| *p += damping);
     factor.solve(&mut gradient);
     let mut matrix = factor.congruent_inverse(&precision);
     for (m, c) in matrix.iter_mut().zip(&anchor.curvature) {

@@ -13,6 +13,12 @@ const LONGEST_STEP: f64 = 1.5;
 /// Share of a network's steps that is made: its Gauss–Newton matrix lacks the score's curvature,
 /// and whole steps of two units already run in circles where that counts.
 const NETWORK_SHARE: f64 = 0.5;
+/// Longest move of a network's θ in a step: beyond, the step is damped (Levenberg 1944, Marquardt
+/// 1963) in the directions that rows tell little of, where the expansion says least of the network.
+const NETWORK_REACH: f64 = 2.0;
+/// Tries of a damping, each this many times the one before.
+const DAMPINGS: i32 = 10;
+const MORE_DAMPING: f64 = 8.0;
 /// The anchor may lie this many posterior sds a coordinate from its expansion's centre.
 const FARTHEST: f64 = 6.0;
 
@@ -108,7 +114,7 @@ impl Anchoring {
     /// The anchor with its ellipsoid around the centre of its own Gaussian.
     pub(super) fn centred(&self, mut anchor: Anchor, prior: &Prior) -> Result<Anchor, Halt> {
         let d = anchor.at.len();
-        let (precision, centre) = gaussian(&anchor, prior)
+        let (precision, centre) = gaussian(&anchor, prior, 0.0)
             .ok_or_else(|| Halt::Failed("the anchor's curvature cannot be inverted".into()))?;
         let far = norm(&precision.transposed_times(&centre)) / (d as f64).sqrt();
         if far.is_nan() || far > FARTHEST {
@@ -149,14 +155,27 @@ impl Anchoring {
         for i in 0..d {
             raised.curvature[i * d + i] += ridge;
         }
-        gaussian(&raised, prior)
-            .filter(|(p, c)| p.is_valid() && c.iter().all(|v| v.is_finite()))
-            .ok_or_else(|| {
-                Halt::Failed(
-                    "the warm start's curvature cannot be inverted; give a start or a larger budget"
-                        .into(),
-                )
-            })
+        let solve = |damping: f64| {
+            gaussian(&raised, prior, damping)
+                .filter(|(p, c)| p.is_valid() && c.iter().all(|v| v.is_finite()))
+                .ok_or_else(|| {
+                    Halt::Failed(
+                        "the warm start's curvature cannot be inverted; give a start or a larger budget"
+                            .into(),
+                    )
+                })
+        };
+        let (precision, mut step) = solve(0.0)?;
+        if self.slopes.predictor != Predictor::Linear {
+            let reach = |u: &[f64]| norm(&anchor.metric.factor.solve_transposed(u));
+            for k in 0..DAMPINGS {
+                if NETWORK_SHARE * reach(&step) <= NETWORK_REACH {
+                    break;
+                }
+                step = solve(MORE_DAMPING.powi(k) / NETWORK_REACH.powi(2))?.1;
+            }
+        }
+        Ok((precision, step))
     }
 
     /// Bound of rows whitened by `factor`, where weights are `weight` of those at the first
