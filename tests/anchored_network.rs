@@ -190,7 +190,7 @@ fn check_chains(anchor: &Anchor, exact: &[(f64, f64); 4]) {
         let mut sampler = sampler(estimator, rule, proposal);
         sampler.set_anchor(anchor.clone()).unwrap();
         curator.set_anchor(anchor.clone()).unwrap();
-        let mut chains = Chains::new(&[anchor.at.clone()], [k as u8; 32]);
+        let mut chains = Chains::new(std::slice::from_ref(&anchor.at), [k as u8; 32]);
         sampler.start_at_anchor(&mut chains);
         let mut draws = vec![Vec::new(); 4];
         for _ in 0..180_000 {
