@@ -3,9 +3,7 @@
 //!
 //! With f* the output at θ*, J its gradient there, v = θ − θ* and Δ = θ' − θ, let j = J·v, k = J·Δ
 //! and let g, D be what the output has beyond them: f(θ) = f* + j + g, f(θ') = f(θ) + k + D. Then
-//!
-//!     r = s·D − w·(k·g + D·(j + k + g + D/2)) − R(f*, j + g, k + D),
-//!
+//! `r = s·D − w·(k·g + D·(j + k + g + D/2)) − R(f*, j + g, k + D)`,
 //! s and w the score and weight at f*, R the change of softplus's third-order remainder. g and D
 //! are sums over hidden units of second-order terms, made without a difference of first-order ones.
 
