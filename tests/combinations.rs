@@ -208,7 +208,7 @@ fn choices_that_are_missing_or_contradict_are_refused_by_key() {
 }
 
 #[test]
-fn an_anchor_needs_a_model_with_a_known_remainder() {
+fn an_anchored_network_needs_a_clip() {
     let sampler = "estimator = \"all\"\nacceptance = \"barker\"\nanchored = true";
     let run = edit(
         &run_file(sampler, true),
@@ -216,7 +216,7 @@ fn an_anchor_needs_a_model_with_a_known_remainder() {
         "\"mlp\"\nhidden = 2",
     );
     let message = Place::new(&run).refuses("check run.toml");
-    for word in ["sampler.anchored: ", "mlp", "no anchored form"] {
+    for word in ["sampler.clip: ", "no bound", "rate = "] {
         assert!(message.contains(word), "{message}");
     }
 }

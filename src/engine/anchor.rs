@@ -5,9 +5,9 @@ use rayon::prelude::*;
 
 use super::EngineError;
 use crate::data::{Dataset, TILE};
-use crate::model::{Metric, Slopes};
+use crate::model::{Metric, Predictor, Slopes};
 
-/// A row's whitened features in units of b/2^14.
+/// A row's whitened z in units of b/2^14.
 const FEATURE_BITS: u32 = 14;
 /// Scores and curvature weights in units of their public bounds over 2^14.
 const WEIGHT_BITS: u32 = 14;
@@ -15,9 +15,9 @@ const WEIGHT_BITS: u32 = 14;
 /// the model's bounds, and 2^(14+14+14+20) fits.
 const BLOCK_ROWS: usize = 1 << 20;
 
-/// `Σ s_i z_i` and `Σ w_i z_i z_iᵀ` of a generalised linear model's log likelihood at θ*,
-/// z = L⁻¹x clipped to ‖z‖ ≤ b, s the score and w minus its slope, clipped to public bounds;
-/// in units of [`crate::model::Model::unit`].
+/// `Σ s_i z_i` and `Σ w_i z_i z_iᵀ` of a model's log likelihood at θ*, z = L⁻¹x (L⁻¹∇f of a
+/// network) clipped to ‖z‖ ≤ b, s the score and w minus its slope, clipped to public bounds; in
+/// units of [`crate::model::Model::unit`].
 pub(crate) struct AnchorQuery<'a> {
     /// θ*, d values.
     pub at: &'a [f64],
@@ -30,7 +30,12 @@ pub(crate) struct AnchorQuery<'a> {
 impl AnchorQuery<'_> {
     /// Refuses a query that does not fit rows of so many features.
     pub fn check(&self, features: usize, labelled: bool) -> Result<(), EngineError> {
-        let fits = labelled && self.at.len() == features && self.metric.dim() == features;
+        let d = self.slopes.predictor.dim(features);
+        let shaped = match self.slopes.predictor {
+            Predictor::Network(shape) => shape.features == features && shape.outputs == 1,
+            Predictor::Linear => true,
+        };
+        let fits = labelled && shaped && self.at.len() == d && self.metric.dim() == d;
         if !fits || !self.metric.is_valid() {
             return Err(EngineError::Query(
                 "the anchor does not fit the rows it is asked about".into(),
@@ -73,8 +78,8 @@ impl AnchorSums {
 
 /// Rows that a query can be asked of.
 pub(super) fn sums(data: &Dataset, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
-    let d = data.features().len();
-    query.check(d, data.labelled())?;
+    query.check(data.features().len(), data.labelled())?;
+    let d = query.at.len();
     let blocks = data.rows().div_ceil(BLOCK_ROWS);
     let zero = || AnchorSums {
         gradient: vec![0; d],
@@ -99,17 +104,23 @@ pub(super) fn sums(data: &Dataset, query: &AnchorQuery<'_>) -> Result<AnchorSums
 
 /// At most [`BLOCK_ROWS`] rows.
 fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize) -> AnchorSums {
-    let d = data.features().len();
+    let (d, features) = (query.at.len(), data.features().len());
     let mut gradient = vec![0i64; d];
     let mut curvature = vec![0i64; d * (d + 1) / 2];
     let (mut z, mut q) = (vec![0.0f64; d], vec![0i64; d]);
+    let mut row = vec![0.0f64; features];
     for i in start..end {
-        let tile = &data.tiles()[(i / TILE) * TILE * d..];
-        let mut eta = 0.0;
-        for (j, z) in z.iter_mut().enumerate() {
-            *z = f64::from(tile[j * TILE + i % TILE]);
-            eta += *z * query.at[j];
+        let tile = &data.tiles()[(i / TILE) * TILE * features..];
+        for (j, x) in row.iter_mut().enumerate() {
+            *x = f64::from(tile[j * TILE + i % TILE]);
         }
+        let eta = match query.slopes.predictor {
+            Predictor::Linear => {
+                z.copy_from_slice(&row);
+                row.iter().zip(query.at).map(|(x, t)| x * t).sum()
+            }
+            Predictor::Network(shape) => shape.slope(query.at, &row, &mut z),
+        };
         query.metric.factor.solve(&mut z);
         quantize_row(&z, query.metric.row_bound, &mut q);
         let label = data.labels().get(i).map_or(0.0, |y| f64::from(*y));

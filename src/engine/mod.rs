@@ -58,6 +58,8 @@ pub(crate) trait Engine: Send {
 
 #[cfg(all(test, feature = "gpu"))]
 mod anchor_gpu_tests;
+#[cfg(test)]
+mod anchor_network_tests;
 #[cfg(all(test, feature = "gpu"))]
 mod gradient_gpu_tests;
 #[cfg(test)]

@@ -9,14 +9,14 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
+use super::test_cases::plain_anchor;
 use super::{
     AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
     MomentSums, RatioQuery, RatioSum, Rows,
 };
 use crate::data::{Dataset, LabelKind};
 use crate::model::{
-    Anchor, Anchored, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model, MomentBasis,
-    Poisson, Prior,
+    Anchored, GaussianMean, Linear, Logistic, Mixture, Mlp, Model, MomentBasis, Poisson, Prior,
 };
 
 /// Rows of each data set: partial tiles, quads and workgroups.
@@ -35,16 +35,7 @@ fn families() -> Vec<Family> {
     let prior = || Prior::normal(2, 10.0);
     let covariance = [1.0, 0.3, 0.3, 2.0];
     let logistic = Logistic::new(&names, 3.0, prior(), 1.0).unwrap();
-    let anchor = Anchor {
-        at: vec![0.3, -0.2],
-        metric: Metric::identity(2, 3.0),
-        gradient: vec![0.0; 2],
-        curvature: vec![0.0; 4],
-        gradient_sd: 0.0,
-        curvature_sd: 0.0,
-        centre: vec![0.0; 2],
-        radius: 1e6,
-    };
+    let anchor = plain_anchor(vec![0.3, -0.2], 3.0);
     let number = LabelKind::Number {
         low: -2.0,
         high: 5.0,
@@ -70,6 +61,16 @@ fn network() -> Family {
     let d = Mlp::shape(2, 4, classes).unwrap().parameters();
     let model = Mlp::new(&names, 4, classes, Prior::normal(d, 10.0), 1.0);
     family(Box::new(model.unwrap()))
+}
+
+/// A network seen from an anchor.
+fn anchored_network() -> Family {
+    let names = ["a".to_string(), "b".to_string()];
+    let d = Mlp::shape(2, 3, LabelKind::Binary).unwrap().parameters();
+    let model = Mlp::new(&names, 3, LabelKind::Binary, Prior::normal(d, 10.0), 1.0);
+    let at = (0..d).map(|j| (1.7 * j as f64 + 0.3).sin()).collect();
+    let anchored = Anchored::new(Arc::new(model.unwrap()), plain_anchor(at, 3.0));
+    family(Box::new(anchored.unwrap()))
 }
 
 /// A model with its neighbouring data sets.
@@ -189,7 +190,8 @@ fn check_all(
 #[test]
 fn no_row_moves_a_sum_by_more_than_the_sensitivity_on_the_cpu() {
     for set in InstructionSet::available() {
-        let families = families().into_iter().chain([network()]).collect();
+        let alone = [network(), anchored_network()];
+        let families = families().into_iter().chain(alone).collect();
         let open =
             |d: &Arc<Dataset>| -> Box<dyn Engine> { Box::new(CpuEngine::with(d.clone(), set, 16)) };
         check_all(families, open, 60);

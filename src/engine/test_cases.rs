@@ -83,17 +83,26 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Networks with a Bernoulli and a softmax head, which the CPU engine alone computes.
+/// Networks with a Bernoulli and a softmax head, and one seen from an anchor, which the CPU
+/// engine alone computes.
 pub(super) fn networks() -> Vec<Case> {
-    let network = |hidden| {
-        move |d: &Dataset| -> Box<dyn Model> {
-            let (names, label) = (d.features(), d.label_kind().unwrap());
-            let shape = Mlp::shape(names.len(), hidden, label).unwrap();
-            let prior = Prior::normal(shape.parameters(), 2.0);
-            Box::new(Mlp::new(names, hidden, label, prior, 0.7).unwrap())
-        }
+    let make = |hidden, d: &Dataset| {
+        let (names, label) = (d.features(), d.label_kind().unwrap());
+        let shape = Mlp::shape(names.len(), hidden, label).unwrap();
+        let prior = Prior::normal(shape.parameters(), 2.0);
+        Mlp::new(names, hidden, label, prior, 0.7).unwrap()
     };
+    let network = |hidden| move |d: &Dataset| -> Box<dyn Model> { Box::new(make(hidden, d)) };
     vec![
+        case(
+            synthetic::logistic(1_101, &[2.0, -1.0, 0.5], 3).unwrap(),
+            |d| {
+                let model = make(4, d);
+                let at = (0..model.dim()).map(|j| (1.7 * j as f64 + 0.3).sin());
+                let anchor = plain_anchor(at.collect(), 9.0);
+                Box::new(Anchored::new(Arc::new(model), anchor).unwrap())
+            },
+        ),
         case(
             synthetic::logistic(1_003, &[2.0, -1.0, 0.5], 8).unwrap(),
             network(5),
@@ -120,17 +129,22 @@ pub(super) fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored
         }
         _ => Arc::new(Logistic::new(names, norm, prior, tempering).unwrap()),
     };
-    let anchor = Anchor {
+    Anchored::new(model, plain_anchor(at, norm)).unwrap()
+}
+
+/// An expansion at `at` in plain coordinates, of rows of this norm, far from its edge.
+pub(super) fn plain_anchor(at: Vec<f64>, norm: f64) -> Anchor {
+    let d = at.len();
+    Anchor {
         at,
-        metric: Metric::identity(d, data.row_norm()),
+        metric: Metric::identity(d, norm),
         gradient: vec![0.0; d],
         curvature: vec![0.0; d * d],
         gradient_sd: 0.0,
         curvature_sd: 0.0,
         centre: vec![0.0; d],
         radius: 1e6,
-    };
-    Anchored::new(model, anchor).unwrap()
+    }
 }
 
 /// What moments of this degree leave of a mixture.
@@ -158,6 +172,10 @@ pub(super) fn bound(model: &dyn Model, theta: &[f64], proposal: &[f64]) -> f64 {
         (Some(Surrogate::Expansion(anchor)), _) => {
             let reach = distance(theta, &anchor.at).max(distance(proposal, &anchor.at));
             let norm = anchor.metric.row_bound;
+            // No bound either: half a row's slope and bend, at most, of these.
+            if model.row_function().network().is_some() {
+                return 4.0 * reach * step;
+            }
             let zero = vec![0.0; theta.len()];
             let slopes = match model.row_function() {
                 // The true bound: e^η at its largest between θ* and the ends.

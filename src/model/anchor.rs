@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::remainder::{exponential_difference, remainder_difference};
 use super::{
-    Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction, Score, Surrogate,
+    Forms, GradientFunction, Lower, Model, ModelError, Predictor, Prior, RowFunction, Score,
+    Surrogate,
 };
 use crate::data::LabelKind;
 
@@ -17,7 +18,7 @@ use crate::data::LabelKind;
 pub struct Metric {
     /// L.
     pub factor: Lower,
-    /// Bound b on ‖L⁻¹x‖.
+    /// Bound b on ‖L⁻¹x‖, of a network's rows on ‖L⁻¹∇f‖.
     pub row_bound: f64,
 }
 
@@ -128,11 +129,12 @@ impl Anchored {
     /// [`ModelError`] where the model has no known remainder or the anchor does not fit it.
     pub fn new(inner: Arc<dyn Model>, anchor: Anchor) -> Result<Self, ModelError> {
         check_anchorable(&*inner)?;
-        let remainder = match inner.slopes().map(|s| s.score) {
-            Some(Score::Logistic) => RowFunction::LogisticRemainder,
-            Some(Score::Poisson) => RowFunction::PoissonRemainder,
+        let remainder = match inner.slopes().map(|s| (s.predictor, s.score)) {
+            Some((Predictor::Network(shape), _)) => RowFunction::NetworkRemainder(shape),
+            Some((_, Score::Logistic)) => RowFunction::LogisticRemainder,
+            Some((_, Score::Poisson)) => RowFunction::PoissonRemainder,
             // Nothing is left over a quadratic.
-            Some(Score::Linear) | None => RowFunction::Affine,
+            Some((_, Score::Linear)) | None => RowFunction::Affine,
         };
         if !anchor.is_valid(inner.dim()) || !inner.prior().contains(&anchor.at) {
             return Err(ModelError::new(
@@ -162,31 +164,40 @@ impl Anchored {
 /// Most parameters of an anchored model: every thread sums d²/2 products, and Newton steps
 /// factor d × d matrices.
 const MOST_PARAMETERS: usize = 4096;
+/// The same of a network, whose rows are as many products long as it has parameters.
+const MOST_OF_NETWORK: usize = 1000;
 
 /// Refuses models without a remainder form, or too large to sum their curvature.
 ///
 /// # Errors
 /// [`ModelError`] saying which models have one.
 pub fn check_anchorable(model: &dyn Model) -> Result<(), ModelError> {
-    let d = model.dim();
-    if d > MOST_PARAMETERS {
+    let (d, network) = (model.dim(), model.row_function().network());
+    let most = network.map_or(MOST_PARAMETERS, |_| MOST_OF_NETWORK);
+    if d > most {
         return Err(ModelError::new(
             "sampler.algorithm",
             format!(
-                "an anchor holds d² numbers: at most {MOST_PARAMETERS} parameters, not {d}; use barker or poisson-barker"
+                "an anchor of model '{}' holds d² numbers: at most {most} parameters, not {d}; use barker or poisson-barker",
+                model.name()
             ),
         ));
     }
     if model.slopes().is_some() {
         return Ok(());
     }
-    Err(ModelError::new(
-        "sampler.algorithm",
-        format!(
-            "model '{}' has no anchored form: its rows' remainders are not known; logistic, linear, poisson, mixture, gaussian-mean and banana have, others use barker or poisson-barker",
+    let what = match network {
+        Some(shape) => format!(
+            "model '{}' has no anchored form for {} classes: a row's curvature would take as many gradients; declare a binary label, or use barker, poisson-barker or barker-hmc",
+            model.name(),
+            shape.outputs
+        ),
+        None => format!(
+            "model '{}' has no anchored form: its rows' remainders are not known; logistic, linear, poisson, mlp with a binary label, mixture, gaussian-mean and banana have, others use barker or poisson-barker",
             model.name()
         ),
-    ))
+    };
+    Err(ModelError::new("sampler.algorithm", what))
 }
 
 impl Model for Anchored {
@@ -221,7 +232,8 @@ impl Model for Anchored {
     fn row_function(&self) -> RowFunction {
         self.remainder
     }
-    /// `u = (x·θ*, x·(θ − θ*), x·(θ' − θ))`; without remainders the one form that is zero.
+    /// `u = (x·θ*, x·(θ − θ*), x·(θ' − θ))`, of a network these points themselves; without
+    /// remainders the one form that is zero.
     fn forms(&self, theta: &[f64], proposal: &[f64]) -> Forms {
         if self.remainder == RowFunction::Affine {
             return Forms {
@@ -233,11 +245,16 @@ impl Model for Anchored {
         let offset = theta.iter().zip(at).map(|(t, a)| t - a);
         let step = proposal.iter().zip(theta).map(|(p, t)| p - t);
         Forms {
-            offsets: vec![0.0; 3],
+            offsets: vec![0.0; self.remainder.forms()],
             weights: at.iter().copied().chain(offset).chain(step).collect(),
         }
     }
-    fn log_ratio(&self, row: &[f64], _label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
+    fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
+        if let RowFunction::NetworkRemainder(shape) = self.remainder {
+            let whole = self.inner.log_ratio(row, label, theta, proposal);
+            let expanded = shape.expansion_change((row, label), &self.anchor.at, theta, proposal);
+            return whole - self.tempering() * expanded;
+        }
         // The label's part of the log likelihood is linear and has no remainder.
         let difference = match self.remainder {
             RowFunction::LogisticRemainder => remainder_difference,

@@ -4,8 +4,8 @@
 //! Parameters, in order: W₁ (hidden × features), b₁, W₂ (outputs × hidden), b₂, row-major.
 
 use super::{
-    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, check_tempering, softplus,
-    wrong_label,
+    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Slopes, check_tempering,
+    softplus, wrong_label,
 };
 use crate::data::LabelKind;
 
@@ -201,6 +201,10 @@ impl Model for Mlp {
     }
     fn tempering(&self) -> f64 {
         self.tempering
+    }
+    /// Of a Bernoulli head; K outputs would take K gradients a row.
+    fn slopes(&self) -> Option<Slopes> {
+        (self.shape.outputs == 1).then(|| Slopes::network(self.shape))
     }
     fn prior(&self) -> &Prior {
         &self.prior

@@ -19,6 +19,7 @@ mod mlp;
 mod moment_basis;
 mod moment_remainder;
 mod moments;
+mod network_anchor;
 mod poisson;
 mod prior;
 mod remainder;
@@ -41,7 +42,7 @@ pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
 pub use poisson::Poisson;
 pub use prior::{Density, Prior, Support, Surrogate};
 pub use remainder::{exponential_difference, remainder_difference};
-pub use slopes::Slopes;
+pub use slopes::{Predictor, Slopes};
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]
@@ -90,13 +91,15 @@ pub enum RowFunction {
     },
     /// A network, which sees the whole row: weights θ, then Δθ.
     Network(NetworkShape),
+    /// What a network of one output leaves over its expansion at θ*: weights θ*, θ − θ*, Δθ.
+    NetworkRemainder(NetworkShape),
 }
 
 impl RowFunction {
     /// Number K of affine forms; 0 where the row function sees the row itself.
     pub fn forms(self) -> usize {
         match self {
-            RowFunction::Network(_) => 0,
+            RowFunction::Network(_) | RowFunction::NetworkRemainder(_) => 0,
             RowFunction::Affine => 1,
             RowFunction::Logistic | RowFunction::Linear | RowFunction::Poisson => 2,
             RowFunction::Mixture
@@ -119,7 +122,16 @@ impl RowFunction {
     pub fn weights(self, features: usize) -> usize {
         match self {
             RowFunction::Network(shape) => 2 * shape.parameters(),
+            RowFunction::NetworkRemainder(shape) => 3 * shape.parameters(),
             _ => self.forms() * features,
+        }
+    }
+
+    /// The network whose rows these are, where they are a network's.
+    pub fn network(self) -> Option<NetworkShape> {
+        match self {
+            RowFunction::Network(shape) | RowFunction::NetworkRemainder(shape) => Some(shape),
+            _ => None,
         }
     }
 
@@ -134,7 +146,7 @@ impl RowFunction {
             RowFunction::Linear => Some("linear"),
             RowFunction::Poisson => Some("poisson"),
             RowFunction::MixtureRemainder { .. } => Some("mixture_remainder"),
-            RowFunction::Network(_) => None,
+            RowFunction::Network(_) | RowFunction::NetworkRemainder(_) => None,
         }
     }
 }
@@ -215,8 +227,8 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     fn unit(&self) -> f64 {
         1.0
     }
-    /// Score, weight and third derivative of a generalised linear model with public bounds:
-    /// what it takes to be anchored.
+    /// Score, weight and third derivative in a row's predictor, with public bounds: what it takes
+    /// to be anchored.
     fn slopes(&self) -> Option<Slopes> {
         None
     }

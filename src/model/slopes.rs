@@ -1,13 +1,41 @@
-//! Score and weight of a generalised linear model in its linear predictor η, with the public
-//! bounds that an anchor clips them to (mathematics, section 4.1).
+//! Score and weight of a row in its predictor η, with the public bounds that an anchor clips
+//! them to (mathematics, section 4.1).
 
-use super::Score;
 use super::remainder::{self, THIRD};
+use super::{NetworkShape, Score};
 use crate::data::LabelKind;
 
 /// Noise sds (or counts' sds) beyond which a residual is clipped: one in 16,000 if the declared
 /// variance is right, as many on either side. More would cost their square in ρ.
 const MOST_SDS: f64 = 4.0;
+
+/// What η is of a row, and z, its gradient in θ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Predictor {
+    /// η = x·θ and z = x.
+    Linear,
+    /// A network's only output f(x; θ) and z = ∇f at θ*: generalised Gauss–Newton
+    /// (Schraudolph 2002), w·zzᵀ without the score's share of the Hessian.
+    Network(NetworkShape),
+}
+
+impl Predictor {
+    /// A true bound on ‖z‖ at `at` for rows of norm at most `row_norm`.
+    pub fn norm(self, at: &[f64], row_norm: f64) -> f64 {
+        match self {
+            Predictor::Linear => row_norm,
+            Predictor::Network(shape) => shape.slope_norm(at, row_norm),
+        }
+    }
+
+    /// Number of parameters of θ for rows of so many features.
+    pub fn dim(self, features: usize) -> usize {
+        match self {
+            Predictor::Linear => features,
+            Predictor::Network(shape) => shape.parameters(),
+        }
+    }
+}
 
 /// Derivatives of a row's log likelihood in η with public bounds, in units of
 /// [`super::Model::unit`]. A bound that is no true one clips rows: the expansion is then another,
@@ -16,6 +44,8 @@ const MOST_SDS: f64 = 4.0;
 pub struct Slopes {
     /// Which score.
     pub score: Score,
+    /// What η is.
+    pub predictor: Predictor,
     /// Scores are clipped to ± this.
     pub largest_score: f64,
     /// Weights, minus the second derivative, are clipped to between 0 and this.
@@ -33,10 +63,19 @@ impl Slopes {
     pub fn logistic() -> Self {
         Slopes {
             score: Score::Logistic,
+            predictor: Predictor::Linear,
             largest_score: 1.0,
             largest_weight: 0.25,
             largest_third: THIRD,
             typical_weight: 0.4,
+        }
+    }
+
+    /// A network with a Bernoulli head: the logistic bounds of score and weight, which are true.
+    pub fn network(shape: NetworkShape) -> Self {
+        Slopes {
+            predictor: Predictor::Network(shape),
+            ..Slopes::logistic()
         }
     }
 
@@ -51,6 +90,7 @@ impl Slopes {
         let reach = range.max(label.bound());
         Slopes {
             score: Score::Linear,
+            predictor: Predictor::Linear,
             largest_score: reach.min(MOST_SDS * variance.sqrt()),
             largest_weight: 1.0,
             largest_third: 0.0,
@@ -65,6 +105,7 @@ impl Slopes {
         let (rate, true_bound) = (0.25 * max, largest.map_or(f64::INFINITY, f64::exp));
         Slopes {
             score: Score::Poisson,
+            predictor: Predictor::Linear,
             largest_score: max.min(MOST_SDS * rate.sqrt()),
             largest_weight: true_bound.min(max),
             largest_third: true_bound.min(rate),
@@ -82,11 +123,24 @@ impl Slopes {
         self.largest_third == 0.0
     }
 
-    /// The bound of a row's remainder over `max(‖u‖,‖u'‖)² ‖u'−u‖` for rows with ‖L⁻¹x‖ ≤ b whose
-    /// third derivative is at most k₃: `κ (k₃/2) b³` (mathematics, section 4.1). `unit`: κ times
-    /// the model's unit.
+    /// Power k of the distance from θ* in the size `max(‖u‖,‖u'‖)^k ‖u'−u‖` of a remainder: 2,
+    /// or 1 where a network's second derivative is left over.
+    pub fn remainder_power(&self) -> i32 {
+        match self.predictor {
+            Predictor::Linear => 2,
+            Predictor::Network(_) => 1,
+        }
+    }
+
+    /// What clips of remainders are a share of, over `max(‖u‖,‖u'‖)^k ‖u'−u‖`; `unit`: κ times the
+    /// model's unit. The bound `κ (k₃/2) b³` of rows with ‖L⁻¹x‖ ≤ b whose third derivative is at
+    /// most k₃ (mathematics, section 4.1); of a network, which has none, `κb²/d`: a score of one
+    /// and a network that bends as much as the square of its slope, in general position.
     pub fn remainder_rate(&self, unit: f64, row_bound: f64) -> f64 {
-        unit * 0.5 * self.largest_third * row_bound.powi(3)
+        match self.predictor {
+            Predictor::Linear => unit * 0.5 * self.largest_third * row_bound.powi(3),
+            Predictor::Network(shape) => unit * row_bound.powi(2) / shape.parameters() as f64,
+        }
     }
 }
 

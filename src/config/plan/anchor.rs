@@ -3,14 +3,20 @@
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{AnchorSection, SamplerSection, StartEntry};
-use crate::model::{Model, check_anchorable};
+use crate::model::{Density, Model, Predictor, Slopes, Support, check_anchorable};
 use crate::privacy::{Acceptance, Curator, Estimator};
 use crate::sampler::{
-    Adapt, AnchorSettings, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring,
+    Adapt, AnchorSettings, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring, stream,
 };
 
 /// Newton steps of the warm start.
 const STAGES: u32 = 6;
+/// The same of a network, whose steps are halved.
+const NETWORK_STAGES: u32 = 20;
+/// Rows are clipped at this multiple of their expected root mean square …
+const CLIP: f64 = 2.0;
+/// … of a network at this one: its sure rows, of next to no weight, have long gradients.
+const NETWORK_CLIP: f64 = 3.0;
 /// Shares of what the steps leave over: warm start, gradient, curvature.
 const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
 /// The warm start gets more where its error would exceed this, posterior sds a coordinate …
@@ -68,37 +74,28 @@ impl Plan {
             let what = format!("model '{}' has no anchored form", model.name());
             self.refuse(self.choice("sampler.anchored"), what)
         })?;
-        let share = match &s.clip {
-            Some(_) if slopes.is_quadratic() => {
-                return Err(self.refuse(
-                    "sampler.clip",
-                    format!(
-                        "model '{}' is its own quadratic: an anchor leaves no remainders to clip; leave the clip out",
-                        model.name()
-                    ),
-                ));
-            }
-            None => (4.0 / (d as f64).powf(1.5)).min(1.0),
-            Some(clip) => match (clip.share, clip.rate, clip.rms, clip.norm) {
-                (Some(share), None, None, None) if share > 0.0 && share.is_finite() => share,
-                _ => {
-                    return Err(self.refuse(
-                        "sampler.clip",
-                        "an anchored sampler clips remainders: give { share = … }, positive",
-                    ));
-                }
-            },
-        };
+        let network = slopes.predictor != Predictor::Linear;
+        if network && improper(model) {
+            return Err(self.refuse(
+                "model.prior",
+                "an anchored network needs a proper prior, which alone holds the directions that no row tells of; give a prior or a box",
+            ));
+        }
+        let share = self.remainder_share(s, model, &slopes)?;
         let length = self.length()?;
         let mut settings = AnchoredSettings {
             anchoring: Anchoring {
-                start: self.anchor_start(d, model)?,
-                stages: section.stages.unwrap_or(STAGES),
+                start: self.anchor_start(network, model)?,
+                stages: section
+                    .stages
+                    .unwrap_or(if network { NETWORK_STAGES } else { STAGES }),
                 rows,
                 row_norm,
                 unit: model.tempering() * model.unit(),
                 slopes,
-                clip: section.clip.unwrap_or(2.0),
+                clip: section
+                    .clip
+                    .unwrap_or(if network { NETWORK_CLIP } else { CLIP }),
                 radius: section.radius.unwrap_or(4.0 * root + 4.0),
                 split: None,
             },
@@ -112,6 +109,35 @@ impl Plan {
             self.divide(&mut settings, &section, budget.rho(), rule)?;
         }
         Ok(AnchorSettings::Expansion(settings))
+    }
+
+    /// Clip of remainders in units of [`Slopes::remainder_rate`].
+    fn remainder_share(
+        &self,
+        s: &SamplerSection,
+        model: &dyn Model,
+        slopes: &Slopes,
+    ) -> Result<f64, ConfigError> {
+        let refuse = |what: &str| Err(self.refuse("sampler.clip", what));
+        let network = slopes.predictor != Predictor::Linear;
+        match &s.clip {
+            Some(_) if slopes.is_quadratic() => refuse(&format!(
+                "model '{}' is its own quadratic: an anchor leaves no remainders to clip; leave the clip out",
+                model.name()
+            )),
+            None if network => refuse(
+                "how far a network bends from its expansion has no bound to clip remainders at; give clip = { rate = … }, in units of the square of its slope (1.5, say)",
+            ),
+            None => Ok((4.0 / (model.dim() as f64).powf(1.5)).min(1.0)),
+            Some(clip) => match (clip.share, clip.rate, clip.rms, clip.norm) {
+                (Some(v), None, None, None) if !network && v > 0.0 && v.is_finite() => Ok(v),
+                (None, Some(v), None, None) if network && v > 0.0 && v.is_finite() => Ok(v),
+                _ if network => refuse(
+                    "an anchored network's remainders have no bound to take a share of: give { rate = … }, positive",
+                ),
+                _ => refuse("an anchored sampler clips remainders: give { share = … }, positive"),
+            },
+        }
     }
 
     /// Keys that mean nothing around an anchor, and impossible proposals.
@@ -200,8 +226,25 @@ impl Plan {
     }
 
     /// Where the warm start begins.
-    fn anchor_start(&self, d: usize, model: &dyn Model) -> Result<Vec<f64>, ConfigError> {
+    fn anchor_start(&self, network: bool, model: &dyn Model) -> Result<Vec<f64>, ConfigError> {
+        let d = model.dim();
         let start = match &self.config.run.start {
+            StartEntry::Zero if network => {
+                return Err(self.refuse(
+                    "run.start",
+                    "all hidden units of a network are alike at zero, and none has a slope; give { value = […] }, or \"prior\" for one public draw of the prior",
+                ));
+            }
+            // One point for all runs, like a value: of no run's own stream.
+            StartEntry::Prior if network => {
+                let drawn = model.prior().draw(&mut stream([0; 32], 1 << 33));
+                drawn.ok_or_else(|| {
+                    self.refuse(
+                        "run.start",
+                        "no draw of the prior fell inside the box; give { value = […] }",
+                    )
+                })?
+            }
             StartEntry::Zero => vec![0.0; d],
             StartEntry::Value(v) => v.clone(),
             StartEntry::Prior | StartEntry::Dpvi(_) | StartEntry::Ops(_) => {
@@ -289,4 +332,10 @@ impl Plan {
         settings.anchoring.split = Some(chosen);
         Ok(())
     }
+}
+
+/// Whether the prior has infinite mass.
+fn improper(model: &dyn Model) -> bool {
+    let prior = model.prior();
+    prior.density == Density::Flat && prior.support == Support::Unbounded
 }

@@ -7,7 +7,7 @@ use super::lanes::Lanes;
 use super::network;
 use super::network_gradient::{self, Block, Scratch};
 use crate::data::TILE;
-use crate::model::{NetworkShape, Score};
+use crate::model::{NetworkShape, RowFunction, Score};
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
 /// machine has the set ([`InstructionSet::available`]), which makes the calls sound.
@@ -165,17 +165,17 @@ impl InstructionSet {
     /// Ratios of one tile of a network's rows.
     pub(super) fn network_ratios(
         self,
-        shape: NetworkShape,
+        function: RowFunction,
         weights: &[f32],
         tile: &[Lanes],
         labels: &Lanes,
     ) -> Lanes {
         by_set!(
             self,
-            network::ratios::<false>,
+            network::rows::<false>,
             network_ratios_avx2,
             network_ratios_avx512,
-            (shape, weights, tile, labels)
+            (function, weights, tile, labels)
         )
     }
 
@@ -215,8 +215,8 @@ mod x86 {
     };
 
     use super::{
-        Block, Clip, Lanes, NetworkShape, RowForms, STRIP_ROWS, Score, Scratch, TILE, gradient,
-        kernel, network, network_gradient,
+        Block, Clip, Lanes, NetworkShape, RowForms, RowFunction, STRIP_ROWS, Score, Scratch, TILE,
+        gradient, kernel, network, network_gradient,
     };
 
     /// One vector version of [`kernel::forms`]: `$parts` vectors of `$vector` make a tile.
@@ -387,8 +387,8 @@ mod x86 {
     compiled!(
         network_ratios_avx2,
         network_ratios_avx512,
-        network::ratios::<true>,
-        (shape: NetworkShape, weights: &[f32], tile: &[Lanes], labels: &Lanes) -> Lanes
+        network::rows::<true>,
+        (function: RowFunction, weights: &[f32], tile: &[Lanes], labels: &Lanes) -> Lanes
     );
     compiled!(
         network_gradients_avx2,

@@ -7,6 +7,7 @@ mod kernel;
 mod lanes;
 mod network;
 mod network_gradient;
+mod network_remainder;
 mod remainder;
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use super::{
     MomentSums, RatioQuery, RatioSum, Rows, anchor, moments,
 };
 use crate::data::{Dataset, TILE};
-use crate::model::{GradientFunction, MomentBasis, RowFunction};
+use crate::model::{GradientFunction, MomentBasis};
 
 /// Rows of one unit of parallel work; any multiple of 16 gives the same bits.
 const BLOCK_ROWS: usize = 4096;
@@ -77,10 +78,9 @@ impl Engine for CpuEngine {
             let (t0, t1) = (start / TILE, end.div_ceil(TILE));
             let label = labels.get(t0 * TILE..t1 * TILE).unwrap_or(&[]);
             let mut sums = vec![RatioSum::default(); query.chains()];
-            if let RowFunction::Network(shape) = query.function() {
+            if query.function().network().is_some() {
                 let tiles = &data.tiles()[t0 * width..t1 * width];
-                let rows = end - start;
-                network::sum_tiles(set, query, shape, tiles, label, rows, &mut sums);
+                network::sum_tiles(set, query, tiles, label, end - start, &mut sums);
                 return sums;
             }
             for group in &groups {
@@ -104,9 +104,9 @@ impl Engine for CpuEngine {
         };
         let zero = || vec![RatioSum::default(); query.chains()];
         let blocks = rows.div_ceil(block);
-        let work = match query.function() {
-            RowFunction::Network(shape) => shape.parameters(),
-            _ => data.features().len(),
+        let work = match query.function().network() {
+            Some(shape) => shape.parameters(),
+            None => data.features().len(),
         };
         let mut sums = if rows * work * query.chains() < SERIAL_WORK {
             (0..blocks).map(block_sum).fold(zero(), add)
@@ -142,9 +142,9 @@ impl Engine for CpuEngine {
                     *label = data.labels().get(row as usize).copied().unwrap_or(0.0);
                 }
                 let (set, tile) = (self.set, &self.scratch);
-                let steps = match query.function() {
-                    RowFunction::Network(s) => network::ratio_tile(set, query, s, c, tile, &labels),
-                    _ => kernel::ratio_tile(set, &group, tile, &labels),
+                let steps = match query.function().network() {
+                    Some(_) => network::ratio_tile(set, query, c, tile, &labels),
+                    None => kernel::ratio_tile(set, &group, tile, &labels),
                 };
                 out.extend(steps[..chunk.len()].iter().map(|q| q * sign));
             }

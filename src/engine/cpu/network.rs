@@ -10,27 +10,27 @@ use super::dispatch::InstructionSet;
 use super::lanes::{
     Lanes, exp, exp_m1, ln, ln_1p, multiply_add, quantize, softplus_difference, tanh_change,
 };
+use super::network_remainder::remainders;
 use crate::data::TILE;
 use crate::engine::{RatioQuery, RatioSum};
-use crate::model::NetworkShape;
+use crate::model::{NetworkShape, RowFunction};
 
 /// Adds the ratios of `rows` rows, laid out in `tiles`, to the sums of all chains.
 pub(super) fn sum_tiles(
     set: InstructionSet,
     query: &RatioQuery,
-    shape: NetworkShape,
     tiles: &[f32],
     labels: &[f32],
     rows: usize,
     sums: &mut [RatioSum],
 ) {
-    let width = shape.features * TILE;
+    let width = query.features() * TILE;
     for (t, tile) in tiles.chunks_exact(width).enumerate() {
         let labels = tile_labels(labels, t);
         let live = rows.saturating_sub(t * TILE).min(TILE);
         for (c, sum) in sums.iter_mut().enumerate() {
             let bound = query.grid(c).bound();
-            for q in &ratio_tile(set, query, shape, c, tile, &labels)[..live] {
+            for q in &ratio_tile(set, query, c, tile, &labels)[..live] {
                 sum.steps += i64::from(*q);
                 sum.saturated += u64::from(q.abs() == bound);
             }
@@ -42,13 +42,12 @@ pub(super) fn sum_tiles(
 pub(super) fn ratio_tile(
     set: InstructionSet,
     query: &RatioQuery,
-    shape: NetworkShape,
     chain: usize,
     tile: &[f32],
     labels: &Lanes,
 ) -> [i32; TILE] {
     let weights = query.weights_of(chain);
-    let ratios = set.network_ratios(shape, weights, tile.as_chunks().0, labels);
+    let ratios = set.network_ratios(query.function(), weights, tile.as_chunks().0, labels);
     let (scale, bound) = (query.scale(chain), query.grid(chain).bound());
     ratios.map(|r| quantize(r * scale, bound))
 }
@@ -59,9 +58,25 @@ pub(super) fn tile_labels(labels: &[f32], t: usize) -> Lanes {
     labels.map_or([0.0; TILE], |l| std::array::from_fn(|i| l[i]))
 }
 
+/// Untempered ratios of one tile, or what of them is left over an expansion.
+#[inline(always)]
+pub(super) fn rows<const FMA: bool>(
+    function: RowFunction,
+    weights: &[f32],
+    tile: &[Lanes],
+    labels: &Lanes,
+) -> Lanes {
+    match function {
+        RowFunction::Network(shape) => ratios::<FMA>(shape, weights, tile, labels),
+        RowFunction::NetworkRemainder(shape) => remainders::<FMA>(shape, weights, tile, labels),
+        // Other rows never come here.
+        _ => [0.0; TILE],
+    }
+}
+
 /// Untempered ratios of one tile; `weights`: θ, then Δθ.
 #[inline(always)]
-pub(super) fn ratios<const FMA: bool>(
+fn ratios<const FMA: bool>(
     shape: NetworkShape,
     weights: &[f32],
     tile: &[Lanes],

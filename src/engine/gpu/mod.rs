@@ -22,7 +22,7 @@ use super::{
     MomentSums, RatioQuery, RatioSum, Rows,
 };
 use crate::data::Dataset;
-use crate::model::MomentBasis;
+use crate::model::{MomentBasis, Predictor};
 
 /// Rows one thread may sum in an i32.
 const ROWS_PER_THREAD: usize = 1024;
@@ -202,9 +202,12 @@ impl Engine for GpuEngine {
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         self.device.check()?;
         query.check(self.features, self.labelled)?;
-        match self.anchor_shape(query.slopes.score) {
-            Some(shape) => self.submit_anchor(query, shape),
-            None => self.on_host()?.anchor_sums(query),
+        match (
+            query.slopes.predictor,
+            self.anchor_shape(query.slopes.score),
+        ) {
+            (Predictor::Linear, Some(shape)) => self.submit_anchor(query, shape),
+            _ => self.on_host()?.anchor_sums(query),
         }
     }
 

@@ -37,35 +37,42 @@ pub struct AnchoredMoves {
     /// K with KKᵀ its precision there.
     precision: Lower,
     proposal: AnchoredProposal,
-    /// Clip bound over `max(‖u‖,‖u'‖)² ‖u'−u‖`, nats; 0 where rows have no remainders.
-    rate: f64,
+    clip: RemainderClip,
+}
+
+/// Public clip of remainders: `rate · max(‖u‖,‖u'‖)^power ‖u'−u‖`, nats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RemainderClip {
+    /// 0 where rows have no remainders, for a constant clip that is next to free.
+    pub rate: f64,
+    /// 2, or 1 where remainders are of second order ([`crate::model::Slopes::remainder_power`]).
+    pub power: i32,
 }
 
 impl AnchoredMoves {
-    /// `prior`: the model's own (without the expansion). `rate`: clip bound over
-    /// `max(‖u‖,‖u'‖)² ‖u'−u‖`; 0 where rows have no remainders, for a constant clip that is
-    /// next to free. `None` where the expansion holds no usable numbers.
+    /// `prior`: the model's own (without the expansion). `None` where the expansion or the clip
+    /// holds no usable numbers.
     pub fn new(
         anchor: Arc<Anchor>,
         prior: &Prior,
         proposal: AnchoredProposal,
-        rate: f64,
+        clip: RemainderClip,
     ) -> Option<Self> {
         let d = anchor.at.len();
-        let (precision, centre) = gaussian(&anchor, prior)?;
+        let (precision, centre) = gaussian(&anchor, prior, 0.0)?;
         let usable = precision.dim() == d && centre.iter().all(|v| v.is_finite());
-        (usable && rate >= 0.0 && rate.is_finite()).then_some(AnchoredMoves {
+        (usable && clip.rate >= 0.0 && clip.rate.is_finite()).then_some(AnchoredMoves {
             anchor,
             centre,
             precision,
             proposal,
-            rate,
+            clip,
         })
     }
 
     /// Public clip bound of a move, symmetric in its arguments to the bit.
     pub fn clip(&self, theta: &[f64], proposal: &[f64]) -> f64 {
-        if self.rate == 0.0 {
+        if self.clip.rate == 0.0 {
             return FLAT_CLIP;
         }
         let (a, b) = (
@@ -74,7 +81,8 @@ impl AnchoredMoves {
         );
         let square = |u: &[f64]| -> f64 { u.iter().map(|v| v * v).sum() };
         let step: f64 = a.iter().zip(&b).map(|(a, b)| (a - b) * (a - b)).sum();
-        self.rate * square(&a).max(square(&b)) * step.sqrt()
+        let reach = square(&a).max(square(&b)).sqrt().powi(self.clip.power);
+        self.clip.rate * reach * step.sqrt()
     }
 
     /// Draws `proposal` from `theta`; returns the log ratio of reverse to forward proposal
@@ -137,11 +145,12 @@ impl AnchoredMoves {
 }
 
 /// Precision factor and centre, in the anchor's coordinates, of the Gaussian that the
-/// expansion and the prior make.
-pub(super) fn gaussian(anchor: &Anchor, prior: &Prior) -> Option<(Lower, Vec<f64>)> {
+/// expansion and the prior make; `damping` is added to the precision of every parameter.
+pub(super) fn gaussian(anchor: &Anchor, prior: &Prior, damping: f64) -> Option<(Lower, Vec<f64>)> {
     let d = anchor.at.len();
     let factor = &anchor.metric.factor;
-    let (mut gradient, precision) = prior.slopes(&anchor.at);
+    let (mut gradient, mut precision) = prior.slopes(&anchor.at);
+    precision.iter_mut().for_each(|p| *p += damping);
     factor.solve(&mut gradient);
     let mut matrix = factor.congruent_inverse(&precision);
     for (m, c) in matrix.iter_mut().zip(&anchor.curvature) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::moves::RemainderClip;
 use super::{AnchoredMoves, AnchoredProposal, Anchoring, MomentSettings};
 use crate::model::{AnchorRelease, FLAT_CLIP, MomentAnchor, Prior, Surrogate};
 use crate::privacy::{Halt, Releases};
@@ -15,7 +16,7 @@ pub struct AnchoredSettings {
     /// How moves are proposed.
     pub proposal: AnchoredProposal,
     /// Clip of a remainder as a share of its true bound for rows within the metric's row
-    /// bound.
+    /// bound; of a network's, which has none, of [`crate::model::Slopes::remainder_rate`].
     pub share: f64,
     /// Iterations, the warm-up's, after which the expansion is released anew.
     pub refresh_after: Option<u64>,
@@ -35,13 +36,17 @@ impl AnchoredSettings {
                 (2.0 * (1.0 - correlation) * d).sqrt()
             }
         };
-        self.rate(a.typical_bound()) * a.typical_square() * length
+        let clip = self.clip(a.typical_bound());
+        clip.rate * a.typical_square().sqrt().powi(clip.power) * length
     }
 
-    /// Clip bound over `max(‖u‖,‖u'‖)² ‖u'−u‖` for rows bounded by b; 0 without remainders.
-    fn rate(&self, row_bound: f64) -> f64 {
+    /// Clip for rows bounded by b; of rate 0 without remainders.
+    fn clip(&self, row_bound: f64) -> RemainderClip {
         let a = &self.anchoring;
-        self.share * a.slopes.remainder_rate(a.unit, row_bound)
+        RemainderClip {
+            rate: self.share * a.slopes.remainder_rate(a.unit, row_bound),
+            power: a.slopes.remainder_power(),
+        }
     }
 }
 
@@ -156,12 +161,12 @@ impl RandomWalk {
             }
             _ => return Err(refuse()),
         };
-        let rate = settings.rate(anchor.metric.row_bound);
+        let clip = settings.clip(anchor.metric.row_bound);
         let prior = Prior {
             anchor: None,
             ..(*self.prior).clone()
         };
-        let moves = AnchoredMoves::new(anchor.clone(), &prior, settings.proposal, rate);
+        let moves = AnchoredMoves::new(anchor.clone(), &prior, settings.proposal, clip);
         self.anchored = Some(AnchoredWalk::Expansion(moves.ok_or_else(refuse)?));
         self.prior = Arc::new(Prior {
             anchor: Some(Surrogate::Expansion(anchor)),

@@ -3,12 +3,22 @@
 //! releases that the curator charges.
 
 use super::moves::gaussian;
-use crate::model::{Anchor, Lower, Metric, Prior, Score, Slopes};
+use crate::model::{Anchor, Lower, Metric, Predictor, Prior, Score, Slopes};
 use crate::privacy::{AnchorNoise, Halt, Releases};
 
-/// Longest Newton step of a Poisson model, root mean square of the linear predictor: e^η
-/// overshoots without it, by as many steps back as it went too far.
+/// Longest Newton step of a Poisson model or a network, root mean square of the predictor's change:
+/// e^η overshoots without it, by as many steps back as it went too far, and a network is no longer
+/// its own expansion.
 const LONGEST_STEP: f64 = 1.5;
+/// Share of a network's steps that is made: its Gauss–Newton matrix lacks the score's curvature,
+/// and whole steps of two units already run in circles where that counts.
+const NETWORK_SHARE: f64 = 0.5;
+/// Longest move of a network's θ in a step: beyond, the step is damped (Levenberg 1944, Marquardt
+/// 1963) in the directions that rows tell little of, where the expansion says least of the network.
+const NETWORK_REACH: f64 = 2.0;
+/// Tries of a damping, each this many times the one before.
+const DAMPINGS: i32 = 10;
+const MORE_DAMPING: f64 = 8.0;
 /// The anchor may lie this many posterior sds a coordinate from its expansion's centre.
 const FARTHEST: f64 = 6.0;
 
@@ -66,7 +76,7 @@ impl Anchoring {
     pub fn run(&self, prior: &Prior, releases: &mut dyn Releases) -> Result<Anchor, Halt> {
         let d = self.start.len();
         let mut at = self.start.clone();
-        let mut metric = Metric::identity(d, self.row_norm);
+        let mut metric = Metric::identity(d, self.norm(&at));
         let mut first = None;
         for stage in 1..=self.stages {
             let noise = self.split.map(|s| {
@@ -91,7 +101,7 @@ impl Anchoring {
                     "the warm start did not settle: its last Newton step was {length:.1} posterior sds long; what it cost is spent. Give a start closer by, more stages, or a larger budget"
                 )));
             }
-            let row_bound = self.row_bound(&factor, weight);
+            let row_bound = self.row_bound(&factor, weight, &at);
             metric = Metric { factor, row_bound };
         }
         let noise = self.split.map(|s| AnchorNoise {
@@ -104,7 +114,7 @@ impl Anchoring {
     /// The anchor with its ellipsoid around the centre of its own Gaussian.
     pub(super) fn centred(&self, mut anchor: Anchor, prior: &Prior) -> Result<Anchor, Halt> {
         let d = anchor.at.len();
-        let (precision, centre) = gaussian(&anchor, prior)
+        let (precision, centre) = gaussian(&anchor, prior, 0.0)
             .ok_or_else(|| Halt::Failed("the anchor's curvature cannot be inverted".into()))?;
         let far = norm(&precision.transposed_times(&centre)) / (d as f64).sqrt();
         if far.is_nan() || far > FARTHEST {
@@ -145,22 +155,40 @@ impl Anchoring {
         for i in 0..d {
             raised.curvature[i * d + i] += ridge;
         }
-        gaussian(&raised, prior)
-            .filter(|(p, c)| p.is_valid() && c.iter().all(|v| v.is_finite()))
-            .ok_or_else(|| {
-                Halt::Failed(
-                    "the warm start's curvature cannot be inverted; give a start or a larger budget"
-                        .into(),
-                )
-            })
+        let solve = |damping: f64| {
+            gaussian(&raised, prior, damping)
+                .filter(|(p, c)| p.is_valid() && c.iter().all(|v| v.is_finite()))
+                .ok_or_else(|| {
+                    Halt::Failed(
+                        "the warm start's curvature cannot be inverted; give a start or a larger budget"
+                            .into(),
+                    )
+                })
+        };
+        let (precision, mut step) = solve(0.0)?;
+        if self.slopes.predictor != Predictor::Linear {
+            let reach = |u: &[f64]| norm(&anchor.metric.factor.solve_transposed(u));
+            for k in 0..DAMPINGS {
+                if NETWORK_SHARE * reach(&step) <= NETWORK_REACH {
+                    break;
+                }
+                step = solve(MORE_DAMPING.powi(k) / NETWORK_REACH.powi(2))?.1;
+            }
+        }
+        Ok((precision, step))
     }
 
     /// Bound of rows whitened by `factor`, where weights are `weight` of those at the first
     /// point, taken for those at the origin.
-    fn row_bound(&self, factor: &Lower, weight: f64) -> f64 {
+    fn row_bound(&self, factor: &Lower, weight: f64, at: &[f64]) -> f64 {
         let d = factor.dim() as f64;
         let usual = (d / self.whole_weight(weight)).sqrt();
-        (self.clip * usual).min(self.row_norm * factor.inverse_norm())
+        (self.clip * usual).min(self.norm(at) * factor.inverse_norm())
+    }
+
+    /// True bound of a row's z at `at`, in plain coordinates.
+    fn norm(&self, at: &[f64]) -> f64 {
+        self.slopes.predictor.norm(at, self.row_norm)
     }
 
     /// The bound to expect before anything is released.
@@ -174,24 +202,28 @@ impl Anchoring {
         weight * self.slopes.first_weight() * self.unit * self.rows as f64
     }
 
-    /// Keeps a Newton step from overshooting where the weights grow with η: the root mean square
-    /// of its change of η is `‖Kᵀu‖/√(κNw̄)`, K the precision's factor.
+    /// Keeps a Newton step from overshooting where the expansion holds near by only: the root mean
+    /// square of its change of η is `‖Kᵀu‖/√(κNw̄)`, K the precision's factor.
     fn shorten(&self, step: &mut [f64], precision: &Lower, weight: f64) {
-        if self.slopes.score != Score::Poisson {
-            return;
-        }
+        let most = match (self.slopes.predictor, self.slopes.score) {
+            (Predictor::Network(_), _) => NETWORK_SHARE,
+            (Predictor::Linear, Score::Poisson) => 1.0,
+            _ => return,
+        };
         let length = norm(&precision.transposed_times(step));
         let change = length / self.whole_weight(weight).sqrt();
-        if change > LONGEST_STEP {
-            step.iter_mut().for_each(|s| *s *= LONGEST_STEP / change);
+        let share = most.min(LONGEST_STEP / change);
+        if share < 1.0 {
+            step.iter_mut().for_each(|s| *s *= share);
         }
     }
 
     /// Mean of `κw` at the factor's point over that at the first one: `‖L₁⁻¹L‖_F²/d`, kept
-    /// within reason where noise or prior rule.
+    /// within reason where noise or prior rule. A network's rows change with θ as its weights
+    /// do: there it is what is expected of a posterior.
     fn relative_weight(&self, first: &Lower, factor: &Lower) -> f64 {
-        if self.slopes.is_quadratic() {
-            return 1.0;
+        if self.slopes.is_quadratic() || self.slopes.predictor != Predictor::Linear {
+            return self.slopes.typical_weight;
         }
         let d = factor.dim();
         let squares: f64 = (0..d)
@@ -321,7 +353,7 @@ mod tests {
         assert!((a.relative_weight(&first, &half) - 0.25).abs() < 1e-12);
         assert_eq!(a.relative_weight(&half, &first), 1.0);
         a.row_norm = 1e6;
-        let ratio = a.row_bound(&first, 0.25) / a.row_bound(&first, 1.0);
+        let ratio = a.row_bound(&first, 0.25, &[]) / a.row_bound(&first, 1.0, &[]);
         assert!((ratio - 2.0).abs() < 1e-12);
         // A Poisson model's weights grow too, up to the largest; a linear one's stay.
         a.slopes = Slopes::poisson(3.0, None);
