@@ -140,3 +140,33 @@ fn the_command_anchors_regressions_and_reports_their_noise() {
         "{message}"
     );
 }
+
+/// Labels 60 noise sds from the start, declared within 100: the warm start makes the steps that it
+/// takes to get there. (Of the intercept: 5.5 sds of the stated noise, 4e-8, and a tenth of a sd.)
+#[test]
+fn labels_far_from_the_start_are_reached() {
+    let far = "[data]\nfile = \"people.csv\"\n[data.label]\ncolumn = \"y\"\nclamp = [0, 100]\n[[data.features]]\ncolumn = \"a\"\nclamp = [-1, 1]\n[[data.features]]\nintercept = true\n[model]\nkind = \"linear\"\nvariance = 1.0\nprior = { kind = \"normal\", sd = 100.0 }\n[sampler]\nalgorithm = \"anchored-barker\"\n[run]\niterations = 2000\nengine = \"cpu\"\n[privacy]\nepsilon = 4.0\ndelta = 1e-6\n";
+    let place = Place::new(far);
+    let mut table = String::from("a,y\n");
+    let (mut sum, n) = (0.0, 10_000);
+    for i in 0..n {
+        let (a, noise) = ((f64::from(i) * 1.7).sin(), (f64::from(i) * 0.37).sin());
+        let y = 60.0 + 2.0 * a + noise;
+        sum += y;
+        table.push_str(&format!("{a},{y}\n"));
+    }
+    place.write("people.csv", &table);
+    place.works("sample run.toml --out out --quiet");
+    let json: serde_json::Value = serde_json::from_str(&place.works("summary out --json")).unwrap();
+    let parameter = &json["parameters"][1];
+    assert_eq!(parameter["name"], "intercept");
+    let number = |v: &serde_json::Value| v.as_f64().unwrap();
+    // a has mean zero over so many turns: the intercept is the labels' mean.
+    let gap = number(&parameter["mean"]) - sum / f64::from(n);
+    let noise = number(&json["noise_aware"][1]["mean_sd"]);
+    assert!(
+        gap.abs() < 5.5 * noise + 0.1 * number(&parameter["sd"]),
+        "{gap}, noise {noise}"
+    );
+    assert!(noise < 0.1, "{noise}");
+}

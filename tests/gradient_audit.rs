@@ -23,9 +23,9 @@ fn settings(subject: Subject) -> Settings {
     Settings {
         // A fit is not made in lockstep with others.
         trials: if subject == Subject::Dpvi {
-            200_000
-        } else {
             300_000
+        } else {
+            500_000
         },
         confidence: 1.0 - 1e-6,
         seed: Some(41),

@@ -53,8 +53,8 @@ pub fn study(problem: &Problem) -> Result<(), Failure> {
 fn run(problem: &Problem, setting: &Setting) -> Result<Row, Failure> {
     let (sampler, iterations) = (&setting.sampler, setting.iterations);
     let text = format!(
-        "[sampler]\n{sampler}\n[run]\niterations = {iterations}\n[privacy]\nepsilon = {}\ndelta = 1e-6\n",
-        setting.epsilon
+        "[sampler]\n{sampler}\n[run]\niterations = {iterations}\n{}\n[privacy]\nepsilon = {}\ndelta = 1e-6\n",
+        problem.start, setting.epsilon
     );
     let plan = plan(problem, &text)?;
     let data = data(&plan, problem)?;
@@ -95,9 +95,14 @@ fn unclipped(
         .lines()
         .filter(|line| !line.starts_with("clip"))
         .collect();
+    let clip = match problem.name {
+        "network" => "rate = 1e3",
+        _ => "share = 1.0",
+    };
     let text = format!(
-        "[sampler]\n{}\nclip = {{ share = 1.0 }}\n[run]\niterations = 1\n[privacy]\nnot_private = true\n",
-        keys.join("\n")
+        "[sampler]\n{}\nclip = {{ {clip} }}\n[run]\niterations = 1\n{}\n[privacy]\nnot_private = true\n",
+        keys.join("\n"),
+        problem.start
     );
     let plan = plan(problem, &text)?;
     let data = data(&plan, problem)?;

@@ -1,7 +1,7 @@
 //! Privacy efficiency: ρ spent per effective draw (bulk ESS of the worst parameter), every
-//! sampler tuned to its best over a grid of steps, on five posteriors.
+//! sampler tuned to its best over a grid of steps, on six posteriors.
 //!
-//!     cargo run --release --example efficiency [mixture|mnist|adult|linear|poisson [anchored]]
+//!     cargo run --release --example efficiency [mixture|mnist|adult|linear|poisson|network [anchored]]
 //!
 //! The random walks are given what no private run could have: the exact posterior covariance
 //! as preconditioner and a start inside the posterior, for free; their clip is five times the
@@ -13,6 +13,7 @@
 
 mod anchored;
 mod gradients;
+mod network;
 
 use std::path::Path;
 
@@ -36,6 +37,8 @@ struct Problem {
     iterations: u64,
     /// Settings of anchored runs.
     anchored: Vec<Setting>,
+    /// Keys of `[run]` that say where these start.
+    start: &'static str,
 }
 
 /// Of the made-up regressions.
@@ -79,6 +82,7 @@ fn problems() -> Result<Vec<Problem>, Failure> {
                     iterations: 1_000_000,
                 })
                 .into(),
+            start: "",
         },
         Problem {
             name: "mnist",
@@ -86,6 +90,7 @@ fn problems() -> Result<Vec<Problem>, Failure> {
                 + "[model]\nkind = \"logistic\"\nprior = { kind = \"normal\", sd = 1.0 }\n",
             iterations: 40_000,
             anchored: mnist(),
+            start: "",
         },
         Problem {
             name: "adult",
@@ -96,6 +101,7 @@ fn problems() -> Result<Vec<Problem>, Failure> {
                 epsilon: 6.0,
                 iterations: 15_000,
             }],
+            start: "",
         },
         regression(
             ("linear", 3.0),
@@ -103,6 +109,7 @@ fn problems() -> Result<Vec<Problem>, Failure> {
             "kind = \"linear\"\nvariance = 0.36",
         ),
         regression(("poisson", 6.0), "count = 16", "kind = \"poisson\""),
+        network::problem(),
     ])
 }
 
@@ -133,6 +140,7 @@ fn regression((name, epsilon): (&'static str, f64), label: &str, model: &str) ->
             epsilon,
             iterations: 15_000,
         }],
+        start: "",
     }
 }
 
@@ -146,16 +154,17 @@ fn data(plan: &Plan, problem: &Problem) -> Result<dpmc::data::Dataset, Failure> 
         "mixture" => dpmc::data::synthetic::mixture(50_000, Some(3.0), 1)?,
         "linear" => dpmc::data::synthetic::linear(30_000, &SLOPES, 0.6, 3.0, 1)?,
         "poisson" => dpmc::data::synthetic::poisson(30_000, &SLOPES, 16, 1)?,
+        "network" => network::rows()?,
         _ => plan.load_data()?,
     })
 }
 
 fn study(problem: &Problem) -> Result<(), Failure> {
     let reference = reference(problem)?;
-    if !["linear", "poisson"].contains(&problem.name) {
+    if !["linear", "poisson", "network"].contains(&problem.name) {
         gradients::study(problem, &reference)?;
     }
-    let walks = [
+    let mut walks = vec![
         ("barker", "algorithm = \"barker\""),
         (
             "poisson-barker, lambda = 4 Lambda",
@@ -166,6 +175,9 @@ fn study(problem: &Problem) -> Result<(), Failure> {
         ("dp-fast-mh, sound, lambda = 40 L", "FAST"),
         ("dp-fast-mh-full, sound", "algorithm = \"dp-fast-mh-full\""),
     ];
+    if problem.name == "network" {
+        walks.truncate(1);
+    }
     for (label, sampler) in walks {
         let mut best: Option<(f64, f64, f64, f64)> = None;
         for step in STEPS {
@@ -191,14 +203,21 @@ fn study(problem: &Problem) -> Result<(), Failure> {
 
 /// A long chain on the posterior, non-private: for starts and covariances.
 fn reference(problem: &Problem) -> Result<Draws, Failure> {
-    let sampler = if problem.name != "mixture" {
-        "[sampler]\nalgorithm = \"anchored-barker\"\nanchor = { clip = 8.0, radius = 1000.0 }\n[run]\niterations = 20000\n"
-    } else {
-        "[sampler]\nalgorithm = \"tuna-mh\"\nlambda = 300\nstep = 0.3\n[run]\niterations = 200000\n"
+    let sampler = match problem.name {
+        "mixture" => {
+            "[sampler]\nalgorithm = \"tuna-mh\"\nlambda = 300\nstep = 0.3\n[run]\niterations = 200000\n"
+        }
+        "network" => network::REFERENCE,
+        _ => {
+            "[sampler]\nalgorithm = \"anchored-barker\"\nanchor = { clip = 8.0, radius = 1000.0 }\n[run]\niterations = 20000\n"
+        }
     };
     let plan = plan(
         problem,
-        &format!("{sampler}[privacy]\nnot_private = true\n"),
+        &format!(
+            "{sampler}{}\n[privacy]\nnot_private = true\n",
+            problem.start
+        ),
     )?;
     let data = data(&plan, problem)?;
     let model = plan.model(&data)?;

@@ -48,6 +48,8 @@ pub struct Slopes {
     pub predictor: Predictor,
     /// Scores are clipped to ± this.
     pub largest_score: f64,
+    /// Newton steps on clipped scores that it may take to cross from η = 0 to the farthest label.
+    pub crossing: f64,
     /// Weights, minus the second derivative, are clipped to between 0 and this.
     pub largest_weight: f64,
     /// k₃, the size of the third derivative that clips of remainders are made of; 0 where
@@ -65,6 +67,7 @@ impl Slopes {
             score: Score::Logistic,
             predictor: Predictor::Linear,
             largest_score: 1.0,
+            crossing: 1.0,
             largest_weight: 0.25,
             largest_third: THIRD,
             typical_weight: 0.4,
@@ -88,10 +91,12 @@ impl Slopes {
         };
         // At θ = 0 a residual is the label itself.
         let reach = range.max(label.bound());
+        let largest_score = reach.min(MOST_SDS * variance.sqrt());
         Slopes {
             score: Score::Linear,
             predictor: Predictor::Linear,
-            largest_score: reach.min(MOST_SDS * variance.sqrt()),
+            largest_score,
+            crossing: reach / largest_score,
             largest_weight: 1.0,
             largest_third: 0.0,
             typical_weight: 1.0,
@@ -107,6 +112,8 @@ impl Slopes {
             score: Score::Poisson,
             predictor: Predictor::Linear,
             largest_score: max.min(MOST_SDS * rate.sqrt()),
+            // Its warm start bounds the change of η itself.
+            crossing: 1.0,
             largest_weight: true_bound.min(max),
             largest_third: true_bound.min(rate),
             typical_weight: 1.0,
@@ -201,6 +208,8 @@ mod tests {
         // Clipped at 4s, or where no label can be further off.
         assert_eq!(Slopes::linear(label, 4.0).largest_score, 8.0);
         assert_eq!(Slopes::linear(label, 1e6).largest_score, 100.0);
+        assert_eq!(Slopes::linear(label, 4.0).crossing, 12.5);
+        assert_eq!(Slopes::linear(label, 1e6).crossing, 1.0);
         let wide = Slopes::poisson(400.0, None);
         assert_eq!((wide.largest_score, wide.largest_weight), (40.0, 400.0));
         assert_eq!(wide.largest_third, 100.0);

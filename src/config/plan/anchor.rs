@@ -9,8 +9,12 @@ use crate::sampler::{
     Adapt, AnchorSettings, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring, stream,
 };
 
-/// Newton steps of the warm start.
+/// Newton steps of the warm start …
 const STAGES: u32 = 6;
+/// … or so many more than it may take to come near the labels …
+const MORE_STAGES: f64 = 3.0;
+/// … but no more than this: labels so far off should be scaled.
+const MOST_STAGES: f64 = 30.0;
 /// The same of a network, whose steps are halved.
 const NETWORK_STAGES: u32 = 20;
 /// Rows are clipped at this multiple of their expected root mean square …
@@ -86,9 +90,10 @@ impl Plan {
         let mut settings = AnchoredSettings {
             anchoring: Anchoring {
                 start: self.anchor_start(network, model)?,
-                stages: section
-                    .stages
-                    .unwrap_or(if network { NETWORK_STAGES } else { STAGES }),
+                stages: section.stages.unwrap_or(match network {
+                    true => NETWORK_STAGES,
+                    false => stages(&slopes),
+                }),
                 rows,
                 row_norm,
                 unit: model.tempering() * model.unit(),
@@ -338,4 +343,10 @@ impl Plan {
 fn improper(model: &dyn Model) -> bool {
     let prior = model.prior();
     prior.density == Density::Flat && prior.support == Support::Unbounded
+}
+
+/// Newton steps of a regression's warm start.
+fn stages(slopes: &Slopes) -> u32 {
+    let enough = (slopes.crossing.ceil() + MORE_STAGES).min(MOST_STAGES);
+    STAGES.max(enough as u32)
 }

@@ -210,7 +210,8 @@ pub struct RmsEntry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnchorSection {
-    /// Newton steps of the private warm start; 6 without it, 0 anchors at the start itself.
+    /// Newton steps of the private warm start, 0 to anchor at the start itself; without it 6, up to
+    /// 30 where a linear model's labels are declared to lie far off, 20 for networks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
     /// Share for the warm start.

@@ -12,6 +12,9 @@ use crate::privacy::releases::{Acceptance, DrawRequest, Halt, Moves};
 /// Covers the f64 arithmetic of η.
 const ROUNDING: f64 = 1e-9;
 
+/// Steps of a secret chain after which it looks whether it should stop.
+const LONG: u64 = 16;
+
 impl Curator {
     /// The privacy event of one draw from rows whose log-likelihood ratios have the true bound
     /// `rate` (κ included): over the box the log of the two posteriors' ratio ranges over at
@@ -32,15 +35,16 @@ impl Curator {
         request: &DrawRequest,
     ) -> Result<Vec<f64>, Halt> {
         let rate = self.check_draw(start, request)?;
-        self.stopped()?;
         if let Some(ledger) = &mut self.ledger {
             let key = Self::draw_cost(rate, request)?;
             ledger.charge(&[(key, 1)], 0.0)?;
         }
         let mut theta = start.to_vec();
-        for _ in 0..request.steps {
-            // Nothing has been released yet; its charge stays.
-            self.stopped()?;
+        for made in 1..=request.steps {
+            // Nothing has been released yet, and the charge stays: short chains are let finish.
+            if made % LONG == 0 {
+                self.stopped()?;
+            }
             if let Some(next) = self.secret_move(&theta, request, rate)? {
                 theta = next;
             }
