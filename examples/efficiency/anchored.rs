@@ -9,6 +9,7 @@ use dpmc::posterior_run::PosteriorRun;
 use dpmc::privacy::{Curator, Ledger};
 use dpmc::sampler::Chains;
 
+use super::network;
 use super::{Draws, Failure, Problem, data, finish, plan, worst};
 
 /// One setting that is tried.
@@ -95,13 +96,12 @@ fn unclipped(
         .lines()
         .filter(|line| !line.starts_with("clip"))
         .collect();
-    let clip = match problem.name {
-        "network" => "rate = 1e3",
-        _ => "share = 1.0",
+    let (keys, clip) = match problem.name {
+        "network" => (network::UNCLIPPED.to_string(), "rate = 1e3"),
+        _ => (keys.join("\n"), "share = 1.0"),
     };
     let text = format!(
-        "[sampler]\n{}\nclip = {{ {clip} }}\n[run]\niterations = 1\n{}\n[privacy]\nnot_private = true\n",
-        keys.join("\n"),
+        "[sampler]\n{keys}\nclip = {{ {clip} }}\n[run]\niterations = 1\n{}\n[privacy]\nnot_private = true\n",
         problem.start
     );
     let plan = plan(problem, &text)?;

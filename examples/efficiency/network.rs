@@ -11,8 +11,11 @@ const ROWS: usize = 300_000;
 /// Two units' weights of two features, their biases, the output's weights and bias.
 const TEACHER: [f64; 9] = [1.5, -1.0, 0.5, 1.2, 0.3, -0.5, 1.8, -1.6, 0.2];
 
-/// A long chain, not private, whose clips nothing reaches.
-pub const REFERENCE: &str = "[sampler]\nalgorithm = \"anchored-barker\"\nanchor = { radius = 1000.0 }\nproposal = { autoregressive = { correlation = 0.9 } }\nclip = { rate = 1e3 }\n[run]\niterations = 20000\n";
+/// A long chain on all rows, not private, whose clips nothing reaches.
+pub const REFERENCE: &str = "[sampler]\nestimator = \"all\"\nacceptance = \"barker\"\nanchored = true\nanchor = { radius = 1000.0 }\nproposal = { autoregressive = { correlation = 0.9 } }\nclip = { rate = 1e3 }\n[run]\niterations = 20000\n";
+
+/// Moves of the anchored runs, on all rows.
+pub const UNCLIPPED: &str = "estimator = \"all\"\nacceptance = \"barker\"\nanchored = true";
 
 /// From a public guess of the weights' signs. (From a prior draw it takes ε = 8 to find a mode.)
 pub fn problem() -> Problem {
