@@ -93,7 +93,7 @@ fn a_run_counts_one_order_from_start_to_certificate() {
 }
 
 #[test]
-fn a_shared_ledger_of_another_measure_is_refused_by_name() {
+fn a_shared_ledger_says_what_is_counted() {
     let place = Place::new(RUN);
     place.write("fast.toml", &fast());
     place.works("sample run.toml --iterations 20 --ledger l.json --out first");
@@ -103,21 +103,81 @@ fn a_shared_ledger_of_another_measure_is_refused_by_name() {
         "{message}"
     );
     place.works("sample fast.toml --iterations 20 --ledger r.json --out third");
-    let message = place.refuses("sample run.toml --iterations 20 --ledger r.json --out second");
+    assert!(!place.path("second").exists());
     let order = number(&place.json("r.json")["measure"]["renyi"], "order");
+    // Any private sampler can share it at its order, which a run that states another is told.
+    place.works("sample run.toml --iterations 20 --ledger r.json --out fourth");
+    let resolved = std::fs::read_to_string(place.path("fourth/run.toml")).unwrap();
+    assert!(
+        resolved.contains(&format!("order = {order:?}")),
+        "{resolved}"
+    );
+    let other = format!("delta = 1e-6\norder = {:?}", order + 1.0);
+    place.write("run.toml", &edit(RUN, "delta = 1e-6", &other));
+    let message = place.refuses("sample run.toml --iterations 20 --ledger r.json --out fifth");
     assert!(
         message.contains(&format!("state order = {order} in [privacy]")),
         "{message}"
     );
-    assert!(!place.path("second").exists());
-    // As the message says, any private sampler can share it at its order.
-    let run = edit(
-        RUN,
-        "delta = 1e-6",
-        &format!("delta = 1e-6\norder = {order}"),
+}
+
+/// Gaussian noise is counted as Gaussian DP in a ledger of the run's own, as rho in one that
+/// other samplers may share; a stated filter rules both, and a resumed run keeps its own.
+#[test]
+fn a_stated_filter_rules_and_noise_has_its_own() {
+    let place = Place::new(&edit(RUN, "\"barker\"", "\"dp-penalty\"\ntau = 8.0"));
+    let check = place.works("check run.toml");
+    assert!(
+        check.contains("mu^2/2") && check.contains("Gaussian-DP filter"),
+        "{check}"
     );
-    place.write("run.toml", &run);
-    place.works("sample run.toml --iterations 20 --ledger r.json --out fourth");
+    let steps = |out: &str| number(&place.certificate(out), "iterations");
+    place.works("sample run.toml --iterations 100000 --out own");
+    let certificate = place.certificate("own");
+    let (claimed, mu) = (number(&certificate, "epsilon"), number(&certificate, "mu"));
+    assert!(
+        certificate["rho"].is_null() && claimed <= 5.0 && mu > 0.5,
+        "{certificate}"
+    );
+    assert!(place.works("summary own").contains(&format!("mu {mu:.4}")));
+    let resolved = std::fs::read_to_string(place.path("own/run.toml")).unwrap();
+    assert!(resolved.contains("filter = \"gaussian\""), "{resolved}");
+    place.works("sample run.toml --iterations 100000 --ledger l.json --out shared");
+    assert!(number(&place.certificate("shared"), "rho") > 0.0);
+    assert_eq!(place.json("l.json")["measure"], "zcdp");
+    // About an eighth more of them.
+    let more = steps("own") / steps("shared");
+    assert!((1.1..1.2).contains(&more), "{more}");
+    // A decision by a coin costs pi/2 of its rho there.
+    let stated = |name: &str| edit(RUN, "delta = 1e-6", &format!("delta = 1e-6\n{name}"));
+    for (name, filter) in [("z", "zcdp"), ("g", "gaussian")] {
+        place.write("run.toml", &stated(&format!("filter = \"{filter}\"")));
+        place.works(&format!(
+            "sample run.toml --iterations 10 --ledger {name}.json --out {name}"
+        ));
+        place.works(&format!("sample --resume {name} --iterations 20"));
+        assert_eq!(place.json(&format!("{name}.json"))["measure"], filter);
+    }
+    let spent = |name: &str| place::spent(&place.json(name));
+    let ratio = spent("g.json") / spent("z.json");
+    assert!(
+        (ratio / std::f64::consts::FRAC_PI_2 - 1.0).abs() < 0.01,
+        "{ratio}"
+    );
+    // A ledger that exists says what it counts; one that says otherwise is told.
+    place.write("run.toml", RUN);
+    place.works("sample run.toml --iterations 10 --ledger g.json --out another");
+    assert!(number(&place.certificate("another"), "mu") > 0.0);
+    for (settings, words) in [
+        ("filter = \"gaussian\"\norder = 12.0", "contradicts 'order'"),
+        ("filter = \"zcdp\"", "state filter = \"gaussian\""),
+        ("filter = \"renyi\"", "gaussian"),
+    ] {
+        place.write("run.toml", &stated(settings));
+        let message = place.refuses("sample run.toml --ledger g.json --out none");
+        assert!(message.contains(words), "{message}");
+        assert!(!place.path("none").exists());
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod place;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use place::{Place, RUN, edit, number, releases};
+use place::{Place, RUN, edit, number, releases, spent};
 
 /// A run that does not outlive its test.
 struct Running(Option<Child>);
@@ -155,7 +155,7 @@ fn a_fit_is_interrupted_with_what_it_spent() {
     );
     let (count, released) = releases(&certificate);
     assert!(count > 0.0 && count < 1e6, "{count}");
-    let spent = number(&place.json("out/ledger.json"), "rho_spent");
+    let spent = spent(&place.json("out/ledger.json"));
     assert!((spent / released - 1.0).abs() < 1e-6, "{spent} {released}");
     assert!(place.works("summary out").contains("interrupted"));
 }

@@ -134,7 +134,7 @@ fn units(place: &Place, out: &str) -> f64 {
 }
 
 fn spent(place: &Place, out: &str) -> f64 {
-    number(&place.json(&format!("{out}/ledger.json")), "rho_spent")
+    place::spent(&place.json(&format!("{out}/ledger.json")))
 }
 
 /// What is true of a private directory after an interruption and after a resumption.

@@ -149,6 +149,9 @@ fn a_refused_run_leaves_a_directory_that_it_took_over_empty() {
     .map(String::from)
     .to_vec();
     construct(&place.path("full"), &state, &place.path("out"));
+    // Stated, or the ledger would be read for it before the directory is touched.
+    let stated = edit(RUN, "delta = 1e-6", "delta = 1e-6\nfilter = \"zcdp\"");
+    place.write("run.toml", &stated);
     place.write("damaged.json", "{}");
     place.refuses("sample run.toml --out out --ledger damaged.json");
     assert_eq!(std::fs::read_dir(place.path("out")).unwrap().count(), 0);

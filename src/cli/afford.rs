@@ -111,7 +111,7 @@ fn affordable_gradients(
     for (key, count) in &step.events {
         let price = measure
             .price(*key, budget)
-            .map_err(|e| plan.refuse("privacy.order", e))?;
+            .map_err(|e| plan.refuse_measure(measure, &e))?;
         cost += price.cost.nats() * count;
     }
     let steps = limit / cost;
@@ -159,7 +159,7 @@ fn affordable_moves(
     }
     let refuse = |key: &str, what: String| CliError::from(plan.refuse(key, what));
     let Some((cost, coins)) = mean_cost(rows, &clips, sampler, budget, measure)
-        .map_err(|e| refuse("privacy.order", e))?
+        .map_err(|e| plan.refuse_measure(measure, &e))?
     else {
         return Err(refuse(
             "sampler.algorithm",

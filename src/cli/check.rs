@@ -1,15 +1,17 @@
 //! `dpmc check`: what a run file would do, before anything is spent.
 
 use super::args::{CheckArguments, Overrides};
+use super::sample::take_measure;
 use super::{CliError, afford};
 use crate::config::Plan;
 use crate::data::{self, Population};
-use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise};
+use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise, Measure};
 use crate::sampler::{Algorithm, AnchorSettings, RandomWalk, Sampler};
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let mut plan = Plan::read(&a.run)?;
     merge(&mut plan, &a.overrides)?;
+    take_measure(&mut plan, None)?;
     plan.check_declarations()?;
     let data = plan.load_data()?;
     plan.load_test()?;
@@ -94,7 +96,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
             measure.limit(budget),
             measure.epsilon(cost, budget.delta())
         );
-        if measure.is_renyi() {
+        if measure != Measure::Zcdp {
             println!("           counted by a {}", measure.filter());
         }
         println!(
@@ -267,6 +269,7 @@ pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
     if o.not_private {
         (config.privacy.epsilon, config.privacy.delta) = (None, None);
         (config.privacy.ledger, config.privacy.order) = (None, None);
+        config.privacy.filter = None;
         config.privacy.not_private = true;
     }
     if o.epsilon.is_some() || o.delta.is_some() {

@@ -43,6 +43,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         check::only_length_and_engine(&a.overrides)?;
     }
     check::merge(&mut plan, &a.overrides)?;
+    take_measure(&mut plan, a.resume.as_deref())?;
     plan.check_declarations()?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
@@ -51,8 +52,8 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
 
     // Everything that bad input can stop comes before the directory is made.
     let mut parts = load(&plan)?;
-    if let Measure::Renyi { order } = parts.measure {
-        plan.config.privacy.order = Some(order);
+    if plan.budget()?.is_some() {
+        plan.state_measure(parts.measure);
     }
     let test = parts.test.take();
     let (mut directory, saved) = match &a.resume {
@@ -101,6 +102,7 @@ fn read_plan(a: &SampleArguments) -> Result<Plan, CliError> {
                 plan.config.run.iterations = defaults.iterations;
                 plan.config.run.engine = defaults.engine;
                 // Chosen where the given file states none.
+                plan.config.privacy.filter = given.config.privacy.filter;
                 plan.config.privacy.order = given.config.privacy.order;
                 plan.resolved()
             };
@@ -115,6 +117,19 @@ fn read_plan(a: &SampleArguments) -> Result<Plan, CliError> {
         }
         (None, None) => Err(CliError::Input("give a run file".into())),
     }
+}
+
+/// A ledger that exists says what it counts, unless the run file does.
+pub(super) fn take_measure(plan: &mut Plan, resumed: Option<&Path>) -> Result<(), CliError> {
+    let shared = plan.config.privacy.ledger.as_ref();
+    let own = resumed.map(|directory| directory.join("ledger.json"));
+    let path = shared.map(|file| plan.locate(file)).or(own);
+    if let Some(path) = path.filter(|_| !plan.states_measure())
+        && let Some(measure) = Ledger::measure_of(&path)?
+    {
+        plan.state_measure(measure);
+    }
+    Ok(())
 }
 
 fn out_directory(a: &SampleArguments, plan: &Plan) -> PathBuf {

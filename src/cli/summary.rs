@@ -141,10 +141,11 @@ pub(super) fn print(summary: &RunSummary) {
             println!(
                 "private: ({epsilon:.4}, {delta:e})-DP, neighbours by substitution, {} (spent {spent:.4}, {}){}",
                 c.covers,
-                match (c.rho, c.order) {
-                    (Some(rho), _) => format!("rho {rho:.4}"),
-                    (None, Some(order)) => format!("filter at order {order}"),
-                    (None, None) => "no rho".into(),
+                match (c.rho, c.mu, c.order) {
+                    (Some(rho), _, _) => format!("rho {rho:.4}"),
+                    (_, Some(mu), _) => format!("mu {mu:.4}"),
+                    (_, _, Some(order)) => format!("filter at order {order}"),
+                    _ => "no rho".into(),
                 },
                 if c.adaptive {
                     "; costs were adaptive, so the guarantee is the budget"

@@ -314,6 +314,16 @@ impl Default for RunSection {
     }
 }
 
+/// `filter`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilterName {
+    /// ρ of zCDP.
+    Zcdp,
+    /// Gaussian DP.
+    Gaussian,
+}
+
 /// `[privacy]`
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -324,9 +334,11 @@ pub struct PrivacySection {
     /// δ of the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
-    /// Order α at which the ledger counts Rényi divergences. Without it ρ is counted where
-    /// every step of the sampler has one; else the order is chosen, and the resolved run file
-    /// states it.
+    /// What the ledger counts, ρ or Gaussian DP. Without it and `order` it is chosen, and the
+    /// resolved run file states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<FilterName>,
+    /// Order α at which the ledger counts Rényi divergences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<f64>,
     /// No privacy.

@@ -41,8 +41,11 @@ pub struct Certificate {
     pub adaptive: bool,
     /// δ.
     pub delta: Option<f64>,
-    /// ρ of the guarantee; absent where the filter counted a Rényi divergence.
+    /// ρ of the guarantee; absent where the filter counted something else.
     pub rho: Option<f64>,
+    /// μ of the guarantee, μ-GDP; absent where the filter counted something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mu: Option<f64>,
     /// Order α at which the filter counted Rényi divergences; absent where it counted ρ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<f64>,
@@ -95,6 +98,7 @@ impl Certificate {
             adaptive: run.adaptive,
             delta: None,
             rho: None,
+            mu: None,
             order: None,
             neighbours: "substitution".into(),
             rows: curator.rows(),
@@ -116,10 +120,11 @@ impl Certificate {
             let lost = ledger.spent() - ledger.spent_of_run();
             let mut spent = ledger.epsilon_spent();
             let measure = ledger.measure();
-            certificate.accountant = format!(
-                "{}; Canonne, Kamath & Steinke 2020, Prop. 12",
-                measure.filter()
-            );
+            let converted = match measure {
+                Measure::Gaussian => "Balle & Wang 2018, Theorem 8",
+                _ => "Canonne, Kamath & Steinke 2020, Prop. 12",
+            };
+            certificate.accountant = format!("{}; {converted}", measure.filter());
             if !adaptive
                 && lost <= 1e-12
                 && let Some((epsilon, method)) = fixed_sequence(ledger)
@@ -141,6 +146,7 @@ impl Certificate {
             certificate.epsilon = Some(epsilon);
             match measure {
                 Measure::Zcdp => certificate.rho = Some(amount),
+                Measure::Gaussian => certificate.mu = Some((2.0 * amount).sqrt().next_up()),
                 Measure::Renyi { order } => certificate.order = Some(order),
             }
             certificate.events = ledger

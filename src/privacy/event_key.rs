@@ -71,6 +71,11 @@ impl EventKey {
         self.kind == Kind::PosteriorDraw
     }
 
+    /// Whether it is noise on sums over all rows.
+    pub fn is_gaussian(self) -> bool {
+        self.kind == Kind::DiscreteGaussian
+    }
+
     /// Discrete Gaussian with the given Δ and σ (same unit), its ρ rounded up to the
     /// grid 2^(k/65536).
     pub fn discrete_gaussian(sensitivity: f64, sigma: f64) -> Option<Self> {

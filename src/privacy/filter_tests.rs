@@ -114,8 +114,8 @@ fn multiplicities_beyond_the_cut_are_paid_from_delta() {
 fn what_the_measure_cannot_count_is_refused_before_anything_is_charged() {
     let [eta, _, noisy, test] = keys();
     for (measure, key, says) in [
-        (Measure::Zcdp, noisy, "'order' in [privacy]"),
-        (Measure::Zcdp, test, "'order' in [privacy]"),
+        (Measure::Zcdp, noisy, "a ledger of its own"),
+        (Measure::Zcdp, test, "a ledger of its own"),
         (Measure::Renyi { order: 250.0 }, test, "batch/5 = 200"),
         (Measure::Renyi { order: 90_000.0 }, noisy, "smaller 'order'"),
     ] {

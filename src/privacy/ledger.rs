@@ -1,4 +1,4 @@
-//! The ledger: a privacy filter on ρ, or on the Rényi divergence at one order
+//! The ledger: a privacy filter on ρ, on μ² of Gaussian DP, or on the Rényi divergence at one order
 //! (mathematics, section 7).
 //!
 //! Every step is charged before it is made. The filter refuses a charge that does not
@@ -109,6 +109,14 @@ impl Ledger {
         ledger.file = Some(file);
         ledger.shared = true;
         Ok(ledger)
+    }
+
+    /// What the ledger file at `path` counts; `None` where there is none yet.
+    ///
+    /// # Errors
+    /// [`LedgerFileError`] where it cannot be read.
+    pub fn measure_of(path: &std::path::Path) -> Result<Option<Measure>, LedgerFileError> {
+        LedgerFile::measure_of(path)
     }
 
     /// The budget.

@@ -66,7 +66,10 @@ pub enum LedgerFileError {
 fn remedy(found: Measure) -> String {
     match found {
         Measure::Zcdp => {
-            "drop 'order' from [privacy] and choose a sampler whose steps have a rho, or use another ledger".into()
+            "drop 'order' and 'filter' from [privacy] and choose a sampler whose steps have a rho, or use another ledger".into()
+        }
+        Measure::Gaussian => {
+            "state filter = \"gaussian\" in [privacy], or use another ledger".into()
         }
         Measure::Renyi { order } => {
             format!("state order = {order} in [privacy], or use another ledger")
@@ -99,6 +102,9 @@ struct Contents {
     /// The same in nats, for readers: ρ, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rho_spent: Option<f64>,
+    /// … or μ²/2, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mu_squared_half_spent: Option<f64>,
     /// … or the divergence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     divergence_spent: Option<f64>,
@@ -166,10 +172,9 @@ impl LedgerFile {
                 return Err(fail(format!("cannot be locked: {e}")));
             }
         }
-        let mut contents = match std::fs::read_to_string(path) {
-            Ok(text) => serde_json::from_str::<Contents>(&text)
-                .map_err(|e| fail(format!("is damaged or not a ledger: {e}")))?,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Contents {
+        let mut contents = match read(path)? {
+            Some(contents) => contents,
+            None => Contents {
                 format: 1,
                 id: format!("{:032x}", rand::random::<u128>()),
                 dataset: dataset.into(),
@@ -179,15 +184,12 @@ impl LedgerFile {
                 measure,
                 spent_units: "0".into(),
                 rho_spent: None,
+                mu_squared_half_spent: None,
                 divergence_spent: None,
                 delta_coins: 0.0,
                 runs: Vec::new(),
             },
-            Err(e) => return Err(fail(format!("cannot be read: {e}"))),
         };
-        if contents.format != 1 {
-            return Err(fail(format!("has unknown format {}", contents.format)));
-        }
         if contents.dataset != dataset || contents.rows != rows {
             return Err(LedgerFileError::OtherDataSet {
                 path: path.into(),
@@ -228,6 +230,11 @@ impl LedgerFile {
             entered: false,
             _lock: lock,
         })
+    }
+
+    /// What the ledger at `path` counts; `None` where there is no file yet.
+    pub fn measure_of(path: &Path) -> Result<Option<Measure>, LedgerFileError> {
+        Ok(read(path)?.map(|contents| contents.measure))
     }
 
     pub fn id(&self) -> String {
@@ -274,6 +281,7 @@ impl LedgerFile {
         let nats = Some(to.spent.nats());
         match self.contents.measure {
             Measure::Zcdp => self.contents.rho_spent = nats,
+            Measure::Gaussian => self.contents.mu_squared_half_spent = nats,
             Measure::Renyi { .. } => self.contents.divergence_spent = nats,
         }
         self.contents.delta_coins = to.coins;
@@ -284,6 +292,24 @@ impl LedgerFile {
         let text = serde_json::to_string_pretty(&self.contents).map_err(|e| fail(e.to_string()))?;
         replace_durably(&self.path, text.as_bytes())
             .map_err(|e| fail(format!("cannot be written: {e}")))
+    }
+}
+
+/// What a ledger file holds; `None` where there is none.
+fn read(path: &Path) -> Result<Option<Contents>, LedgerFileError> {
+    let fail = |what: String| LedgerFileError::File {
+        path: path.into(),
+        what,
+    };
+    let contents = match std::fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str::<Contents>(&text)
+            .map_err(|e| fail(format!("is damaged or not a ledger: {e}")))?,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(fail(format!("cannot be read: {e}"))),
+    };
+    match contents.format {
+        1 => Ok(Some(contents)),
+        other => Err(fail(format!("has unknown format {other}"))),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a ledger counts, fixed before its first charge: ρ, or the Rényi divergence at one
-//! order (mathematics, section 7).
+//! What a ledger counts, fixed before its first charge: ρ, μ²/2 of Gaussian DP, or the Rényi
+//! divergence at one order (mathematics, section 7).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use super::budget::Budget;
 use super::conversion::epsilon_of_rho;
 use super::event::Event;
 use super::event_key::EventKey;
+use super::gaussian_dp;
 use super::rho::Rho;
 
 /// Largest multiplicity of one row that is ever counted.
@@ -22,6 +23,9 @@ pub enum Measure {
     /// ρ of zCDP (Whitehouse, Ramdas, Rogers & Wu 2023).
     #[default]
     Zcdp,
+    /// μ²/2 of Gaussian DP (Smith & Thakurta 2022): for Gaussian noise that is its ρ, of which
+    /// a budget holds more than under zCDP; for decisions by a coin it is π/2 times theirs.
+    Gaussian,
     /// The Rényi divergence of one order α > 1 (Feldman & Zrnic 2021).
     Renyi {
         /// α.
@@ -51,18 +55,20 @@ impl Measure {
         }
     }
 
-    /// Symbol of its amounts: `rho`, or `D_` and the order.
+    /// Symbol of its amounts: `rho`, `mu^2/2`, or `D_` and the order.
     pub fn symbol(self) -> String {
         match self {
             Measure::Zcdp => "rho".into(),
+            Measure::Gaussian => "mu^2/2".into(),
             Measure::Renyi { order } => format!("D_{order}"),
         }
     }
 
-    /// In words: `zCDP filter`, or `Rényi filter at order` and the order.
+    /// In words: `zCDP filter`, `Gaussian-DP filter`, or `Rényi filter at order` and the order.
     pub fn filter(self) -> String {
         match self {
             Measure::Zcdp => "zCDP filter".into(),
+            Measure::Gaussian => "Gaussian-DP filter (Smith & Thakurta 2022)".into(),
             Measure::Renyi { order } => {
                 format!("Rényi filter at order {order} (Feldman & Zrnic 2021)")
             }
@@ -75,6 +81,7 @@ impl Measure {
     pub fn limit(self, budget: Budget) -> f64 {
         match self {
             Measure::Zcdp => budget.rho(),
+            Measure::Gaussian => gaussian_dp::limit(budget.epsilon(), budget.conversion_delta()),
             Measure::Renyi { order } => {
                 let offset = offset(order, budget.conversion_delta());
                 let room = budget.epsilon() - offset;
@@ -88,6 +95,7 @@ impl Measure {
         match self {
             _ if spent <= 0.0 => 0.0,
             Measure::Zcdp => epsilon_of_rho(spent, delta),
+            Measure::Gaussian => gaussian_dp::epsilon(spent, delta),
             Measure::Renyi { order } => (spent + offset(order, delta)).max(0.0),
         }
     }
@@ -103,12 +111,15 @@ impl Measure {
         };
         let order = match self {
             Measure::Zcdp => {
-                return key.rho().map(whole).ok_or_else(|| {
-                    format!(
-                        "a release of kind {} has no rho, which this ledger counts; state an 'order' in [privacy], and a ledger of its own for this sampler",
-                        key.event().kind()
-                    )
-                });
+                return key.rho().map(whole).ok_or_else(|| uncounted("rho", key));
+            }
+            Measure::Gaussian => {
+                let share = match key.event() {
+                    Event::BoundedRange { .. } => gaussian_dp::BOUNDED_RANGE,
+                    _ => 1.0,
+                };
+                let rho = key.rho().ok_or_else(|| uncounted("mu", key))?;
+                return Ok(whole(rho * share));
             }
             Measure::Renyi { order } => order,
         };
@@ -131,10 +142,26 @@ impl Measure {
         })
     }
 
+    /// What a run of such events counts without an order; `None` where it needs one.
+    pub(crate) fn without_order(keys: impl IntoIterator<Item = EventKey>) -> Option<Self> {
+        keys.into_iter()
+            .try_fold(Measure::Gaussian, |measure, key| match key.rho() {
+                _ if key.is_gaussian() => Some(measure),
+                rho => rho.map(|_| Measure::Zcdp),
+            })
+    }
+
     /// Whether its ledger can count events that have no ρ.
     pub fn is_renyi(self) -> bool {
         matches!(self, Measure::Renyi { .. })
     }
+}
+
+fn uncounted(what: &str, key: EventKey) -> String {
+    format!(
+        "a release of kind {} has no {what}, which this ledger counts; give this sampler a ledger of its own, without 'filter' in [privacy] or with an 'order'",
+        key.event().kind()
+    )
 }
 
 fn unpriced(key: EventKey, order: f64) -> String {

@@ -173,6 +173,15 @@ pub fn number(value: &Value, key: &str) -> f64 {
         .unwrap_or_else(|| panic!("no number '{key}' in {value}"))
 }
 
+/// What a ledger file counts as spent, in nats of its measure.
+#[allow(dead_code)]
+pub fn spent(ledger: &Value) -> f64 {
+    ["rho_spent", "mu_squared_half_spent", "divergence_spent"]
+        .iter()
+        .find_map(|key| ledger[key].as_f64())
+        .unwrap_or_else(|| panic!("nothing spent in {ledger}"))
+}
+
 /// Number of releases and their ρ, from a certificate's events.
 pub fn releases(certificate: &Value) -> (f64, f64) {
     let events = certificate["events"].as_array().unwrap();

@@ -4,7 +4,7 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{AnchorSection, SamplerSection, StartEntry};
 use crate::model::{Density, Model, Predictor, Slopes, Support, check_anchorable};
-use crate::privacy::{Acceptance, Curator, Estimator};
+use crate::privacy::{Acceptance, Budget, Curator, Estimator};
 use crate::sampler::{
     Adapt, AnchorSettings, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring, stream,
 };
@@ -111,7 +111,7 @@ impl Plan {
             refresh_after: section.refresh.map(|_| length.warmup),
         };
         if let Some(budget) = self.budget()? {
-            self.divide(&mut settings, &section, budget.rho(), rule)?;
+            self.divide(&mut settings, &section, budget, rule)?;
         }
         Ok(AnchorSettings::Expansion(settings))
     }
@@ -268,15 +268,17 @@ impl Plan {
         Ok(start)
     }
 
-    /// Divides ρ between steps, warm start and anchor: what the steps are expected to cost
+    /// Divides the budget between steps, warm start and anchor: what the steps are expected to cost
     /// with a margin, the rest by fixed shares, or as the run file says.
     fn divide(
         &self,
         settings: &mut AnchoredSettings,
         section: &AnchorSection,
-        rho: f64,
+        budget: Budget,
         (estimator, acceptance): (Estimator, Acceptance),
     ) -> Result<(), ConfigError> {
+        let measure = self.divided_measure(budget)?;
+        let rho = measure.limit(budget);
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         let stages = settings.anchoring.stages > 0;
@@ -322,7 +324,7 @@ impl Plan {
             let clip = settings.typical_clip();
             let cost = Curator::cost(settings.anchoring.rows, clip, estimator, acceptance);
             let price = match cost {
-                Ok(key) => key.and_then(|(key, _)| key.rho()).unwrap_or(0.0),
+                Ok(key) => key.map_or(0.0, |(key, _)| self.price_of(key, measure, budget)),
                 Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
             };
             left = rho - (margin * steps * price).clamp(least * rho, 0.5 * rho);

@@ -1,14 +1,12 @@
-//! The keys of DP-Fast MH and of batches of fixed size, and what a ledger counts for them.
+//! The keys of DP-Fast MH and of batches of fixed size.
 
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::data::Population;
 use crate::model::Model;
-use crate::privacy::{
-    Budget, Curator, EventKey, FastMhSettings, Measure, best_order, largest_batch_clip,
-};
-use crate::sampler::{ClipNorm, ClipRule, Combination, EstimatorName, RandomWalk, Sampler};
+use crate::privacy::{Curator, FastMhSettings, largest_batch_clip};
+use crate::sampler::{ClipNorm, ClipRule, Combination, EstimatorName, RandomWalk};
 
 /// λ of the authors' code, for both of their experiments; less where K is small.
 const LAMBDA: f64 = 10.0;
@@ -159,69 +157,4 @@ impl Plan {
             .map(|_| ())
             .map_err(|halt| self.refuse("sampler.batch_cap", halt.to_string()))
     }
-
-    /// What a ledger of `budget` counts: ρ where every release of the sampler has one, else
-    /// Rényi divergences, at the order stated or at the one that affords most steps.
-    ///
-    /// # Errors
-    /// [`ConfigError`] naming the key.
-    pub fn measure(
-        &self,
-        sampler: &Sampler,
-        model: &dyn Model,
-        rows: impl Into<Population>,
-        budget: Budget,
-    ) -> Result<Measure, ConfigError> {
-        if let Some(measure) = self.stated_measure(budget)? {
-            return Ok(measure);
-        }
-        let keys = match sampler.walk() {
-            Some(walk) if walk.has_rho() => return Ok(Measure::Zcdp),
-            Some(walk) => walk_events(walk, model, rows.into()),
-            None => {
-                let length = self.length()?;
-                let steps = length.iterations.saturating_add(length.warmup);
-                let cost = sampler
-                    .step_cost(rows, model, (steps, self.chains()))
-                    .map_err(|halt| self.refuse("sampler.gradient", halt.to_string()))?;
-                cost.events.iter().map(|(key, _)| *key).collect()
-            }
-        };
-        if keys.iter().all(|key| key.rho().is_some()) {
-            return Ok(Measure::Zcdp);
-        }
-        Ok(Measure::Renyi {
-            order: best_order(&keys, budget),
-        })
-    }
-
-    /// The measure of the order that [privacy] states.
-    pub(super) fn stated_measure(&self, budget: Budget) -> Result<Option<Measure>, ConfigError> {
-        let Some(order) = self.config.privacy.order else {
-            return Ok(None);
-        };
-        let measure = Measure::renyi(order).map_err(|e| self.refuse("privacy.order", e))?;
-        if measure.limit(budget) > 0.0 {
-            return Ok(Some(measure));
-        }
-        Err(self.refuse(
-            "privacy.order",
-            format!("at order {order} the conversion alone costs more than epsilon = {}; state a larger order", budget.epsilon()),
-        ))
-    }
-}
-
-/// Events of typical moves, and of the dearest one.
-fn walk_events(sampler: &RandomWalk, model: &dyn Model, rows: Population) -> Vec<EventKey> {
-    let edge = sampler
-        .fast_mh
-        .and_then(|fast| fast.largest_noisy_minibatch());
-    let clips = sampler.typical_clips(model.dim()).into_iter().chain(edge);
-    clips
-        .filter_map(|clip| {
-            let (estimator, acceptance) = sampler.rule(clip);
-            let event = Curator::cost(rows, clip, estimator, acceptance);
-            event.ok().flatten().map(|(key, _)| key)
-        })
-        .collect()
 }

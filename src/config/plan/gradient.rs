@@ -116,11 +116,11 @@ impl Plan {
                 return Err(self.tau_without_clip());
             }
             (Some(clip), None, Some(budget)) => {
-                let rho = self.rho_for_steps(model, budget)?;
+                let (rho, measure) = self.left_for_steps(model, budget)?;
                 let key = typical_clip
                     .map(|c| Curator::cost(rows, c, settings.estimator, settings.acceptance));
                 let decision = match key {
-                    Some(Ok(Some((key, _)))) => key.rho().unwrap_or(0.0),
+                    Some(Ok(Some((key, _)))) => self.price_of(key, measure, budget),
                     _ => 0.0,
                 };
                 // Barker's decisions cost what the moves make them cost: a third of room.
@@ -291,7 +291,8 @@ impl Plan {
             (Some(clip), Some(tau), _) => 2.0 * clip * self.tau_within(tau)?,
             (None, Some(_), _) => return Err(self.tau_without_clip()),
             (Some(clip), None, Some(budget)) => {
-                gradient_sigma(clip, self.rho_for_steps(model, budget)? / releases) * (1.0 + 2e-5)
+                let (rho, _) = self.left_for_steps(model, budget)?;
+                gradient_sigma(clip, rho / releases) * (1.0 + 2e-5)
             }
             _ => 0.0,
         };

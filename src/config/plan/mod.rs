@@ -5,6 +5,7 @@ mod bounds;
 mod data;
 mod fast_mh;
 mod gradient;
+mod measure;
 mod model;
 mod moments;
 mod range;

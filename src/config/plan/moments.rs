@@ -5,7 +5,7 @@ use super::anchor::MARGIN;
 use crate::config::ConfigError;
 use crate::config::schema::{AnchorSection, SamplerSection};
 use crate::model::{MOST_MOMENTS, Model, MomentBasis, MomentForm};
-use crate::privacy::{Acceptance, Curator, Estimator};
+use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
 use crate::sampler::{MomentSettings, typical_moment_clip};
 
 /// Highest degree of a mixture's moments.
@@ -37,7 +37,7 @@ impl Plan {
         let Some(budget) = self.budget()? else {
             return Ok(settings);
         };
-        let rho = self.rho_for_steps(model, budget)?;
+        let (rho, measure) = self.left_for_steps(model, budget)?;
         settings.rho = Some(match section.moments {
             Some(share) if share > 0.0 && share < 1.0 => share * rho,
             Some(share) => {
@@ -46,7 +46,7 @@ impl Plan {
                     format!("is a share of the budget and must lie between 0 and 1, not {share}"),
                 ));
             }
-            None => rho - self.moment_steps(typical, rho, rows, rule)?,
+            None => rho - self.moment_steps(typical, (rho, measure, budget), rows, rule)?,
         });
         Ok(settings)
     }
@@ -127,14 +127,14 @@ impl Plan {
     fn moment_steps(
         &self,
         clip: f64,
-        rho: f64,
+        (rho, measure, budget): (f64, Measure, Budget),
         rows: usize,
         (estimator, acceptance): (Estimator, Acceptance),
     ) -> Result<f64, ConfigError> {
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         let price = match Curator::cost(rows, clip, estimator, acceptance) {
-            Ok(key) => key.and_then(|(key, _)| key.rho()).unwrap_or(0.0),
+            Ok(key) => key.map_or(0.0, |(key, _)| self.price_of(key, measure, budget)),
             Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
         };
         let margin = match acceptance {

@@ -314,7 +314,7 @@ impl Plan {
             1.0
         };
         // The slack covers the rounding of σ² and of the event grid, both upwards.
-        let rho = self.rho_for_steps(model, budget)?;
+        let (rho, _) = self.left_for_steps(model, budget)?;
         Ok((steps / (2.0 * share * rho)).sqrt() * (1.0 + 2e-5))
     }
 

@@ -56,21 +56,22 @@ impl Plan {
         Ok(total)
     }
 
-    /// ρ that a private start leaves to the steps, between which settings without a value
-    /// divide it.
-    pub(super) fn rho_for_steps(
+    /// What a private start leaves to the steps, between which settings without a value
+    /// divide it, and the measure of that: for Gaussian noise both are its ρ.
+    pub(super) fn left_for_steps(
         &self,
         model: &dyn Model,
         budget: Budget,
-    ) -> Result<f64, ConfigError> {
-        let rho = budget.rho();
-        let start = self.start_cost(model, budget, Measure::Zcdp)?;
-        if start < rho {
-            return Ok(rho - start);
+    ) -> Result<(f64, Measure), ConfigError> {
+        let measure = self.divided_measure(budget)?;
+        let (limit, symbol) = (measure.limit(budget), measure.symbol());
+        let start = self.start_cost(model, budget, measure)?;
+        if start < limit {
+            return Ok((limit - start, measure));
         }
         Err(self.refuse(
             "run.start",
-            format!("costs rho {start:.3e}, which leaves nothing of the budget (rho {rho:.3e}); give it a smaller epsilon (dpvi) or box (ops), or the run a larger budget"),
+            format!("costs {symbol} {start:.3e}, which leaves nothing of the budget ({symbol} {limit:.3e}); give it a smaller epsilon (dpvi) or box (ops), or the run a larger budget"),
         ))
     }
 

@@ -176,10 +176,17 @@ impl Plan {
             false => 1.0 - 2.0 * budget.conversion_delta().ln() / budget.epsilon(),
         };
         let stated = self.stated_measure(budget)?;
-        let mut measure = stated.unwrap_or(match sampled {
-            false => Measure::Zcdp,
-            true => Measure::Renyi { order: first },
-        });
+        let mut measure = match (stated, sampled) {
+            (Some(stated), true) if !stated.is_renyi() => {
+                return Err(self.refuse_measure(
+                    stated,
+                    "it cannot count gradients of a Poisson batch; give them a ledger of their own and no 'filter' (a Rényi order is chosen), or leave out 'rate'",
+                ));
+            }
+            (Some(stated), _) => stated,
+            (None, true) => Measure::Renyi { order: first },
+            (None, false) => self.divided_measure(budget)?,
+        };
         let mut found = None;
         // The order and the step depend on one another.
         for _ in 0..3 {

@@ -38,6 +38,7 @@ mod tilt;
 mod window;
 
 pub use calibrate::{CalibrationError, Solution, calibrate};
+pub(super) use gaussian::{delta as gaussian_delta, epsilon as gaussian_epsilon};
 pub(crate) use orders::{divergence, multiplicity_tail};
 pub(crate) use rules::account_without_losses;
 pub use rules::{Account, Answer, Question, account, account_within};

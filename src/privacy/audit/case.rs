@@ -234,15 +234,12 @@ impl Case {
             .ok_or_else(|| AuditError::setting("algorithm", "is not private: nothing to audit"))
     }
 
-    /// What a ledger of `steps` such steps counts: ρ, or the divergence of the order that
-    /// shows the smallest ε.
+    /// What a ledger of `steps` such steps counts: as a run's own does, at the order that
+    /// shows the smallest ε where it needs one.
     pub(super) fn measure(&self, key: EventKey, budget: Budget, steps: u64) -> Measure {
-        if key.rho().is_some() {
-            return Measure::Zcdp;
-        }
-        Measure::Renyi {
+        Measure::without_order([key]).unwrap_or_else(|| Measure::Renyi {
             order: tightest_order(key, steps, budget),
-        }
+        })
     }
 
     /// ε of a run of `steps` steps at `delta`: by a ledger that paid for them, and by the

@@ -301,10 +301,11 @@ pub fn audit_gradients(
     Ok(report)
 }
 
-/// ρ, or the divergence of the order that shows the smallest ε of the gradients.
+/// What a run's own ledger counts, at the order that shows the smallest ε of the gradients
+/// where it needs one.
 fn measure(keys: &[(EventKey, u64)], budget: Budget) -> Measure {
     match keys.iter().find(|(key, _)| key.rho().is_none()) {
-        None => Measure::Zcdp,
+        None => Measure::without_order(keys.iter().map(|(key, _)| *key)).unwrap_or_default(),
         Some(&(key, count)) => Measure::Renyi {
             order: tightest_order(key, count, budget),
         },

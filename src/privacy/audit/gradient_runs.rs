@@ -34,10 +34,8 @@ impl<'a> Runs<'a> {
         settings: &Settings,
     ) -> Result<Self, AuditError> {
         let budget = Budget::new(1000.0, 0.5).map_err(|e| Halt::Refused(e.to_string()))?;
-        let measure = match keys.iter().all(|(key, _)| key.rho().is_some()) {
-            true => Measure::Zcdp,
-            false => Measure::Renyi { order: 2.0 },
-        };
+        let measure = Measure::without_order(keys.iter().map(|(key, _)| *key))
+            .unwrap_or(Measure::Renyi { order: 2.0 });
         let mut dearest = 0.0f64;
         for (key, _) in keys {
             let price = measure.price(*key, budget).map_err(Halt::Refused)?;

@@ -1,0 +1,156 @@
+//! What a run's ledger counts: as stated, as the ledger file has it, or by the kind of
+//! sampler. Settled before the run, from public numbers.
+
+use super::Plan;
+use crate::config::ConfigError;
+use crate::config::schema::{FilterName, StartEntry};
+use crate::data::Population;
+use crate::model::Model;
+use crate::privacy::{Budget, Curator, EventKey, Measure, best_order};
+use crate::sampler::{AcceptanceName, EstimatorName, Family, RandomWalk, Sampler};
+
+impl Plan {
+    /// What a ledger of `budget` counts. Where [privacy] states neither `filter` nor `order`:
+    /// Gaussian DP where every release is of Gaussian noise and the ledger is the run's own; ρ
+    /// where every release has one; else Rényi divergences, at the order that affords most steps.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key.
+    pub fn measure(
+        &self,
+        sampler: &Sampler,
+        model: &dyn Model,
+        rows: impl Into<Population>,
+        budget: Budget,
+    ) -> Result<Measure, ConfigError> {
+        if let Some(measure) = self.stated_measure(budget)? {
+            return Ok(measure);
+        }
+        let keys = match sampler.walk() {
+            Some(walk) if walk.has_rho() => Vec::new(),
+            Some(walk) => walk_events(walk, model, rows.into()),
+            None => {
+                let length = self.length()?;
+                let steps = length.iterations.saturating_add(length.warmup);
+                let cost = sampler
+                    .step_cost(rows, model, (steps, self.chains()))
+                    .map_err(|halt| self.refuse("sampler.gradient", halt.to_string()))?;
+                cost.events.iter().map(|(key, _)| *key).collect()
+            }
+        };
+        if keys.iter().all(|key| key.rho().is_some()) {
+            return self.divided_measure(budget);
+        }
+        Ok(Measure::Renyi {
+            order: best_order(&keys, budget),
+        })
+    }
+
+    /// What an event costs; 0 where the measure has no price for it.
+    pub(super) fn price_of(&self, key: EventKey, measure: Measure, budget: Budget) -> f64 {
+        measure.price(key, budget).map_or(0.0, |p| p.cost.nats())
+    }
+
+    /// What settings without a value divide: Gaussian DP where it is stated, or every release
+    /// is of Gaussian noise and no other run shares the ledger; else ρ, which other samplers'
+    /// decisions cost less of.
+    pub(super) fn divided_measure(&self, budget: Budget) -> Result<Measure, ConfigError> {
+        let gaussian = match self.stated_measure(budget)? {
+            Some(stated) => stated == Measure::Gaussian,
+            None => self.config.privacy.ledger.is_none() && self.is_all_gaussian()?,
+        };
+        Ok(match gaussian {
+            true => Measure::Gaussian,
+            false => Measure::Zcdp,
+        })
+    }
+
+    /// Whether all that the sampler, or what starts it, ever releases is Gaussian noise on sums
+    /// over all rows.
+    fn is_all_gaussian(&self) -> Result<bool, ConfigError> {
+        let s = &self.config.sampler;
+        let subsampled = s.gradient.as_ref().and_then(|g| g.rate);
+        let drawn = matches!(self.config.run.start, StartEntry::Ops(_));
+        let steps = match self.family()? {
+            Family::Decisions(c) => {
+                c.estimator == EstimatorName::All
+                    && !c.fast_mh
+                    && matches!(
+                        c.acceptance,
+                        AcceptanceName::Penalty | AcceptanceName::NoisyBarker
+                    )
+            }
+            Family::StochasticGradient { .. } => subsampled.is_none_or(|rate| rate == 1.0),
+            Family::Variational => true,
+            Family::PosteriorDraws => false,
+        };
+        Ok(steps && !drawn)
+    }
+
+    /// The measure that [privacy] states.
+    pub(super) fn stated_measure(&self, budget: Budget) -> Result<Option<Measure>, ConfigError> {
+        let privacy = &self.config.privacy;
+        let order = match (privacy.order, privacy.filter) {
+            (None, None) => return Ok(None),
+            (None, Some(FilterName::Zcdp)) => return Ok(Some(Measure::Zcdp)),
+            (None, Some(FilterName::Gaussian)) => return Ok(Some(Measure::Gaussian)),
+            (Some(_), Some(_)) => {
+                return Err(self.refuse(
+                    "privacy.filter",
+                    "contradicts 'order', which chooses a Rényi filter; keep one of the two",
+                ));
+            }
+            (Some(order), None) => order,
+        };
+        let measure = Measure::renyi(order).map_err(|e| self.refuse("privacy.order", e))?;
+        if measure.limit(budget) > 0.0 {
+            return Ok(Some(measure));
+        }
+        Err(self.refuse(
+            "privacy.order",
+            format!("at order {order} the conversion alone costs more than epsilon = {}; state a larger order", budget.epsilon()),
+        ))
+    }
+
+    /// States `measure` in [privacy], as a ledger file has it or [`Plan::measure`] chose it.
+    pub fn state_measure(&mut self, measure: Measure) {
+        let privacy = &mut self.config.privacy;
+        (privacy.filter, privacy.order) = match measure {
+            Measure::Zcdp => (Some(FilterName::Zcdp), None),
+            Measure::Gaussian => (Some(FilterName::Gaussian), None),
+            Measure::Renyi { order } => (None, Some(order)),
+        };
+    }
+
+    /// An error at what made `measure` the run's: the ledger that it shares, or [privacy].
+    pub fn refuse_measure(&self, measure: Measure, what: &str) -> ConfigError {
+        let filter = measure.filter();
+        match &self.config.privacy.ledger {
+            Some(file) => {
+                let file = file.display();
+                self.refuse("privacy.ledger", format!("{file} is a {filter}: {what}"))
+            }
+            None => self.refuse("privacy.filter", format!("a {filter}: {what}")),
+        }
+    }
+
+    /// Whether [privacy] says what the ledger counts.
+    pub fn states_measure(&self) -> bool {
+        self.config.privacy.filter.is_some() || self.config.privacy.order.is_some()
+    }
+}
+
+/// Events of typical moves, and of the dearest one.
+fn walk_events(sampler: &RandomWalk, model: &dyn Model, rows: Population) -> Vec<EventKey> {
+    let edge = sampler
+        .fast_mh
+        .and_then(|fast| fast.largest_noisy_minibatch());
+    let clips = sampler.typical_clips(model.dim()).into_iter().chain(edge);
+    clips
+        .filter_map(|clip| {
+            let (estimator, acceptance) = sampler.rule(clip);
+            let event = Curator::cost(rows, clip, estimator, acceptance);
+            event.ok().flatten().map(|(key, _)| key)
+        })
+        .collect()
+}

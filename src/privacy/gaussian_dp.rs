@@ -1,0 +1,122 @@
+//! Gaussian DP as a filter's measure (Dong, Roth & Su 2022; Smith & Thakurta 2022): what a
+//! limit on Σ μ²/2 guarantees, and what a bit of bounded range costs. Proofs are in
+//! `docs/guarantee.md`, "As Gaussian DP".
+
+use std::f64::consts::FRAC_PI_2;
+
+use super::accountant::{gaussian_delta, gaussian_epsilon};
+
+/// A bit whose logit moves by at most η is `√(2π)/4·η`-GDP: μ²/2 is π/2 times its ρ = η²/8.
+pub(super) const BOUNDED_RANGE: f64 = FRAC_PI_2 * (1.0 + 1e-12);
+
+/// A release on a lattice is one of the continuous Gaussian that its event is charged as, up
+/// to a factor e^κ of every probability (`docs/accounting.md`): κ under 1e-28 a release makes
+/// this much of ε and of log δ for the 2^60 releases that no run reaches.
+const LATTICE: f64 = 1e-9;
+
+/// Smallest ε at which μ²/2 = `amount` implies (ε, `delta`)-DP: the Gaussian's own profile
+/// (Balle & Wang 2018, Theorem 8), rounded up.
+pub(super) fn epsilon(amount: f64, delta: f64) -> f64 {
+    let mu = mu(amount);
+    gaussian_epsilon((mu, mu), delta * (1.0 - LATTICE)).1 + LATTICE
+}
+
+/// Smallest δ at which μ²/2 = `amount` implies (`epsilon`, δ)-DP, rounded up.
+pub(super) fn delta(amount: f64, epsilon: f64) -> f64 {
+    let at = (epsilon - LATTICE).max(0.0);
+    (gaussian_delta(mu(amount), at).1 * (1.0 + 2.0 * LATTICE)).min(1.0)
+}
+
+/// Largest μ²/2 that implies (`epsilon`, `delta`)-DP, rounded down; 0 where none does.
+pub(super) fn limit(epsilon: f64, delta: f64) -> f64 {
+    let fits = |amount: f64| {
+        let at = epsilon - 2.0 * LATTICE;
+        at > 0.0 && gaussian_delta(mu(amount), at).1 <= delta * (1.0 - 2.0 * LATTICE)
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    while fits(high) && high < 1e12 {
+        low = high;
+        high *= 2.0;
+    }
+    for _ in 0..200 {
+        let middle = 0.5 * (low + high);
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low * (1.0 - 1e-9)
+}
+
+/// μ of an amount, rounded up.
+fn mu(amount: f64) -> f64 {
+    (2.0 * amount).sqrt() * (1.0 + 1e-12)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conversion::rho_of_budget;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Inverse of the standard normal distribution function, by bisection on `libm::erfc`.
+    fn quantile(p: f64) -> f64 {
+        let (mut low, mut high) = (-40.0, 40.0);
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            match 0.5 * libm::erfc(-middle * std::f64::consts::FRAC_1_SQRT_2) < p {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
+    /// Two laws of a bit with logits z and z − η are no farther apart than N(0, 1) and N(μ, 1)
+    /// with the μ that is charged; at z = η/2 and small η that is attained.
+    #[test]
+    fn a_bit_of_bounded_range_is_within_its_gaussian() {
+        let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
+        let mut closest = 0.0f64;
+        for eta in [1e-3, 0.05, 0.5, 2.0, 8.0] {
+            let charged = mu(BOUNDED_RANGE * eta * eta / 8.0);
+            for i in -400..=400 {
+                let z = f64::from(i) * 0.05 + 0.5 * eta;
+                // Of the two tails that with digits.
+                let (p, q) = match z > 0.5 * eta {
+                    true => (sigmoid(eta - z), sigmoid(-z)),
+                    false => (sigmoid(z), sigmoid(z - eta)),
+                };
+                let apart = quantile(p) - quantile(q);
+                assert!(
+                    apart <= charged * (1.0 + 1e-9),
+                    "{eta} {z}: {apart} {charged}"
+                );
+                closest = closest.max(apart / charged);
+            }
+        }
+        assert!(closest > 0.999_999, "{closest}");
+    }
+
+    #[test]
+    fn matches_the_gaussian_mechanism() {
+        // μ = 1, δ = 1e-5, by the closed form in mpmath at 50 digits.
+        let epsilon = epsilon(0.5, 1e-5);
+        assert!((epsilon - 4.377_178_095_681_22).abs() < 2e-9, "{epsilon}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_budget_is_never_overspent_and_affords_more_than_rho(
+            epsilon_ in 1e-3f64..100.0,
+            log_delta in -30f64..-2.0,
+        ) {
+            let delta = log_delta.exp();
+            let amount = limit(epsilon_, delta);
+            prop_assert!(epsilon(amount, delta) <= epsilon_);
+            prop_assert!(epsilon(amount * 1.0001, delta) > epsilon_ * (1.0 - 1e-4));
+            prop_assert!(amount >= rho_of_budget(epsilon_, delta));
+        }
+    }
+}
