@@ -74,7 +74,7 @@ pub(super) fn affordable(
     budget: Budget,
     measure: Measure,
 ) -> Result<(f64, f64), CliError> {
-    let whole = measure.limit(budget);
+    let whole = plan.room(budget, measure)?;
     let start = plan.start_cost(model, budget, measure)?;
     if start > 0.0 && start >= whole {
         let symbol = measure.symbol();

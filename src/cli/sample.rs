@@ -231,7 +231,8 @@ fn assemble(
             let name = plan.dataset_name();
             let mut ledger = Ledger::open(&path, &name, data.rows(), budget, parts.measure)?;
             ledger.covers_one_run(shared.is_none());
-            let left = ledger.limit() - ledger.spent();
+            let room = plan.room(budget, parts.measure)?;
+            let left = room - ledger.spent();
             // A resumed run has its anchor, start or fit already.
             let anchored = saved.is_some_and(|s| s.anchor.is_some());
             let anchor = if anchored {

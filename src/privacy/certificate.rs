@@ -141,7 +141,7 @@ impl Certificate {
             let (epsilon, amount) = if adaptive {
                 (budget.epsilon(), ledger.limit())
             } else {
-                (spent, ledger.spent())
+                (spent, ledger.taken())
             };
             certificate.epsilon = Some(epsilon);
             match measure {

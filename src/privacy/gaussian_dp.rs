@@ -6,8 +6,8 @@ use std::f64::consts::FRAC_PI_2;
 
 use super::accountant::{gaussian_delta, gaussian_epsilon};
 
-/// A bit whose logit moves by at most η is `√(2π)/4·η`-GDP: μ²/2 is π/2 times its ρ = η²/8.
-pub(super) const BOUNDED_RANGE: f64 = FRAC_PI_2 * (1.0 + 1e-12);
+/// Part of a limit that must be left after a bit, so that it is one of many.
+const RESERVE: f64 = 1.0 / 64.0;
 
 /// A release on a lattice is one of the continuous Gaussian that its event is charged as, up
 /// to a factor e^κ of every probability (`docs/accounting.md`): κ under 1e-28 a release makes
@@ -49,6 +49,23 @@ pub(super) fn limit(epsilon: f64, delta: f64) -> f64 {
     low * (1.0 - 1e-9)
 }
 
+/// What of a limit must be left after a release of bounded range.
+pub(super) fn reserve(limit: f64) -> f64 {
+    limit * RESERVE
+}
+
+/// μ²/2 of a release of bounded range η, `rho` = η²/8, after which `reserve` is left: π/2 of its
+/// ρ in any case, and `ρ/(1 − ρ/reserve)` where that is less.
+pub(super) fn bounded_range(rho: f64, reserve: f64) -> f64 {
+    let share = 1.0 - rho / reserve;
+    let alone = FRAC_PI_2 * rho;
+    let among_many = match share >= 0.5 * rho && share > 0.0 {
+        true => rho / share,
+        false => alone,
+    };
+    among_many.min(alone) * (1.0 + 1e-12)
+}
+
 /// μ of an amount, rounded up.
 fn mu(amount: f64) -> f64 {
     (2.0 * amount).sqrt() * (1.0 + 1e-12)
@@ -80,7 +97,7 @@ mod tests {
         let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
         let mut closest = 0.0f64;
         for eta in [1e-3, 0.05, 0.5, 2.0, 8.0] {
-            let charged = mu(BOUNDED_RANGE * eta * eta / 8.0);
+            let charged = mu(bounded_range(eta * eta / 8.0, 0.0));
             for i in -400..=400 {
                 let z = f64::from(i) * 0.05 + 0.5 * eta;
                 // Of the two tails that with digits.

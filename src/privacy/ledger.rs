@@ -35,6 +35,8 @@ pub struct Ledger {
     budget: Budget,
     measure: Measure,
     limit: Rho,
+    /// Of the limit, to be left after an event that is no Gaussian noise.
+    reserve: Rho,
     spent: Rho,
     coins: f64,
     earlier: bool,
@@ -60,18 +62,20 @@ impl Ledger {
 
     /// A ledger in memory for one run, which counts `measure`.
     pub fn counting(budget: Budget, measure: Measure) -> Self {
-        Self::unspent(budget, measure, Rho::limit(measure.limit(budget)))
+        let limit = Rho::limit(measure.limit(budget));
+        Self::unspent(budget, measure, limit, Rho::cost(measure.reserve(budget)))
     }
 
     /// A ledger in memory of the same budget, with nothing spent: for audits, each of whose
     /// repetitions is paid for in full.
     pub(super) fn renewed(&self) -> Self {
-        Self::unspent(self.budget, self.measure, self.limit)
+        Self::unspent(self.budget, self.measure, self.limit, self.reserve)
     }
 
-    fn unspent(budget: Budget, measure: Measure, limit: Rho) -> Self {
+    fn unspent(budget: Budget, measure: Measure, limit: Rho, reserve: Rho) -> Self {
         Ledger {
             limit,
+            reserve,
             measure,
             budget,
             spent: Rho::default(),
@@ -165,10 +169,14 @@ impl Ledger {
             prices.push(price);
         }
         let spent = self.spent.plus(cost);
-        if spent > self.limit || self.coins + coins > self.budget.coin_delta() {
+        let limit = match events.iter().all(|(key, _)| key.is_gaussian()) {
+            true => self.limit,
+            false => self.limit.minus(self.reserve),
+        };
+        if spent > limit || self.coins + coins > self.budget.coin_delta() {
             return Err(ChargeError::Spent(Refusal {
                 cost: cost.nats(),
-                left: self.limit.minus(self.spent).nats(),
+                left: limit.minus(self.spent).nats(),
                 measure: self.measure,
             }));
         }
@@ -276,10 +284,20 @@ impl Ledger {
         self.reserved.spent.max(self.spent).nats()
     }
 
+    /// What of the limit the guarantee of what was spent takes: also what was left in reserve
+    /// after events that are no Gaussian noise.
+    pub(super) fn taken(&self) -> f64 {
+        let noise_alone = !self.earlier && self.events.keys().all(|key| key.is_gaussian());
+        match noise_alone {
+            true => self.spent(),
+            false => self.spent.plus(self.reserve).min(self.limit).nats(),
+        }
+    }
+
     /// ε spent at the budget's δ, by the ledger's measure.
     pub fn epsilon_spent(&self) -> f64 {
         self.measure
-            .epsilon(self.spent(), self.budget.conversion_delta())
+            .epsilon(self.taken(), self.budget.conversion_delta())
     }
 
     /// Position of the ledger when it was opened or last charged, in units of 2^-96 nats:

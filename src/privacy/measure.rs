@@ -24,7 +24,8 @@ pub enum Measure {
     #[default]
     Zcdp,
     /// μ²/2 of Gaussian DP (Smith & Thakurta 2022): for Gaussian noise that is its ρ, of which
-    /// a budget holds more than under zCDP; for decisions by a coin it is π/2 times theirs.
+    /// a budget holds more than under zCDP; for one of many decisions by a coin it is little more
+    /// than theirs, for any π/2 times theirs.
     Gaussian,
     /// The Rényi divergence of one order α > 1 (Feldman & Zrnic 2021).
     Renyi {
@@ -90,6 +91,14 @@ impl Measure {
         }
     }
 
+    /// What of the limit must be left after an event that is no Gaussian noise.
+    pub fn reserve(self, budget: Budget) -> f64 {
+        match self {
+            Measure::Gaussian => gaussian_dp::reserve(self.limit(budget)),
+            Measure::Zcdp | Measure::Renyi { .. } => 0.0,
+        }
+    }
+
     /// ε at δ of a spent amount, nats.
     pub fn epsilon(self, spent: f64, delta: f64) -> f64 {
         match self {
@@ -114,12 +123,11 @@ impl Measure {
                 return key.rho().map(whole).ok_or_else(|| uncounted("rho", key));
             }
             Measure::Gaussian => {
-                let share = match key.event() {
-                    Event::BoundedRange { .. } => gaussian_dp::BOUNDED_RANGE,
-                    _ => 1.0,
-                };
                 let rho = key.rho().ok_or_else(|| uncounted("mu", key))?;
-                return Ok(whole(rho * share));
+                return Ok(whole(match key.is_gaussian() {
+                    true => rho,
+                    false => gaussian_dp::bounded_range(rho, self.reserve(budget)),
+                }));
             }
             Measure::Renyi { order } => order,
         };

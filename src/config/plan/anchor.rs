@@ -278,7 +278,7 @@ impl Plan {
         (estimator, acceptance): (Estimator, Acceptance),
     ) -> Result<(), ConfigError> {
         let measure = self.divided_measure(budget)?;
-        let rho = measure.limit(budget);
+        let rho = self.room(budget, measure)?;
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         let stages = settings.anchoring.stages > 0;

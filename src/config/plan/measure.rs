@@ -65,6 +65,19 @@ impl Plan {
         })
     }
 
+    /// What the run's releases may take of `budget`: the limit, less what must be left after
+    /// decisions in a ledger that counts Gaussian DP.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where [sampler] names no sampler.
+    pub fn room(&self, budget: Budget, measure: Measure) -> Result<f64, ConfigError> {
+        let reserve = match self.is_all_gaussian()? {
+            true => 0.0,
+            false => measure.reserve(budget),
+        };
+        Ok(measure.limit(budget) - reserve)
+    }
+
     /// Whether all that the sampler, or what starts it, ever releases is Gaussian noise on sums
     /// over all rows.
     fn is_all_gaussian(&self) -> Result<bool, ConfigError> {

@@ -191,7 +191,7 @@ impl Plan {
         // The order and the step depend on one another.
         for _ in 0..3 {
             let start = self.start_cost(model, budget, measure)?;
-            let left = (measure.limit(budget) - start).max(0.0);
+            let left = (self.room(budget, measure)? - start).max(0.0);
             let exponents = -80.0..60.0;
             let (mut low, mut high) = (exponents.start, exponents.end);
             // The noise leaves the range that can be charged at both ends.

@@ -21,6 +21,7 @@ mod compose;
 #[cfg(test)]
 mod direction_tests;
 mod gaussian;
+mod gaussian_filter;
 mod grid;
 mod normal;
 mod orders;

@@ -3,19 +3,16 @@
 use serde::Serialize;
 
 use super::gaussian;
+use super::gaussian_filter::gaussian_dp;
 use super::orders::renyi_answer;
 use super::pld::{self, Bounds, Counted};
 use super::sequence::Sequence;
 use super::tilt::Target;
 use crate::privacy::conversion::{delta_of_rho, epsilon_of_rho};
 use crate::privacy::event::Event;
-use crate::privacy::gaussian_dp;
 
 /// Tolerance of the grid where events were bucketed.
 const BUCKETED: f64 = 4e-3;
-
-/// Steps of σ from which on a lattice is as good as the line.
-const FINE_LATTICE: f64 = 1024.0;
 
 const BASIC: &str = "basic composition";
 
@@ -255,39 +252,6 @@ fn zcdp(sequence: &Sequence, question: Question) -> Option<Answer> {
             Question::Delta { epsilon } => delta_of_rho(sum, epsilon),
         },
         ..answer("zCDP", true)
-    })
-}
-
-/// μ²/2 of an event where it is Gaussian DP: its ρ, and π/2 of that where it is a bit.
-fn half_mu_squared(event: &Event) -> Option<f64> {
-    let share = match *event {
-        Event::BoundedRange { .. } | Event::Pure { .. } => gaussian_dp::BOUNDED_RANGE,
-        Event::DiscreteGaussian { sigma, step, .. } => {
-            let steps = sigma / step;
-            if steps < FINE_LATTICE {
-                return None;
-            }
-            // Rounding at random makes it of a continuous one of variance σ² − 4 steps².
-            1.0 / (1.0 - 4.0 / (steps * steps))
-        }
-        _ => 1.0,
-    };
-    Some(rho(event)? * share)
-}
-
-fn gaussian_dp(sequence: &Sequence, question: Question) -> Option<Answer> {
-    let mut sum = 0.0;
-    for (event, count) in sequence.events() {
-        sum += *count as f64 * half_mu_squared(event)?;
-    }
-    let sum = sum * (1.0 + 1e-12);
-    Some(Answer {
-        upper: match question {
-            _ if sum == 0.0 => 0.0,
-            Question::Epsilon { delta } => gaussian_dp::epsilon(sum, delta),
-            Question::Delta { epsilon } => gaussian_dp::delta(sum, epsilon),
-        },
-        ..answer("Gaussian DP", true)
     })
 }
 
