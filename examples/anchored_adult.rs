@@ -136,11 +136,8 @@ fn run_to_its_end(plan: &Plan, seed: u64) -> Result<(Draws, (PosteriorRun, f64))
     let public = [seed as u8 + 1; 32];
     let chains = Chains::new(&plan.starts(&*model, public)?[..1], public);
     let engine = EngineChoice::Cpu;
-    let curator = match plan.budget()? {
-        Some(budget) => {
-            let ledger = Ledger::in_memory(budget);
-            Curator::private(data, model, engine, ledger, Some(seed + 1))?
-        }
+    let curator = match plan.ledger(&sampler, &*model, data.rows())? {
+        Some(ledger) => Curator::private(data, model, engine, ledger, Some(seed + 1))?,
         None => Curator::not_private(data, model, engine, seed + 1)?.into_curator(),
     };
     let length = plan.length()?;

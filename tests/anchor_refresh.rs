@@ -17,7 +17,7 @@ use dpmc::data::{Dataset, synthetic};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Anchor, AnchorRelease, Logistic, Prior};
 use dpmc::posterior_run::{PosteriorRun, RunState, Status};
-use dpmc::privacy::{Curator, Ledger};
+use dpmc::privacy::Curator;
 use dpmc::sampler::Chains;
 use place::{Place, RUN, edit};
 
@@ -43,9 +43,9 @@ fn start(plan: &Plan, seed: u64) -> PosteriorRun {
     let d = data();
     let sampler = plan.sampler(&*model(), d.rows(), d.row_norm()).unwrap();
     let chains = Chains::new(&plan.starts(&*model(), [1; 32]).unwrap(), [1; 32]);
-    let curator = match plan.budget().unwrap() {
-        Some(budget) => {
-            let ledger = Ledger::in_memory(budget);
+    let ledger = plan.ledger(&sampler, &*model(), d.rows()).unwrap();
+    let curator = match ledger {
+        Some(ledger) => {
             Curator::private(d, model(), EngineChoice::Cpu, ledger, Some(seed)).unwrap()
         }
         None => Curator::not_private(d, model(), EngineChoice::Cpu, seed)

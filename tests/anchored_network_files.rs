@@ -13,7 +13,7 @@ use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Anchor, AnchorRelease};
 use dpmc::posterior_run::{PosteriorRun, Status};
-use dpmc::privacy::{Curator, Ledger};
+use dpmc::privacy::Curator;
 use dpmc::sampler::{AnchorSettings, Chains};
 use place::{Place, RUN, edit};
 
@@ -87,8 +87,7 @@ fn run_files_sample_networks_around_private_anchors() {
         let model = plan.model(&data).unwrap();
         let chosen = plan.sampler(&*model, data.rows(), data.row_norm()).unwrap();
         let chains = Chains::new(&plan.starts(&*model, [1; 32]).unwrap(), [1; 32]);
-        let budget = plan.budget().unwrap().unwrap();
-        let ledger = Ledger::in_memory(budget);
+        let ledger = plan.ledger(&chosen, &*model, data.rows()).unwrap().unwrap();
         let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, Some(1)).unwrap();
         let length = plan.length().unwrap();
         let mut run = PosteriorRun::new(curator, chosen, chains, length, String::new(), vec![]);
@@ -98,8 +97,9 @@ fn run_files_sample_networks_around_private_anchors() {
             "{sampler}: {:?}",
             run.status()
         );
-        let spent = run.curator().ledger().unwrap().spent();
-        assert!(spent <= budget.rho(), "{spent}");
+        let ledger = run.curator().ledger().unwrap();
+        let (spent, limit) = (ledger.spent(), ledger.limit());
+        assert!(spent <= limit, "{spent}");
         let Some(AnchorRelease::Expansion(anchor)) = run.state(0).anchor else {
             panic!("no expansion was released");
         };

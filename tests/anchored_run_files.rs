@@ -16,7 +16,7 @@ use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
 use dpmc::engine::{EngineChoice, EngineError};
 use dpmc::model::AnchorRelease;
 use dpmc::posterior_run::{PosteriorRun, Status};
-use dpmc::privacy::{Curator, CuratorError, Ledger};
+use dpmc::privacy::{Curator, CuratorError};
 use dpmc::sampler::Chains;
 use place::{Place, RUN, edit};
 use regression::{COUNT, NUMBER, mode, table};
@@ -50,8 +50,8 @@ fn run_files_sample_regressions_around_private_anchors() {
         let expected = mode(&table, &*model, 3.0);
         let sampler = plan.sampler(&*model, data.rows(), data.row_norm()).unwrap();
         let chains = Chains::new(&plan.starts(&*model, [1; 32]).unwrap(), [1; 32]);
-        let budget = plan.budget().unwrap().unwrap();
-        let ledger = Ledger::in_memory(budget);
+        let ledger = plan.ledger(&sampler, &*model, data.rows()).unwrap();
+        let ledger = ledger.unwrap();
         let curator = match Curator::private(data, model, engine, ledger, Some(1)) {
             Ok(curator) => curator,
             Err(CuratorError::Engine(EngineError::NoAdapter { .. }))
@@ -74,8 +74,9 @@ fn run_files_sample_regressions_around_private_anchors() {
             "{:?}",
             run.status()
         );
-        let spent = run.curator().ledger().unwrap().spent();
-        assert!(spent <= budget.rho(), "{spent}");
+        let ledger = run.curator().ledger().unwrap();
+        let (spent, limit) = (ledger.spent(), ledger.limit());
+        assert!(spent <= limit, "{spent}");
         let Some(AnchorRelease::Expansion(anchor)) = run.state(0).anchor else {
             panic!("no expansion was released");
         };
@@ -88,9 +89,8 @@ fn run_files_sample_regressions_around_private_anchors() {
             let ess = ess_bulk(&columns[j]);
             let (exact, laplace) = expected[j];
             println!(
-                "{kind:?} {j}: {m:.4} against {exact:.4}, sd {s:.4} against {laplace:.4}, noise {:.4}, ess {ess:.0}, rho {spent:.4} of {:.4}",
-                noise[j].mean_sd,
-                budget.rho()
+                "{kind:?} {j}: {m:.4} against {exact:.4}, sd {s:.4} against {laplace:.4}, noise {:.4}, ess {ess:.0}, {spent:.4} of {limit:.4}",
+                noise[j].mean_sd
             );
             let allowed = 5.5 * noise[j].mean_sd.hypot(s / ess.sqrt()) + 0.1 * laplace;
             assert!((m - exact).abs() < allowed, "{kind:?}: {m} against {exact}");

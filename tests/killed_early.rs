@@ -12,7 +12,7 @@ use std::time::Duration;
 use dpmc::config::Plan;
 use dpmc::output::RunDirectory;
 use dpmc::posterior_run::PosteriorRun;
-use dpmc::privacy::{Curator, Ledger, Measure};
+use dpmc::privacy::{Curator, Ledger};
 use dpmc::sampler::Chains;
 use place::{Place, RUN, edit};
 
@@ -28,8 +28,8 @@ fn begin(place: &Place, out: &str) {
     let curator = match plan.budget().unwrap() {
         Some(budget) => {
             let file = place.path(out).join("ledger.json");
-            let ledger =
-                Ledger::open(&file, &plan.dataset_name(), rows, budget, Measure::Zcdp).unwrap();
+            let measure = plan.measure(&sampler, &*model, rows, budget).unwrap();
+            let ledger = Ledger::open(&file, &plan.dataset_name(), rows, budget, measure).unwrap();
             Curator::private(
                 data,
                 Arc::clone(&model),

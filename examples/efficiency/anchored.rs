@@ -54,7 +54,7 @@ pub fn study(problem: &Problem) -> Result<(), Failure> {
 fn run(problem: &Problem, setting: &Setting) -> Result<Row, Failure> {
     let (sampler, iterations) = (&setting.sampler, setting.iterations);
     let text = format!(
-        "[sampler]\n{sampler}\n[run]\niterations = {iterations}\n{}\n[privacy]\nepsilon = {}\ndelta = 1e-6\n",
+        "[sampler]\n{sampler}\n[run]\niterations = {iterations}\n{}\n[privacy]\nfilter = \"zcdp\"\nepsilon = {}\ndelta = 1e-6\n",
         problem.start, setting.epsilon
     );
     let plan = plan(problem, &text)?;

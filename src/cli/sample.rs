@@ -102,8 +102,9 @@ fn read_plan(a: &SampleArguments) -> Result<Plan, CliError> {
                 plan.config.run.iterations = defaults.iterations;
                 plan.config.run.engine = defaults.engine;
                 // Chosen where the given file states none.
-                plan.config.privacy.filter = given.config.privacy.filter;
-                plan.config.privacy.order = given.config.privacy.order;
+                if !given.states_measure() {
+                    (plan.config.privacy.filter, plan.config.privacy.order) = (None, None);
+                }
                 plan.resolved()
             };
             if comparable(&given)? != comparable(&saved)? {
@@ -232,7 +233,7 @@ fn assemble(
             let mut ledger = Ledger::open(&path, &name, data.rows(), budget, parts.measure)?;
             ledger.covers_one_run(shared.is_none());
             let room = plan.room(budget, parts.measure)?;
-            let left = room - ledger.spent();
+            let left = (room - ledger.spent()).max(0.0);
             // A resumed run has its anchor, start or fit already.
             let anchored = saved.is_some_and(|s| s.anchor.is_some());
             let anchor = if anchored {

@@ -56,6 +56,13 @@ impl Budget {
                 format!("must lie strictly between 0 and 1, not {delta}"),
             );
         }
+        // Shares of a smaller one would round up to all of it.
+        if delta < 1e-300 {
+            return refuse(
+                "privacy.delta",
+                format!("must be at least 1e-300, not {delta:e}"),
+            );
+        }
         Ok(Budget { epsilon, delta })
     }
 
@@ -99,6 +106,7 @@ mod tests {
             (1e9, 0.1),
             (1.0, 0.0),
             (1.0, 1.0),
+            (1.0, 1e-301),
         ] {
             assert!(Budget::new(epsilon, delta).is_err());
             let json = format!("{{\"epsilon\":{epsilon},\"delta\":{delta}}}");

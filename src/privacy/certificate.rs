@@ -43,7 +43,8 @@ pub struct Certificate {
     pub delta: Option<f64>,
     /// ρ of the guarantee; absent where the filter counted something else.
     pub rho: Option<f64>,
-    /// μ of the guarantee, μ-GDP; absent where the filter counted something else.
+    /// μ of the guarantee: μ-GDP but for what inexact coins cost of δ. Absent where the filter
+    /// counted something else, or another accountant gave `epsilon`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mu: Option<f64>,
     /// Order α at which the filter counted Rényi divergences; absent where it counted ρ.
@@ -125,12 +126,15 @@ impl Certificate {
                 _ => "Canonne, Kamath & Steinke 2020, Prop. 12",
             };
             certificate.accountant = format!("{}; {converted}", measure.filter());
+            // Whether the ledger's measure is that of `epsilon` too.
+            let mut counted = true;
             if !adaptive
                 && lost <= 1e-12
                 && let Some((epsilon, method)) = fixed_sequence(ledger)
                 && epsilon < spent
             {
                 spent = epsilon;
+                counted = method == "closed form of the Gaussian";
                 certificate.accountant = format!("{method}, of a sequence fixed in advance");
             }
             certificate.private = true;
@@ -146,7 +150,10 @@ impl Certificate {
             certificate.epsilon = Some(epsilon);
             match measure {
                 Measure::Zcdp => certificate.rho = Some(amount),
-                Measure::Gaussian => certificate.mu = Some((2.0 * amount).sqrt().next_up()),
+                Measure::Gaussian if counted => {
+                    certificate.mu = Some((2.0 * amount).sqrt().next_up());
+                }
+                Measure::Gaussian => {}
                 Measure::Renyi { order } => certificate.order = Some(order),
             }
             certificate.events = ledger
@@ -159,7 +166,7 @@ impl Certificate {
             }
             if !ledger.is_shared() && lost > 1e-12 {
                 warnings.push(format!(
-                    "{} {lost:.3e} was reserved and lost when a leg of this run was killed; it counts as spent",
+                    "{} {lost:.3e} was reserved and lost when a leg of this run was killed, or spent by another run on its ledger; it counts as spent",
                     measure.symbol()
                 ));
             }

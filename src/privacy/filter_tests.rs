@@ -1,4 +1,6 @@
-//! The filter at one Rényi order: its limit, its prices and its file.
+//! The ledger's filter, on ρ and at one Rényi order: its limit, its prices and its file.
+
+use proptest::prelude::*;
 
 use super::accountant::{Question, Sequence, account_without_losses};
 use super::budget::Budget;
@@ -164,4 +166,49 @@ fn a_file_keeps_its_measure_and_refuses_another() {
     again.accept(&serde_json::from_str(&json).unwrap()).unwrap();
     assert_eq!(again.spent_of_run(), spent);
     assert_eq!(again.events().len(), 4);
+}
+
+fn bits(eta: f64) -> EventKey {
+    EventKey::bounded_range(eta).unwrap()
+}
+
+#[test]
+fn the_filter_never_exceeds_its_budget_and_refusing_changes_nothing() {
+    let budget = Budget::new(1.0, 1e-6).unwrap();
+    let mut ledger = Ledger::in_memory(budget);
+    let mut steps = 0u64;
+    while ledger.charge(&[(bits(0.05), 1)], 0.0).is_ok() {
+        steps += 1;
+    }
+    assert!(steps > 10);
+    let (spent, events) = (ledger.spent(), ledger.events());
+    assert!(ledger.charge(&[(bits(0.05), 1)], 0.0).is_err());
+    assert_eq!((spent, events), (ledger.spent(), ledger.events()));
+    assert!(ledger.epsilon_spent() <= 1.0);
+    // A cheaper step may still fit.
+    assert!(ledger.charge(&[(bits(1e-6), 1)], 0.0).is_ok());
+}
+
+#[test]
+fn coins_have_their_own_budget() {
+    let mut ledger = Ledger::in_memory(Budget::new(1.0, 1e-6).unwrap());
+    assert!(ledger.charge(&[(bits(1e-4), 1)], 2e-9).is_err());
+    assert!(ledger.charge(&[(bits(1e-4), 1)], 1e-12).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn composition_is_the_sum_of_counts(etas in proptest::collection::vec(1e-4f64..1e-2, 1..20)) {
+        let budget = Budget::new(10.0, 1e-6).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let (mut one, mut all) = (Ledger::in_memory(budget), Ledger::in_memory(budget));
+        let keys: Vec<(EventKey, u64)> = etas.iter().map(|&e| (bits(e), 3)).collect();
+        for (k, _) in &keys {
+            for _ in 0..3 {
+                prop_assert!(one.charge(&[(*k, 1)], 0.0).is_ok());
+            }
+        }
+        prop_assert!(all.charge(&keys, 0.0).is_ok());
+        prop_assert_eq!(one.spent(), all.spent());
+        prop_assert_eq!(one.events(), all.events());
+    }
 }

@@ -11,7 +11,7 @@ use super::study::{Role, spent};
 use crate::config::Plan;
 use crate::diagnostics::{mean_error, r_hat, sd};
 use crate::engine::EngineChoice;
-use crate::privacy::{Budget, Curator, Halt, Ledger};
+use crate::privacy::{Budget, Curator, Halt};
 use crate::sampler::Chains;
 
 /// Chains of a run.
@@ -111,12 +111,8 @@ fn run(
     let mut sampler = plan.sampler(&*model, data.rows(), data.row_norm())?;
     let seed = [repeat as u8; 32];
     let mut chains = Chains::new(&target.starts(CHAINS, repeat), seed);
-    let mut curator = match budget {
-        Some(budget) => {
-            let measure = plan.measure(&sampler, &*model, data.rows(), budget)?;
-            let ledger = Ledger::counting(budget, measure);
-            Curator::private(data, model, EngineChoice::Cpu, ledger, Some(repeat))?
-        }
+    let mut curator = match plan.ledger(&sampler, &*model, data.rows())? {
+        Some(ledger) => Curator::private(data, model, EngineChoice::Cpu, ledger, Some(repeat))?,
         None => Curator::not_private(data, model, EngineChoice::Cpu, repeat)?.into_curator(),
     };
     if let Some(walk) = sampler.walk_mut().filter(|w| w.wants_anchor()) {

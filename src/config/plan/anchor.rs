@@ -4,7 +4,7 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{AnchorSection, SamplerSection, StartEntry};
 use crate::model::{Density, Model, Predictor, Slopes, Support, check_anchorable};
-use crate::privacy::{Acceptance, Budget, Curator, Estimator};
+use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
 use crate::sampler::{
     Adapt, AnchorSettings, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring, stream,
 };
@@ -45,10 +45,10 @@ impl Plan {
         (rows, row_norm): (usize, f64),
         rule: (Estimator, Acceptance),
     ) -> Result<AnchorSettings, ConfigError> {
-        if self.config.privacy.order.is_some() {
-            return Err(self.refuse(
-                "privacy.order",
-                "an anchored run divides its rho; leave the order out",
+        if let Some(order) = self.config.privacy.order {
+            return Err(self.refuse_measure(
+                Measure::Renyi { order },
+                "an anchored run divides rho, or Gaussian DP; give it a ledger of its own, and no 'order'",
             ));
         }
         self.check_anchor_bounds()?;

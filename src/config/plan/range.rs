@@ -53,7 +53,7 @@ impl Plan {
     }
 
     /// Iterations, warm-up included.
-    fn steps(&self) -> Result<u64, ConfigError> {
+    pub(super) fn steps(&self) -> Result<u64, ConfigError> {
         let length = self.length()?;
         Ok(length.iterations.saturating_add(length.warmup))
     }
