@@ -165,6 +165,6 @@ fn refreshing_without_warm_up_or_a_share_is_refused_and_a_resumed_run_refreshes_
     let (state, ledger) = (place.json("out/state.json"), place.json("out/ledger.json"));
     place.works("sample --resume out --iterations 200");
     assert_eq!(place.json("out/state.json")["anchor"], state["anchor"]);
-    let rho = |value: &serde_json::Value| value["rho_spent"].as_f64().unwrap();
+    let rho = place::spent;
     assert!(rho(&place.json("out/ledger.json")) < 1.1 * rho(&ledger));
 }

@@ -78,7 +78,7 @@ fn a_killed_run_leaves_a_covered_directory_and_can_be_resumed() {
         assert_eq!(number(&certificate, "epsilon"), 5.0);
         let (count, rho) = releases(&certificate);
         assert!(count >= 64.0 * draws.last() as f64);
-        let before = number(&place.json(&format!("{out}/ledger.json")), "rho_spent");
+        let before = spent(&place.json(&format!("{out}/ledger.json")));
         assert!(before >= rho, "the ledger holds {before} of {rho}");
         place.works(&format!("summary {out} --json"));
         let message = place.refuses(&format!("sample run.toml --out {out}"));
@@ -92,7 +92,7 @@ fn a_killed_run_leaves_a_covered_directory_and_can_be_resumed() {
         assert_eq!(certificate["status"], "finished");
         assert_eq!(certificate["adaptive"], true);
         assert_eq!(number(&certificate, "epsilon"), 5.0);
-        let after = number(&place.json(&format!("{out}/ledger.json")), "rho_spent");
+        let after = spent(&place.json(&format!("{out}/ledger.json")));
         let (_, released) = releases(&certificate);
         assert!(after > before && after >= released, "{before} {after}");
         // Draws that the saved state owns stay as they were.
@@ -120,7 +120,7 @@ fn an_interrupted_run_ends_cleanly_with_what_was_drawn() {
     assert_eq!(draws.last() as f64, number(&certificate, "iterations"));
     // The reservation is settled: the ledger holds what was spent and no more.
     let (_, released) = releases(&certificate);
-    let spent = number(&place.json("out/ledger.json"), "rho_spent");
+    let spent = spent(&place.json("out/ledger.json"));
     assert!((spent / released - 1.0).abs() < 1e-6, "{spent} {released}");
 }
 
@@ -180,7 +180,7 @@ fn a_run_that_is_still_going_cannot_be_resumed_nor_disturbed() {
 fn a_resumed_run_counts_everything_its_directory_holds() {
     let place = Place::new(RUN);
     place.works("sample run.toml --out out");
-    let before = number(&place.json("out/ledger.json"), "rho_spent");
+    let before = spent(&place.json("out/ledger.json"));
     place.works("sample --resume out --iterations 500");
     place.draws("out").assert_contiguous(1);
     let certificate = place.certificate("out");
@@ -189,7 +189,7 @@ fn a_resumed_run_counts_everything_its_directory_holds() {
     assert_eq!(certificate["iterations"], 500);
     let (count, rho) = releases(&certificate);
     assert_eq!(count, 500.0, "events of all draws, not of the last process");
-    let after = number(&place.json("out/ledger.json"), "rho_spent");
+    let after = spent(&place.json("out/ledger.json"));
     assert!(
         after > before && (after / rho - 1.0).abs() < 1e-6,
         "{after} {rho}"
@@ -269,7 +269,7 @@ fn neither_a_resumed_run_nor_a_second_one_reuses_coins() {
 fn a_shared_ledger_is_cumulative_and_refuses_when_spent() {
     let run = edit(RUN, "\"barker\"", "\"dp-penalty\"\ntau = 10.0");
     let place = Place::new(&run);
-    let ledger = || number(&place.json("l.json"), "rho_spent");
+    let ledger = || spent(&place.json("l.json"));
     place.works("sample run.toml --iterations 30 --ledger l.json --out first");
     let (one, certificate) = (ledger(), place.certificate("first"));
     assert!((one / releases(&certificate).1 - 1.0).abs() < 1e-6);

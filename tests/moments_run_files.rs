@@ -98,9 +98,9 @@ fn a_run_on_moments_is_paid_for_once_and_its_summary_holds_their_noise() {
             );
         }
 
-        let before = place.json("out/ledger.json")["rho_spent"].as_f64().unwrap();
+        let before = place::spent(&place.json("out/ledger.json"));
         place.works("sample --resume out --iterations 6000");
-        let after = place.json("out/ledger.json")["rho_spent"].as_f64().unwrap();
+        let after = place::spent(&place.json("out/ledger.json"));
         assert!(
             after > before && after < before * 1.01,
             "{name}: {before} {after}"

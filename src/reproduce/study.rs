@@ -319,29 +319,21 @@ fn stop(method: &Method<'_>, iteration: u64, meter: &Meter) -> Result<Stop, Repr
     })
 }
 
-/// ε of everything released so far, as a ledger with that budget would count it; infinite without
-/// privacy. Where the ledger counts one Rényi order, that of the order which is best for what
-/// was spent; else by the better of ρ and Gaussian DP.
+/// ε of everything released so far; infinite without privacy. Where the ledger counts one
+/// Rényi order, that of the order which is best for what was spent: a run whose budget is
+/// set to it has its order chosen for it too.
 pub(super) fn spent(curator: &Curator) -> Result<f64, ReproduceError> {
     let Some(ledger) = curator.ledger() else {
         return Ok(f64::INFINITY);
     };
-    if ledger.events().is_empty() {
+    if !ledger.measure().is_renyi() || ledger.events().is_empty() {
         return Ok(ledger.epsilon_spent());
     }
     let sequence = Sequence::new(Neighbours::Substitution, ledger.events())?;
     let question = Question::Epsilon {
         delta: ledger.budget().conversion_delta(),
     };
-    let account = account_without_losses(&sequence, question);
-    if ledger.measure().is_renyi() {
-        return Ok(account.upper);
-    }
-    let filters = account
-        .accountants
-        .iter()
-        .filter(|a| ["zCDP", "Gaussian DP"].contains(&a.method));
-    Ok(filters.map(|a| a.upper).fold(f64::INFINITY, f64::min))
+    Ok(account_without_losses(&sequence, question).upper)
 }
 
 /// Whether an iteration is one of [`STOPS`] evenly spaced ones, or of a few early ones.

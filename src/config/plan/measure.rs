@@ -9,13 +9,10 @@ use crate::model::Model;
 use crate::privacy::{Budget, Curator, EventKey, Ledger, Measure, best_order};
 use crate::sampler::{AcceptanceName, EstimatorName, Family, RandomWalk, Sampler};
 
-/// So many decisions are many: one of them costs within a tenth of its ρ as Gaussian DP.
-const FEW_DECISIONS: f64 = 1000.0;
-
 impl Plan {
     /// What a ledger of `budget` counts. Where [privacy] states neither `filter` nor `order`:
-    /// Rényi divergences, at the order that affords most steps, where a release has no ρ; ρ in a
-    /// ledger that runs share; else ρ or Gaussian DP, whichever affords more.
+    /// Gaussian DP where every release is of Gaussian noise and the ledger is the run's own; ρ
+    /// where every release has one; else Rényi divergences, at the order that affords most steps.
     ///
     /// # Errors
     /// [`ConfigError`] naming the key.
@@ -29,39 +26,22 @@ impl Plan {
         if let Some(measure) = self.stated_measure(budget)? {
             return Ok(measure);
         }
-        let moves = match sampler.walk() {
+        let keys = match sampler.walk() {
+            Some(walk) if walk.has_rho() => Vec::new(),
             Some(walk) => walk_events(walk, model, rows.into()),
             None => {
-                let run = (self.steps()?, self.chains());
-                let cost = sampler.step_cost(rows, model, run);
-                cost.map_err(|halt| self.refuse("sampler.gradient", halt.to_string()))?
-                    .events
+                let cost = sampler
+                    .step_cost(rows, model, (self.steps()?, self.chains()))
+                    .map_err(|halt| self.refuse("sampler.gradient", halt.to_string()))?;
+                cost.events.iter().map(|(key, _)| *key).collect()
             }
         };
-        if moves.iter().any(|(key, _)| key.rho().is_none()) {
-            let keys: Vec<EventKey> = moves.iter().map(|(key, _)| *key).collect();
-            return Ok(Measure::Renyi {
-                order: best_order(&keys, budget),
-            });
-        }
-        if self.config.privacy.ledger.is_some() {
-            return Ok(Measure::Zcdp);
-        }
-        if self.divides_budget()? {
+        if keys.iter().all(|key| key.rho().is_some()) {
             return self.divided_measure(budget);
         }
-        let affords = |measure: Measure| -> Result<f64, ConfigError> {
-            let cost = moves
-                .iter()
-                .map(|(key, n)| n * self.price_of(*key, measure, budget))
-                .sum::<f64>();
-            let start = self.start_cost(model, budget, measure)?;
-            Ok((self.room(budget, measure)? - start) / cost)
-        };
-        match affords(Measure::Gaussian)? > affords(Measure::Zcdp)? {
-            true => Ok(Measure::Gaussian),
-            false => Ok(Measure::Zcdp),
-        }
+        Ok(Measure::Renyi {
+            order: best_order(&keys, budget),
+        })
     }
 
     /// A ledger in memory that counts what this run's own would; `None` without privacy.
@@ -86,34 +66,16 @@ impl Plan {
         measure.price(key, budget).map_or(0.0, |p| p.cost.nats())
     }
 
-    /// What settings without a value divide: Gaussian DP where it is stated, or where the
-    /// ledger is the run's own and releases are Gaussian noise alone, or that and many small
-    /// decisions; else ρ.
+    /// What settings without a value divide: Gaussian DP where it is stated, or every release
+    /// is of Gaussian noise and no other run shares the ledger; else ρ.
     pub(super) fn divided_measure(&self, budget: Budget) -> Result<Measure, ConfigError> {
         let gaussian = match self.stated_measure(budget)? {
             Some(stated) => stated == Measure::Gaussian,
-            None => {
-                let many = self.steps()? as f64 * self.chains() as f64 >= FEW_DECISIONS;
-                let own = self.config.privacy.ledger.is_none();
-                own && (self.is_all_gaussian()?
-                    || many && self.has_mu()? && self.divides_budget()?)
-            }
+            None => self.config.privacy.ledger.is_none() && self.is_all_gaussian()?,
         };
         Ok(match gaussian {
             true => Measure::Gaussian,
             false => Measure::Zcdp,
-        })
-    }
-
-    /// Whether every release of the steps can be counted as Gaussian DP.
-    fn has_mu(&self) -> Result<bool, ConfigError> {
-        Ok(match self.family()? {
-            Family::Decisions(c) => {
-                let noisy = c.acceptance != AcceptanceName::Barker;
-                !c.fast_mh && (c.estimator == EstimatorName::All || !noisy)
-            }
-            Family::StochasticGradient { .. } => !self.draws_batches(),
-            Family::Variational | Family::PosteriorDraws => true,
         })
     }
 
@@ -123,16 +85,6 @@ impl Plan {
         gradient
             .and_then(|g| g.rate)
             .is_some_and(|rate| rate != 1.0)
-    }
-
-    /// Whether settings of the sampler may follow from what a budget holds, so that they and the
-    /// ledger's measure must be chosen together, from the run file alone.
-    fn divides_budget(&self) -> Result<bool, ConfigError> {
-        Ok(match self.family()? {
-            Family::Decisions(c) => c.anchored || c.leapfrog || self.is_all_gaussian()?,
-            Family::StochasticGradient { .. } | Family::Variational => true,
-            Family::PosteriorDraws => false,
-        })
     }
 
     /// What the run's releases may take of `budget`: the limit, less what must be left after
@@ -224,20 +176,17 @@ impl Plan {
     }
 }
 
-/// Events of typical moves, each with its share of them, and of the dearest one, with none.
-fn walk_events(sampler: &RandomWalk, model: &dyn Model, rows: Population) -> Vec<(EventKey, f64)> {
+/// Events of typical moves, and of the dearest one.
+fn walk_events(sampler: &RandomWalk, model: &dyn Model, rows: Population) -> Vec<EventKey> {
     let edge = sampler
         .fast_mh
         .and_then(|fast| fast.largest_noisy_minibatch());
-    let clips = sampler.typical_clips(model.dim());
-    let share = 1.0 / clips.len().max(1) as f64;
-    let typical = clips.into_iter().map(|clip| (clip, share));
-    typical
-        .chain(edge.map(|clip| (clip, 0.0)))
-        .filter_map(|(clip, share)| {
+    let clips = sampler.typical_clips(model.dim()).into_iter().chain(edge);
+    clips
+        .filter_map(|clip| {
             let (estimator, acceptance) = sampler.rule(clip);
             let event = Curator::cost(rows, clip, estimator, acceptance);
-            event.ok().flatten().map(|(key, _)| (key, share))
+            event.ok().flatten().map(|(key, _)| key)
         })
         .collect()
 }

@@ -20,8 +20,11 @@ impl Plan {
                 "privacy.ledger",
                 "a non-private run has no ledger; drop one of the two",
             )),
-            (None, None, true) if p.order.is_some() => Err(self.refuse(
-                "privacy.order",
+            (None, None, true) if self.states_measure() => Err(self.refuse(
+                match p.order {
+                    Some(_) => "privacy.order",
+                    None => "privacy.filter",
+                },
                 "a non-private run has no ledger to count anything; drop one of the two",
             )),
             (None, None, true) => Ok(None),

@@ -21,6 +21,8 @@ const DAMPINGS: i32 = 10;
 const MORE_DAMPING: f64 = 8.0;
 /// The anchor may lie this many posterior sds a coordinate from its expansion's centre.
 const FARTHEST: f64 = 6.0;
+/// The same where rows have no remainders, so that far away costs nothing but clipped scores.
+const FARTHEST_FLAT: f64 = 25.0;
 
 /// ρ of the parts of an anchored run, nats.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,9 +119,13 @@ impl Anchoring {
         let (precision, centre) = gaussian(&anchor, prior, 0.0)
             .ok_or_else(|| Halt::Failed("the anchor's curvature cannot be inverted".into()))?;
         let far = norm(&precision.transposed_times(&centre)) / (d as f64).sqrt();
-        if far.is_nan() || far > FARTHEST {
+        let farthest = match self.slopes.is_quadratic() {
+            true => FARTHEST_FLAT,
+            false => FARTHEST,
+        };
+        if far.is_nan() || far > farthest {
             return Err(Halt::Failed(format!(
-                "the anchor lies {far:.1} posterior sds a coordinate from the centre of its own expansion; what it cost is spent. The budget is too small for this posterior: raise epsilon, temper the likelihood, or give more stages"
+                "the anchor lies {far:.1} posterior sds a coordinate from the centre of its own expansion; what it cost is spent. The budget is too small for this posterior: raise epsilon, declare tighter bounds (count, clamp, row_norm), or temper the likelihood"
             )));
         }
         anchor.centre = centre;
