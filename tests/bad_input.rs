@@ -77,7 +77,8 @@ row_norm = 2.0   => label_file = "l.npy"     => @label_file; [data.label]
 "y"              => "y"\nnegative = ["0"]    => @negative; data.label.negative; positive
 "y"              => "y"\npositive = ["1"]\nnegative = ["0", "1"] => @negative; data.label.negative; '1'
 intercept = true => intercept = true\nmissing = 0 => @[[data.features]]; data.features[0]; missing
-scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 0 => run.toml, line 9; data.features[1]; missing
+scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 2 => run.toml, line 9; data.features[1]; missing; 0 or 1
+0.857,-0.200,0   => 0.857,-0.200,            => table.csv, line 8; 'y'; is missing; "0", ""
 scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => run.toml, line 9; data.features[1]; missing
 scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]; finite
 "logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0], [1, 0], [0, 0, 1]] => @covariance; model.covariance; row 1

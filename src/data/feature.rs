@@ -1,6 +1,8 @@
 //! From declared columns to features: bounds and levels come from the run file,
 //! nothing is estimated from rows.
 
+const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' for this feature, or name the level (\"\" for an empty cell)";
+
 /// A value as a table reader hands it over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell<'a> {
@@ -16,8 +18,9 @@ pub struct Feature {
     pub column: Option<String>,
     /// How the column becomes features.
     pub kind: FeatureKind,
-    /// Value (in the column's own units) that stands for a missing cell; without
-    /// one a missing numeric cell is an error.
+    /// What stands for a missing cell: a value in the column's own units, for an indicator
+    /// of texts the feature's own, 0 or 1. Without one a missing cell is an error, but for
+    /// one-hot levels.
     pub missing: Option<f64>,
 }
 
@@ -47,7 +50,7 @@ pub enum FeatureKind {
         /// Refuse undeclared levels instead of giving them a feature.
         strict: bool,
     },
-    /// 1 where the condition holds, else 0.
+    /// 1 where the condition holds, else 0; a missing cell holds only the level "".
     Indicator(Condition),
 }
 
@@ -102,14 +105,22 @@ impl Feature {
     pub fn validate(&self) -> Result<(), String> {
         let refuse = |what: String| Err(what);
         if let Some(missing) = self.missing {
-            if !self.reads_numbers() {
-                return refuse(
-                    "'missing' stands for a number and belongs to scale, clamp or an indicator with above or below"
-                        .into(),
-                );
-            }
-            if !missing.is_finite() {
-                return refuse("'missing' must be a finite number".into());
+            match &self.kind {
+                FeatureKind::OneHot { .. } | FeatureKind::Intercept => {
+                    return refuse(
+                        "'missing' belongs to scale, clamp and indicator; one_hot may declare the level \"\" of empty cells"
+                            .into(),
+                    );
+                }
+                FeatureKind::Indicator(Condition::OneOf(_)) => {
+                    if missing != 0.0 && missing != 1.0 {
+                        return refuse(
+                            "'missing' is the indicator's own value and must be 0 or 1".into(),
+                        );
+                    }
+                }
+                _ if missing.is_finite() => {}
+                _ => return refuse("'missing' must be a finite number".into()),
             }
         }
         match &self.kind {
@@ -144,15 +155,6 @@ impl Feature {
         Ok(())
     }
 
-    /// Whether cells are read as numbers, not as texts or not at all.
-    fn reads_numbers(&self) -> bool {
-        match &self.kind {
-            FeatureKind::Scale { .. } | FeatureKind::Clamp { .. } => true,
-            FeatureKind::Indicator(condition) => !matches!(condition, Condition::OneOf(_)),
-            FeatureKind::OneHot { .. } | FeatureKind::Intercept => false,
-        }
-    }
-
     /// Appends this declaration's features of one cell. Errors never quote the cell.
     pub(super) fn push(&self, cell: Cell<'_>, out: &mut Vec<f32>) -> Result<(), String> {
         match &self.kind {
@@ -179,7 +181,11 @@ impl Feature {
             }
             FeatureKind::Indicator(condition) => {
                 let holds = match condition {
-                    Condition::OneOf(levels) => levels.iter().any(|l| equals(cell, l)),
+                    Condition::OneOf(levels) if levels.iter().any(|l| equals(cell, l)) => true,
+                    Condition::OneOf(_) if is_missing(cell) => {
+                        self.missing.ok_or_else(|| MISSING_LEVEL.to_string())? > 0.0
+                    }
+                    Condition::OneOf(_) => false,
                     Condition::Above(v) => self.number(cell)? > *v,
                     Condition::Below(v) => self.number(cell)? < *v,
                 };
@@ -200,7 +206,7 @@ pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result
     let value = match cell {
         Cell::Number(v) => Some(v),
         Cell::Missing => None,
-        Cell::Text(t) if is_missing(t) => None,
+        Cell::Text(_) if is_missing(cell) => None,
         Cell::Text(t) => Some(
             t.trim()
                 .parse::<f64>()
@@ -214,15 +220,22 @@ pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result
     }
 }
 
-fn is_missing(text: &str) -> bool {
-    matches!(text.trim(), "" | "?" | "NA" | "NaN" | "nan" | "null")
+/// Whether a cell holds nothing, or what stands for nothing in tables.
+pub(super) fn is_missing(cell: Cell<'_>) -> bool {
+    match cell {
+        Cell::Text(t) => matches!(t.trim(), "" | "?" | "NA" | "NaN" | "nan" | "null"),
+        Cell::Number(v) => v.is_nan(),
+        Cell::Missing => true,
+    }
 }
 
+/// Whether a cell holds a level; "" is that of an empty cell in every format.
 pub(super) fn equals(cell: Cell<'_>, level: &str) -> bool {
     match cell {
         Cell::Text(t) => t.trim() == level,
+        Cell::Number(v) if v.is_nan() => level.is_empty(),
         Cell::Number(v) => level.parse::<f64>().is_ok_and(|l| l == v),
-        Cell::Missing => false,
+        Cell::Missing => level.is_empty(),
     }
 }
 
@@ -276,6 +289,34 @@ mod tests {
         let mut out = Vec::new();
         assert!(f.push(Cell::Text("?"), &mut out).is_ok());
         assert_eq!(out, [1.0]);
+    }
+
+    #[test]
+    fn an_indicator_takes_no_missing_cell_for_an_answer() {
+        let one_of = |levels: &[&str], missing| Feature {
+            missing,
+            ..feature(FeatureKind::Indicator(Condition::OneOf(
+                levels.iter().map(|l| l.to_string()).collect(),
+            )))
+        };
+        let value = |f: &Feature, cell: Cell<'_>| {
+            let mut out = Vec::new();
+            f.push(cell, &mut out).map(|()| out[0])
+        };
+        let (empty, absent) = (Cell::Text(" "), Cell::Number(f64::NAN));
+        for cell in [empty, absent, Cell::Text("NA"), Cell::Missing] {
+            let message = value(&one_of(&["a"], None), cell).unwrap_err();
+            assert!(message.contains("missing = 0") && !message.contains("NA"));
+            assert_eq!(value(&one_of(&["a"], Some(0.0)), cell), Ok(0.0));
+            assert_eq!(value(&one_of(&["a"], Some(1.0)), cell), Ok(1.0));
+        }
+        assert_eq!(value(&one_of(&["a"], Some(1.0)), Cell::Text("b")), Ok(0.0));
+        for cell in [empty, absent, Cell::Missing] {
+            assert_eq!(value(&one_of(&["a", ""], Some(0.0)), cell), Ok(1.0));
+        }
+        assert_eq!(value(&one_of(&["NA"], None), Cell::Text("NA")), Ok(1.0));
+        assert!(value(&one_of(&[""], None), Cell::Text("NA")).is_err());
+        assert!(one_of(&["a"], Some(0.5)).validate().is_err());
     }
 
     #[test]
