@@ -76,10 +76,12 @@ row_norm = 2.0   => label_file = "l.npy"     => @label_file; [data.label]
 "logistic"       => "logistic"\nvariance = 2 => @variance; model.variance
 "y"              => "y"\nnegative = ["0"]    => @negative; data.label.negative; positive
 "y"              => "y"\npositive = ["1"]\nnegative = ["0", "1"] => @negative; data.label.negative; '1'
-intercept = true => intercept = true\nmissing = 0 => @[[data.features]]; data.features[0]; missing
-scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 2 => run.toml, line 9; data.features[1]; missing; 0 or 1
+intercept = true => intercept = true\nmissing = 0 => @missing = 0; data.features[0].missing
+scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 2 => @missing = 2; data.features[1].missing; 0 or 1
 0.857,-0.200,0   => 0.857,-0.200,            => table.csv, line 8; 'y'; is missing; "0", ""
-scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => run.toml, line 9; data.features[1]; missing
+scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => @missing = 0; data.features[1].missing; level ""
+scale = [-1, 1]  => scale = [-1, 1]\nmissing = 1000 => @missing = 1000; data.features[1].missing; inside; [-1, 1]
+scale = [-1, 1]  => clamp = [-1, 1]\nmissing = -1.5 => @missing = -1.5; data.features[1].missing; inside; [-1, 1]
 scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]; finite
 "logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0], [1, 0], [0, 0, 1]] => @covariance; model.covariance; row 1
 "logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0, 1, 0, 0, 0, 1]] => @covariance; model.covariance[0]; row 1
@@ -100,7 +102,8 @@ scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]
 "y"              => "y"\ncount = 0           => @[data.label]; data.label; count
 "y"              => "y"\ncount = -3          => @count
 "y"              => "y"\nclasses = 1         => @[data.label]; data.label; classes
-"y"              => "y"\nmissing = 1         => @[data.label]; data.label; missing
+"y"              => "y"\nmissing = 1         => @missing = 1; data.label.missing
+"y"              => "y"\nclamp = [0, 1]\nmissing = 2 => @missing = 2; data.label.missing; inside
 "y"              => "y"\nclamp = [0, 1]\ncount = 3 => @[data.label]; data.label; contradict
 column = "y"     =>                          => @[data.label]; data.label; column
 "barker"         => "barker"\ncovariance = [[1, 0, 0], [0], [1, 0, 0, 0, 1]] => @covariance; sampler.covariance; row 2

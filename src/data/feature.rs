@@ -101,35 +101,26 @@ impl Feature {
     ///
     /// # Errors
     /// What is wrong, for the caller to put behind the declaration's key: reversed, equal
-    /// or non-finite bounds, empty or repeated levels, a `missing` that nothing reads.
+    /// or non-finite bounds, empty or repeated levels, a `missing` that nothing reads or
+    /// that lies outside the bounds.
     pub fn validate(&self) -> Result<(), String> {
-        let refuse = |what: String| Err(what);
-        if let Some(missing) = self.missing {
-            match &self.kind {
-                FeatureKind::OneHot { .. } | FeatureKind::Intercept => {
-                    return refuse(
-                        "'missing' belongs to scale, clamp and indicator; one_hot may declare the level \"\" of empty cells"
-                            .into(),
-                    );
-                }
-                FeatureKind::Indicator(Condition::OneOf(_)) => {
-                    if missing != 0.0 && missing != 1.0 {
-                        return refuse(
-                            "'missing' is the indicator's own value and must be 0 or 1".into(),
-                        );
-                    }
-                }
-                _ if missing.is_finite() => {}
-                _ => return refuse("'missing' must be a finite number".into()),
-            }
-        }
+        self.check().map_err(|(_, what)| what)
+    }
+
+    /// As [`Feature::validate`], with the key of the declaration at fault; "" for all of it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        self.check_kind().map_err(|what| ("", what))?;
+        self.check_missing().map_err(|what| ("missing", what))
+    }
+
+    fn check_kind(&self) -> Result<(), String> {
         match &self.kind {
             FeatureKind::Scale { low, high } | FeatureKind::Clamp { low, high } => {
                 if !(low.is_finite() && high.is_finite()) {
-                    return refuse("bounds must be finite numbers".into());
+                    return Err("bounds must be finite numbers".into());
                 }
                 if low >= high {
-                    return refuse(format!(
+                    return Err(format!(
                         "bounds are reversed or equal: [{low}, {high}]; write [low, high]"
                     ));
                 }
@@ -137,22 +128,42 @@ impl Feature {
             FeatureKind::OneHot { levels, .. }
             | FeatureKind::Indicator(Condition::OneOf(levels)) => {
                 if levels.is_empty() {
-                    return refuse("declare at least one level".into());
+                    return Err("declare at least one level".into());
                 }
                 for (i, level) in levels.iter().enumerate() {
                     if levels[..i].contains(level) {
-                        return refuse(format!("level '{level}' is declared twice"));
+                        return Err(format!("level '{level}' is declared twice"));
                     }
                 }
             }
             FeatureKind::Indicator(Condition::Above(v) | Condition::Below(v)) => {
                 if !v.is_finite() {
-                    return refuse("the threshold must be a finite number".into());
+                    return Err("the threshold must be a finite number".into());
                 }
             }
             FeatureKind::Intercept => {}
         }
         Ok(())
+    }
+
+    fn check_missing(&self) -> Result<(), String> {
+        let Some(missing) = self.missing else {
+            return Ok(());
+        };
+        match &self.kind {
+            FeatureKind::OneHot { .. } | FeatureKind::Intercept => Err(
+                "'missing' belongs to scale, clamp and indicator; one_hot may declare the level \"\" of empty cells"
+                    .into(),
+            ),
+            FeatureKind::Scale { low, high } | FeatureKind::Clamp { low, high } => {
+                missing_within(missing, *low, *high)
+            }
+            FeatureKind::Indicator(Condition::OneOf(_)) if missing != 0.0 && missing != 1.0 => {
+                Err("'missing' is the indicator's own value and must be 0 or 1".into())
+            }
+            _ if missing.is_finite() => Ok(()),
+            _ => Err("'missing' must be a finite number".into()),
+        }
     }
 
     /// Appends this declaration's features of one cell. Errors never quote the cell.
@@ -218,6 +229,17 @@ pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result
         Some(_) => Err("holds NaN or infinity".into()),
         None => Err(format!("is missing; {hint}")),
     }
+}
+
+/// A value for missing cells stands for one that a cell may hold: beyond the bounds it would
+/// silently be the bound.
+pub(super) fn missing_within(missing: f64, low: f64, high: f64) -> Result<(), String> {
+    if (low..=high).contains(&missing) {
+        return Ok(());
+    }
+    Err(format!(
+        "the value of a missing cell, {missing}, must lie inside the declared bounds [{low}, {high}]"
+    ))
 }
 
 /// Whether a cell holds nothing, or what stands for nothing in tables.
@@ -317,6 +339,32 @@ mod tests {
         assert_eq!(value(&one_of(&["NA"], None), Cell::Text("NA")), Ok(1.0));
         assert!(value(&one_of(&[""], None), Cell::Text("NA")).is_err());
         assert!(one_of(&["a"], Some(0.5)).validate().is_err());
+    }
+
+    #[test]
+    fn a_value_for_missing_cells_lies_inside_the_bounds() {
+        for kind in [
+            FeatureKind::Scale {
+                low: 18.0,
+                high: 99.0,
+            },
+            FeatureKind::Clamp {
+                low: 18.0,
+                high: 99.0,
+            },
+        ] {
+            for (missing, fine) in [
+                (18.0, true),
+                (99.0, true),
+                (1000.0, false),
+                (17.9, false),
+                (f64::NAN, false),
+            ] {
+                let mut f = feature(kind.clone());
+                f.missing = Some(missing);
+                assert_eq!(f.validate().is_ok(), fine, "{missing}");
+            }
+        }
     }
 
     #[test]

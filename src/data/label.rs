@@ -1,7 +1,7 @@
 //! The declared label of a row: binary, a number, a count or a class. Bounds come from the run
 //! file; nothing is estimated from rows.
 
-use super::feature::{Cell, equals, is_missing, number};
+use super::feature::{Cell, equals, is_missing, missing_within, number};
 
 /// What the values of a table's label are: what a model reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -205,20 +205,39 @@ impl Label {
     /// # Errors
     /// What is wrong, for the caller to put behind the declaration's key.
     pub fn validate(&self) -> Result<(), String> {
+        self.check().map_err(|(_, what)| what)
+    }
+
+    /// As [`Label::validate`], with the key of the declaration at fault; "" for all of it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         match self.values {
             // The mapped bounds are always valid, the declared ones perhaps not.
-            LabelValues::Scale { low, high } => LabelKind::Number { low, high }.validate()?,
-            _ => self.kind().validate()?,
+            LabelValues::Scale { low, high } => LabelKind::Number { low, high }.validate(),
+            _ => self.kind().validate(),
         }
+        .map_err(|what| ("", what))?;
+        self.check_missing().map_err(|what| ("missing", what))
+    }
+
+    fn check_missing(&self) -> Result<(), String> {
         let Some(missing) = self.missing else {
             return Ok(());
         };
-        match self.kind() {
-            LabelKind::Number { .. } if missing.is_finite() => Ok(()),
-            LabelKind::Number { .. } => Err("'missing' must be a finite number".into()),
-            LabelKind::Count { .. } if missing >= 0.0 && missing.fract() == 0.0 => Ok(()),
-            LabelKind::Count { .. } => Err("'missing' must be a whole number from 0 on".into()),
-            _ => Err("'missing' stands for a number and belongs to clamp, scale or count".into()),
+        match self.values {
+            LabelValues::Clamp { low, high } | LabelValues::Scale { low, high } => {
+                missing_within(missing, low, high)
+            }
+            LabelValues::Count { .. } if missing.fract() != 0.0 => {
+                Err("'missing' must be a whole number from 0 on".into())
+            }
+            LabelValues::Count { max } => missing_within(missing, 0.0, f64::from(max)),
+            LabelValues::Named { .. } => Err(
+                "'missing' stands for a number; name the level \"\" of empty cells in 'positive' or 'negative'"
+                    .into(),
+            ),
+            LabelValues::ZeroOne | LabelValues::Classes { .. } => {
+                Err("'missing' stands for a number and belongs to clamp, scale or count".into())
+            }
         }
     }
 

@@ -102,8 +102,8 @@ impl Plan {
         self.check_levels(entry)?;
         let label = label(entry).map_err(|what| self.refuse("data.label", what))?;
         label
-            .validate()
-            .map_err(|what| self.refuse("data.label", what))?;
+            .check()
+            .map_err(|(part, what)| self.refuse(&key_of("data.label", part), what))?;
         Ok(Some(label))
     }
 
@@ -125,7 +125,9 @@ impl Plan {
         for (i, entry) in self.config.data.features.iter().enumerate() {
             let key = format!("data.features[{i}]");
             for feature in features_of(entry).map_err(|what| self.refuse(&key, what))? {
-                feature.validate().map_err(|what| self.refuse(&key, what))?;
+                feature
+                    .check()
+                    .map_err(|(part, what)| self.refuse(&key_of(&key, part), what))?;
                 features.push(feature);
             }
         }
@@ -133,6 +135,14 @@ impl Plan {
             return Err(self.refuse("data.features", "declare at least one [[data.features]]"));
         }
         Ok(features)
+    }
+}
+
+/// The key of a part of a declaration; "" for all of it.
+fn key_of(declaration: &str, part: &str) -> String {
+    match part {
+        "" => declaration.into(),
+        _ => format!("{declaration}.{part}"),
     }
 }
 

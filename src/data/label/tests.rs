@@ -111,6 +111,22 @@ fn bad_declarations_are_refused() {
             },
             Some(f64::INFINITY),
         ),
+        (
+            LabelValues::Clamp {
+                low: 0.0,
+                high: 9.0,
+            },
+            Some(9.5),
+        ),
+        (
+            LabelValues::Scale {
+                low: 0.0,
+                high: 9.0,
+            },
+            Some(-1.0),
+        ),
+        (LabelValues::Count { max: 4 }, Some(5.0)),
+        (LabelValues::Count { max: 4 }, Some(f64::NAN)),
         (LabelValues::Count { max: 0 }, None),
         (LabelValues::Count { max: 4 }, Some(0.5)),
         (LabelValues::Classes { classes: 1 }, None),
