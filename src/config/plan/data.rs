@@ -119,11 +119,31 @@ impl Plan {
         }
     }
 
+    /// The label is no feature: its own column would predict it.
+    fn check_label_apart(&self, key: &str, entry: &FeatureEntry) -> Result<(), ConfigError> {
+        let label = self.config.data.label.as_ref();
+        let Some(label) = label.and_then(|l| l.column.as_ref()) else {
+            return Ok(());
+        };
+        let part = if entry.column.as_ref() == Some(label) {
+            "column"
+        } else if entry.columns.iter().flatten().any(|c| c == label) {
+            "columns"
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse(
+            &key_of(key, part),
+            format!("column '{label}' is the label of [data.label], which a feature of it would predict exactly; drop it here"),
+        ))
+    }
+
     /// The declared features, one a column.
     fn features(&self) -> Result<Vec<Feature>, ConfigError> {
         let mut features = Vec::new();
         for (i, entry) in self.config.data.features.iter().enumerate() {
             let key = format!("data.features[{i}]");
+            self.check_label_apart(&key, entry)?;
             for feature in features_of(entry).map_err(|what| self.refuse(&key, what))? {
                 feature
                     .check()
