@@ -108,11 +108,12 @@ scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]
 column = "y"     =>                          => @[data.label]; data.label; column
 "barker"         => "barker"\ncovariance = [[1, 0, 0], [0], [1, 0, 0, 0, 1]] => @covariance; sampler.covariance; row 2
 "a", "b"         => "a", "y"                 => @"a", "y"; data.features[1].columns; 'y'; label
-columns = ["a", "b"] => column = "y"         => line 9: data.features[1].column; 'y'; label
+columns = ["a", "b"] => column = "y"         => run.toml, line 10:; data.features[1].column; 'y'; label
 "a", "b"         => "a", "a"                 => run.toml, line; data.features; 'a'
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = true => no.csv
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\nlabel_file = "l.npy"\npublic = true => @label_file; test.label_file; [data.label]
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = false => @public; test.public
+delta = 1e-6     => delta = 1e-6\n[test]\nfile = "./table.csv"\npublic = true => @./table.csv; test.file; which the run protects
 "barker"         => "dp-fast-mh"\nbatch_cap = 0.5 => @batch_cap; sampler.batch_cap; at least 1
 "barker"         => "dp-fast-mh"\nbatch_cap = nan => @batch_cap; sampler.batch_cap
 "barker"         => "dp-fast-mh"\nlambda = 0 => @lambda; sampler.lambda; positive

@@ -34,19 +34,49 @@ impl Plan {
         Ok(Some(data::load(&source)?))
     }
 
-    /// The `[test]` section, if there is one; refused unless it is declared public.
+    /// The `[test]` section, if there is one; refused unless it is declared public, and where
+    /// a private run protects the same file.
     pub(super) fn public_test(&self) -> Result<Option<&TestSection>, ConfigError> {
-        match &self.config.test {
-            Some(test) if !test.public => Err(self.refuse(
+        let Some(test) = &self.config.test else {
+            return Ok(None);
+        };
+        if !test.public {
+            return Err(self.refuse(
                 "test.public",
                 "the guarantee does not cover the test table; set public = true if its rows may be revealed, or drop [test]",
-            )),
-            Some(test) if test.label_file.is_some() && self.label_column() => Err(self.refuse(
+            ));
+        }
+        if test.label_file.is_some() && self.label_column() {
+            return Err(self.refuse(
                 "test.label_file",
                 "contradicts the column of [data.label]; keep one",
-            )),
-            test => Ok(test.as_ref()),
+            ));
         }
+        let data = &self.config.data;
+        let labels = test.label_file.as_ref().zip(data.label_file.as_ref());
+        let key = if self.same_file(&test.file, &data.file) {
+            "test.file"
+        } else if labels.is_some_and(|(public, private)| self.same_file(public, private)) {
+            "test.label_file"
+        } else {
+            return Ok(Some(test));
+        };
+        if self.config.privacy.not_private {
+            return Ok(Some(test));
+        }
+        Err(self.refuse(
+            key,
+            "is the file of [data], which the run protects; a public test table holds other rows, in a file of its own; split the table or drop [test]",
+        ))
+    }
+
+    /// Whether two paths of the run file lead to one file, by whatever links.
+    fn same_file(&self, one: &Path, other: &Path) -> bool {
+        let place = |file| {
+            let path = self.locate(file);
+            path.canonicalize().unwrap_or(path)
+        };
+        place(one) == place(other)
     }
 
     /// A table file with the declarations of `[data]`, checked.
@@ -280,3 +310,6 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
         missing: entry.missing,
     })
 }
+
+#[cfg(test)]
+mod tests;
