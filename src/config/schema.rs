@@ -101,9 +101,13 @@ pub struct FeatureEntry {
     /// Declared levels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_hot: Option<Vec<String>>,
-    /// Refuse undeclared levels.
+    /// For one_hot: refuse undeclared levels instead of giving them the feature
+    /// `column=other`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
+    /// For one_hot: the level without a feature, whose rows are 0 in those of the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     /// A condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indicator: Option<IndicatorEntry>,

@@ -43,12 +43,16 @@ pub enum FeatureKind {
         /// Declared upper bound.
         high: f64,
     },
-    /// One 0/1 feature for each declared level, and one for anything else unless `strict`.
+    /// One 0/1 feature for each declared level but the reference, and one for anything else
+    /// (missing cells too) unless `strict`.
     OneHot {
         /// Declared levels.
         levels: Vec<String>,
         /// Refuse undeclared levels instead of giving them a feature.
         strict: bool,
+        /// The declared level whose rows are 0 in all of these features: without one they
+        /// add up to 1, which is the intercept.
+        reference: Option<String>,
     },
     /// 1 where the condition holds, else 0; a missing cell holds only the level "".
     Indicator(Condition),
@@ -78,9 +82,13 @@ impl Feature {
             },
             FeatureKind::Indicator(Condition::Above(v)) => vec![format!("{column}>{v}")],
             FeatureKind::Indicator(Condition::Below(v)) => vec![format!("{column}<{v}")],
-            FeatureKind::OneHot { levels, strict } => {
-                let mut names: Vec<String> =
-                    levels.iter().map(|l| format!("{column}={l}")).collect();
+            FeatureKind::OneHot {
+                levels,
+                strict,
+                reference,
+            } => {
+                let kept = levels.iter().filter(|l| reference.as_ref() != Some(*l));
+                let mut names: Vec<String> = kept.map(|l| format!("{column}={l}")).collect();
                 if !strict {
                     names.push(format!("{column}=other"));
                 }
@@ -110,6 +118,7 @@ impl Feature {
     /// As [`Feature::validate`], with the key of the declaration at fault; "" for all of it.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         self.check_kind().map_err(|what| ("", what))?;
+        self.check_reference().map_err(|what| ("reference", what))?;
         self.check_missing().map_err(|what| ("missing", what))
     }
 
@@ -146,6 +155,27 @@ impl Feature {
         Ok(())
     }
 
+    fn check_reference(&self) -> Result<(), String> {
+        match &self.kind {
+            FeatureKind::OneHot {
+                levels,
+                strict,
+                reference: Some(reference),
+            } => {
+                if !levels.contains(reference) {
+                    return Err(format!(
+                        "'{reference}' is none of the levels of one_hot; name one of them"
+                    ));
+                }
+                if *strict && levels.len() == 1 {
+                    return Err("leaves no feature; declare another level".into());
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn check_missing(&self) -> Result<(), String> {
         let Some(missing) = self.missing else {
             return Ok(());
@@ -177,7 +207,11 @@ impl Feature {
             FeatureKind::Clamp { low, high } => {
                 out.push(self.number(cell)?.clamp(*low, *high) as f32);
             }
-            FeatureKind::OneHot { levels, strict } => {
+            FeatureKind::OneHot {
+                levels,
+                strict,
+                reference,
+            } => {
                 let hit = levels.iter().position(|l| equals(cell, l));
                 if hit.is_none() && *strict {
                     return Err(
@@ -185,7 +219,9 @@ impl Feature {
                             .into(),
                     );
                 }
-                out.extend((0..levels.len()).map(|k| f32::from(u8::from(hit == Some(k)))));
+                let kept = levels.iter().enumerate();
+                let kept = kept.filter(|(_, l)| reference.as_ref() != Some(*l));
+                out.extend(kept.map(|(k, _)| f32::from(u8::from(hit == Some(k)))));
                 if !strict {
                     out.push(f32::from(u8::from(hit.is_none())));
                 }
@@ -262,118 +298,4 @@ pub(super) fn equals(cell: Cell<'_>, level: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn feature(kind: FeatureKind) -> Feature {
-        Feature {
-            column: Some("c".into()),
-            kind,
-            missing: None,
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn scaled_values_stay_in_the_unit_interval(v in -1e12f64..1e12, low in -1e6f64..1e6, width in 1e-3f64..1e6) {
-            let f = feature(FeatureKind::Scale { low, high: low + width });
-            let mut out = Vec::new();
-            f.push(Cell::Number(v), &mut out).map_err(TestCaseError::fail)?;
-            prop_assert!(out[0].abs() <= 1.0);
-        }
-
-        #[test]
-        fn one_hot_always_sums_to_one(text in ".*") {
-            let f = feature(FeatureKind::OneHot { levels: vec!["a".into(), "b".into()], strict: false });
-            let mut out = Vec::new();
-            f.push(Cell::Text(&text), &mut out).map_err(TestCaseError::fail)?;
-            prop_assert_eq!(out.len(), f.names().len());
-            prop_assert_eq!(out.iter().sum::<f32>(), 1.0);
-        }
-
-        #[test]
-        fn errors_never_quote_the_cell(text in "[a-z]{12,20}") {
-            let f = feature(FeatureKind::Scale { low: 0.0, high: 1.0 });
-            let message = f.push(Cell::Text(&text), &mut Vec::new()).unwrap_err();
-            prop_assert!(!message.contains(&text));
-        }
-    }
-
-    #[test]
-    fn missing_is_mapped_only_when_declared() {
-        let mut f = feature(FeatureKind::Scale {
-            low: 0.0,
-            high: 2.0,
-        });
-        assert!(f.push(Cell::Text("?"), &mut Vec::new()).is_err());
-        f.missing = Some(2.0);
-        let mut out = Vec::new();
-        assert!(f.push(Cell::Text("?"), &mut out).is_ok());
-        assert_eq!(out, [1.0]);
-    }
-
-    #[test]
-    fn an_indicator_takes_no_missing_cell_for_an_answer() {
-        let one_of = |levels: &[&str], missing| Feature {
-            missing,
-            ..feature(FeatureKind::Indicator(Condition::OneOf(
-                levels.iter().map(|l| l.to_string()).collect(),
-            )))
-        };
-        let value = |f: &Feature, cell: Cell<'_>| {
-            let mut out = Vec::new();
-            f.push(cell, &mut out).map(|()| out[0])
-        };
-        let (empty, absent) = (Cell::Text(" "), Cell::Number(f64::NAN));
-        for cell in [empty, absent, Cell::Text("NA"), Cell::Missing] {
-            let message = value(&one_of(&["a"], None), cell).unwrap_err();
-            assert!(message.contains("missing = 0") && !message.contains("NA"));
-            assert_eq!(value(&one_of(&["a"], Some(0.0)), cell), Ok(0.0));
-            assert_eq!(value(&one_of(&["a"], Some(1.0)), cell), Ok(1.0));
-        }
-        assert_eq!(value(&one_of(&["a"], Some(1.0)), Cell::Text("b")), Ok(0.0));
-        for cell in [empty, absent, Cell::Missing] {
-            assert_eq!(value(&one_of(&["a", ""], Some(0.0)), cell), Ok(1.0));
-        }
-        assert_eq!(value(&one_of(&["NA"], None), Cell::Text("NA")), Ok(1.0));
-        assert!(value(&one_of(&[""], None), Cell::Text("NA")).is_err());
-        assert!(one_of(&["a"], Some(0.5)).validate().is_err());
-    }
-
-    #[test]
-    fn a_value_for_missing_cells_lies_inside_the_bounds() {
-        for kind in [
-            FeatureKind::Scale {
-                low: 18.0,
-                high: 99.0,
-            },
-            FeatureKind::Clamp {
-                low: 18.0,
-                high: 99.0,
-            },
-        ] {
-            for (missing, fine) in [
-                (18.0, true),
-                (99.0, true),
-                (1000.0, false),
-                (17.9, false),
-                (f64::NAN, false),
-            ] {
-                let mut f = feature(kind.clone());
-                f.missing = Some(missing);
-                assert_eq!(f.validate().is_ok(), fine, "{missing}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_infinite_cell_is_refused() {
-        let f = feature(FeatureKind::Clamp {
-            low: 0.0,
-            high: 2.0,
-        });
-        assert!(f.push(Cell::Text("inf"), &mut Vec::new()).is_err());
-        assert!(f.push(Cell::Number(f64::NAN), &mut Vec::new()).is_err());
-    }
-}
+mod tests;

@@ -214,6 +214,9 @@ fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, String> {
     if entry.strict.is_some() && entry.one_hot.is_none() {
         return Err("'strict' belongs to one_hot".into());
     }
+    if entry.reference.is_some() && entry.one_hot.is_none() {
+        return Err("'reference' belongs to one_hot".into());
+    }
     if entry.intercept.is_some() {
         if entry.intercept == Some(false) || entry.column.is_some() || entry.columns.is_some() {
             return Err("write 'intercept = true' alone".into());
@@ -255,6 +258,7 @@ fn kind(entry: &FeatureEntry) -> Result<FeatureKind, String> {
         FeatureKind::OneHot {
             levels: levels.clone(),
             strict: entry.strict.unwrap_or(false),
+            reference: entry.reference.clone(),
         }
     } else {
         let indicator = entry.indicator.clone().unwrap_or_default();

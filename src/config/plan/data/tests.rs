@@ -69,3 +69,24 @@ fn private_labels_are_no_public_test_labels() {
         "{message}"
     );
 }
+
+#[test]
+fn a_reference_level_belongs_to_one_hot() {
+    let source = |declared: &str| {
+        let run = RUN.replace("scale = [-1, 1]", declared);
+        let plan = plan(Path::new("folder"), &run);
+        let source = plan.source(Path::new("table.csv"), None);
+        source.map_err(|e| e.to_string())
+    };
+    let declared = source("one_hot = ['x', 'y', 'z']\nreference = 'y'").unwrap();
+    assert_eq!(declared.features[0].names(), ["a=x", "a=z", "a=other"]);
+    assert_eq!(declared.norm_bound(), 1.0);
+    let message = source("one_hot = ['x', 'y']\nreference = 'w'").unwrap_err();
+    let at = "line 8: data.features[0].reference: 'w' is none of the levels";
+    assert!(message.contains(at), "{message}");
+    let message = source("scale = [0, 1]\nreference = 'w'").unwrap_err();
+    assert!(
+        message.contains("'reference' belongs to one_hot"),
+        "{message}"
+    );
+}
