@@ -49,6 +49,16 @@ sd = 3.0         => sd = 0                   => @sd = 0; model.prior.sd
 delta = 1e-6     =>                          => @epsilon; delta
 epsilon = 5.0\ndelta = 1e-6 =>               => no budget; --epsilon; --not-private
 row_norm         => row_nrom                 => @row_nrom; nearest valid one is `row_norm`
+scale = [-1, 1]  => scale = [LOW, HIGH]      => @LOW; replace LOW and HIGH by numbers
+scale = [-1, 1]  => one_hot = [LEVEL]        => @LEVEL; replace LEVEL by a level
+scale = [-1, 1]  => one_hot = ["LEVEL"]      => run.toml, line 9; data.features[1]; replace LEVEL by a level
+"y"              => "y"\npositive = ["LEVEL"] => @LEVEL; data.label.positive; replace LEVEL by a level
+"y"              => "y"\ncount = MAX         => @MAX; replace MAX or K by a number
+"table.csv"      => "..\x.csv"              => @x.csv; write / or single quotes
+"table.csv"      => "..\data\table.csv"     => @table.csv; write / or single quotes
+"table.csv"      => "..\table.csv"          => able.csv; no such file; write / or single quotes
+"normal"         => "gaussian"               => @"gaussian"; nearest valid one is `normal`
+"barker"         => "nuts"                   => @"nuts"; nearest valid one is `hmc`
 [privacy]        => [privcy]                 => @[privcy]; nearest valid one is `privacy`
 "barker"         => "barkr"                  => @"barkr"; nearest valid one is `barker`
 "barker"         => "barker"\nanchor = { stages = 2 } => @anchor = ; sampler.anchor; anchored-barker

@@ -139,6 +139,9 @@ impl Plan {
 
     /// Negative levels mean something only beside positive ones, and other texts.
     fn check_levels(&self, label: &LabelEntry) -> Result<(), ConfigError> {
+        for (key, levels) in [("positive", &label.positive), ("negative", &label.negative)] {
+            no_placeholder(levels).map_err(|w| self.refuse(&key_of("data.label", key), w))?;
+        }
         let refuse = |what: &str| Err(self.refuse("data.label.negative", what));
         if label.positive.is_empty() && !label.negative.is_empty() {
             return refuse("needs 'positive' beside it; without it cells must be 0 or 1");
@@ -227,6 +230,10 @@ fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, String> {
             missing: entry.missing,
         }]);
     }
+    let indicator = entry.indicator.as_ref().and_then(|i| i.one_of.as_ref());
+    for levels in entry.one_hot.iter().chain(indicator) {
+        no_placeholder(levels)?;
+    }
     let columns = columns(entry)?;
     let kind = kind(entry)?;
     Ok(columns
@@ -237,6 +244,14 @@ fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, String> {
             missing: entry.missing,
         })
         .collect())
+}
+
+/// A level that `dpmc init` left to declare would match no cell, and nobody would know.
+fn no_placeholder(levels: &[String]) -> Result<(), &'static str> {
+    if levels.iter().any(|l| l == "LEVEL") {
+        return Err("replace LEVEL by a level of the column");
+    }
+    Ok(())
 }
 
 /// The columns of an entry that reads some.
