@@ -49,6 +49,16 @@ sd = 3.0         => sd = 0                   => @sd = 0; model.prior.sd
 delta = 1e-6     =>                          => @epsilon; delta
 epsilon = 5.0\ndelta = 1e-6 =>               => no budget; --epsilon; --not-private
 row_norm         => row_nrom                 => @row_nrom; nearest valid one is `row_norm`
+scale = [-1, 1]  => scale = [LOW, HIGH]      => @LOW; replace LOW and HIGH by numbers
+scale = [-1, 1]  => one_hot = [LEVEL]        => @LEVEL; replace LEVEL by a level
+scale = [-1, 1]  => one_hot = ["LEVEL"]      => run.toml, line 9; data.features[1]; replace LEVEL by a level
+"y"              => "y"\npositive = ["LEVEL"] => @LEVEL; data.label.positive; replace LEVEL by a level
+"y"              => "y"\ncount = MAX         => @MAX; replace MAX or K by a number
+"table.csv"      => "..\x.csv"              => @x.csv; write / or single quotes
+"table.csv"      => "..\data\table.csv"     => @table.csv; write / or single quotes
+"table.csv"      => "..\table.csv"          => able.csv; no such file; write / or single quotes
+"normal"         => "gaussian"               => @"gaussian"; nearest valid one is `normal`
+"barker"         => "nuts"                   => @"nuts"; nearest valid one is `hmc`
 [privacy]        => [privcy]                 => @[privcy]; nearest valid one is `privacy`
 "barker"         => "barkr"                  => @"barkr"; nearest valid one is `barker`
 "barker"         => "barker"\nanchor = { stages = 2 } => @anchor = ; sampler.anchor; anchored-barker
@@ -76,9 +86,12 @@ row_norm = 2.0   => label_file = "l.npy"     => @label_file; [data.label]
 "logistic"       => "logistic"\nvariance = 2 => @variance; model.variance
 "y"              => "y"\nnegative = ["0"]    => @negative; data.label.negative; positive
 "y"              => "y"\npositive = ["1"]\nnegative = ["0", "1"] => @negative; data.label.negative; '1'
-intercept = true => intercept = true\nmissing = 0 => @[[data.features]]; data.features[0]; missing
-scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 0 => run.toml, line 9; data.features[1]; missing
-scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => run.toml, line 9; data.features[1]; missing
+intercept = true => intercept = true\nmissing = 0 => @missing = 0; data.features[0].missing
+scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 2 => @missing = 2; data.features[1].missing; 0 or 1
+0.857,-0.200,0   => 0.857,-0.200,            => table.csv, line 8; 'y'; is missing; "0", ""
+scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => @missing = 0; data.features[1].missing; level ""
+scale = [-1, 1]  => scale = [-1, 1]\nmissing = 1000 => @missing = 1000; data.features[1].missing; inside; [-1, 1]
+scale = [-1, 1]  => clamp = [-1, 1]\nmissing = -1.5 => @missing = -1.5; data.features[1].missing; inside; [-1, 1]
 scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]; finite
 "logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0], [1, 0], [0, 0, 1]] => @covariance; model.covariance; row 1
 "logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0, 1, 0, 0, 0, 1]] => @covariance; model.covariance[0]; row 1
@@ -99,14 +112,18 @@ scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]
 "y"              => "y"\ncount = 0           => @[data.label]; data.label; count
 "y"              => "y"\ncount = -3          => @count
 "y"              => "y"\nclasses = 1         => @[data.label]; data.label; classes
-"y"              => "y"\nmissing = 1         => @[data.label]; data.label; missing
+"y"              => "y"\nmissing = 1         => @missing = 1; data.label.missing
+"y"              => "y"\nclamp = [0, 1]\nmissing = 2 => @missing = 2; data.label.missing; inside
 "y"              => "y"\nclamp = [0, 1]\ncount = 3 => @[data.label]; data.label; contradict
 column = "y"     =>                          => @[data.label]; data.label; column
 "barker"         => "barker"\ncovariance = [[1, 0, 0], [0], [1, 0, 0, 0, 1]] => @covariance; sampler.covariance; row 2
+"a", "b"         => "a", "y"                 => @"a", "y"; data.features[1].columns; 'y'; label
+columns = ["a", "b"] => column = "y"         => run.toml, line 10:; data.features[1].column; 'y'; label
 "a", "b"         => "a", "a"                 => run.toml, line; data.features; 'a'
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = true => no.csv
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\nlabel_file = "l.npy"\npublic = true => @label_file; test.label_file; [data.label]
 delta = 1e-6     => delta = 1e-6\n[test]\nfile = "no.csv"\npublic = false => @public; test.public
+delta = 1e-6     => delta = 1e-6\n[test]\nfile = "./table.csv"\npublic = true => @./table.csv; test.file; which the run protects
 "barker"         => "dp-fast-mh"\nbatch_cap = 0.5 => @batch_cap; sampler.batch_cap; at least 1
 "barker"         => "dp-fast-mh"\nbatch_cap = nan => @batch_cap; sampler.batch_cap
 "barker"         => "dp-fast-mh"\nlambda = 0 => @lambda; sampler.lambda; positive

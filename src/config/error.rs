@@ -48,7 +48,11 @@ impl ConfigError {
         ConfigError::At {
             path: path.into(),
             line,
-            what: format!("{message}{}", nearest_hint(message)),
+            what: format!(
+                "{message}{}{}",
+                nearest_hint(message),
+                line_hint(text, line, message)
+            ),
         }
     }
 
@@ -74,6 +78,52 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
 }
 
+/// What to do about a line that is no TOML yet: a placeholder of `dpmc init`, or a path with
+/// backslashes in double quotes.
+fn line_hint(text: &str, line: usize, message: &str) -> String {
+    let line = text.lines().nth(line.saturating_sub(1)).unwrap_or("");
+    let code = without_comment(line);
+    let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let holds = |name| words.clone().any(|w| w == name);
+    if holds("LOW") || holds("HIGH") {
+        return "; replace LOW and HIGH by numbers from public knowledge, such as [18, 99]".into();
+    }
+    if holds("MAX") || words.any(|w| w == "K") {
+        return "; replace MAX or K by a number from public knowledge, such as 10".into();
+    }
+    if code.contains("LEVEL") {
+        return "; replace LEVEL by a level of the column in quotes, such as \"yes\"".into();
+    }
+    let escape = message.contains("escape") || message.contains("unicode");
+    if code.contains('\\') && (escape || message.contains("invalid value")) {
+        return "; in double quotes a \\ begins an escape: write / or single quotes".into();
+    }
+    String::new()
+}
+
+/// A line up to its comment.
+fn without_comment(line: &str) -> &str {
+    let mut quote = None;
+    for (i, c) in line.char_indices() {
+        match (quote, c) {
+            (None, '#') => return &line[..i],
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            _ => {}
+        }
+    }
+    line
+}
+
+/// Names that other software has for what a run file calls otherwise.
+const OTHER_NAMES: [(&str, &str); 5] = [
+    ("gaussian", "normal"),
+    ("gauss", "normal"),
+    ("double-exponential", "laplace"),
+    ("uniform", "flat"),
+    ("nuts", "hmc"),
+];
+
 /// `unknown field `stpe`, expected one of `step`, …` → the nearest of them.
 fn nearest_hint(message: &str) -> String {
     if !message.starts_with("unknown field") && !message.starts_with("unknown variant") {
@@ -83,10 +133,14 @@ fn nearest_hint(message: &str) -> String {
     let Some(unknown) = quoted.next() else {
         return String::new();
     };
-    quoted
-        .max_by(|a, b| {
-            strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown))
-        })
+    let lower = unknown.to_lowercase();
+    let other = OTHER_NAMES.iter().find(|(name, _)| *name == lower);
+    let known = other.and_then(|(_, ours)| quoted.clone().find(|q| q == ours));
+    let nearest = quoted.max_by(|a, b| {
+        strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown))
+    });
+    known
+        .or(nearest)
         .map(|key| format!("; the nearest valid one is `{key}`"))
         .unwrap_or_default()
 }
@@ -152,5 +206,31 @@ mod tests {
     fn the_nearest_key_is_named() {
         let hint = nearest_hint("unknown field `stpe`, expected one of `clip`, `step`, `tau`");
         assert!(hint.contains("`step`"), "{hint}");
+    }
+    #[test]
+    fn other_names_are_known_where_they_fit() {
+        let hint = |unknown: &str, expected: &str| {
+            nearest_hint(&format!(
+                "unknown variant `{unknown}`, expected one of {expected}"
+            ))
+        };
+        let priors = "`flat`, `normal`, `laplace`";
+        assert!(hint("gaussian", priors).contains("`normal`"));
+        assert!(hint("Uniform", priors).contains("`flat`"));
+        let samplers = "`mh`, `tuna-mh`, `dpvi`, `ops`, `dp-hmc`, `hmc`";
+        assert!(hint("nuts", samplers).contains("`hmc`"));
+        // A model is no prior.
+        let models = "`logistic`, `gaussian-mean`, `mixture`";
+        assert!(hint("gaussian", models).contains("`gaussian-mean`"));
+    }
+
+    #[test]
+    fn a_comment_or_another_line_gives_no_hint() {
+        let text = "a = [1 2] # or LOW\nb = [LOW, HIGH]\nc = \"#\" MAX";
+        assert_eq!(line_hint(text, 1, "missing comma"), "");
+        assert!(line_hint(text, 2, "").contains("replace LOW and HIGH"));
+        assert!(line_hint(text, 3, "").contains("replace MAX"));
+        assert_eq!(line_hint("a = \"\\\\LOWER\"", 1, "invalid type"), "");
+        assert_eq!(line_hint("", 1, "missing field `data`"), "");
     }
 }

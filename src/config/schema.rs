@@ -101,14 +101,18 @@ pub struct FeatureEntry {
     /// Declared levels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_hot: Option<Vec<String>>,
-    /// Refuse undeclared levels.
+    /// For one_hot: refuse undeclared levels instead of giving them the feature
+    /// `column=other`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
+    /// For one_hot: the level without a feature, whose rows are 0 in those of the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     /// A condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indicator: Option<IndicatorEntry>,
-    /// Value of a missing numeric cell, in the column's units; for scale, clamp and
-    /// indicators with above or below.
+    /// Value of a missing cell, in the column's units, for scale, clamp and indicators with
+    /// above or below; 0 or 1, the feature's own, for indicators with in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<f64>,
 }
@@ -138,7 +142,8 @@ pub struct LabelEntry {
     /// Texts that mean 1; without it the cells of a binary label must be 0 or 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub positive: Vec<String>,
-    /// Beside positive: texts that mean 0; without it everything not positive.
+    /// Beside positive: texts that mean 0 ("": an empty cell); without it everything that is
+    /// neither positive nor missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub negative: Vec<String>,
     /// A number: declared bounds, units kept.

@@ -20,7 +20,8 @@ pub enum DataError {
     Cell {
         /// The file at fault.
         path: PathBuf,
-        /// 1-based line (CSV) or row (Parquet, NPY).
+        /// 1-based line on which the row starts, as an editor shows it (CSV), or row
+        /// (Parquet, NPY).
         line: u64,
         /// The column's name, where one is at fault.
         column: Option<String>,

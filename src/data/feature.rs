@@ -1,6 +1,8 @@
 //! From declared columns to features: bounds and levels come from the run file,
 //! nothing is estimated from rows.
 
+const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' for this feature, or name the level (\"\" for an empty cell)";
+
 /// A value as a table reader hands it over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell<'a> {
@@ -16,8 +18,9 @@ pub struct Feature {
     pub column: Option<String>,
     /// How the column becomes features.
     pub kind: FeatureKind,
-    /// Value (in the column's own units) that stands for a missing cell; without
-    /// one a missing numeric cell is an error.
+    /// What stands for a missing cell: a value in the column's own units, for an indicator
+    /// of texts the feature's own, 0 or 1. Without one a missing cell is an error, but for
+    /// one-hot levels.
     pub missing: Option<f64>,
 }
 
@@ -40,14 +43,18 @@ pub enum FeatureKind {
         /// Declared upper bound.
         high: f64,
     },
-    /// One 0/1 feature for each declared level, and one for anything else unless `strict`.
+    /// One 0/1 feature for each declared level but the reference, and one for anything else
+    /// (missing cells too) unless `strict`.
     OneHot {
         /// Declared levels.
         levels: Vec<String>,
         /// Refuse undeclared levels instead of giving them a feature.
         strict: bool,
+        /// The declared level whose rows are 0 in all of these features: without one they
+        /// add up to 1, which is the intercept.
+        reference: Option<String>,
     },
-    /// 1 where the condition holds, else 0.
+    /// 1 where the condition holds, else 0; a missing cell holds only the level "".
     Indicator(Condition),
 }
 
@@ -75,9 +82,13 @@ impl Feature {
             },
             FeatureKind::Indicator(Condition::Above(v)) => vec![format!("{column}>{v}")],
             FeatureKind::Indicator(Condition::Below(v)) => vec![format!("{column}<{v}")],
-            FeatureKind::OneHot { levels, strict } => {
-                let mut names: Vec<String> =
-                    levels.iter().map(|l| format!("{column}={l}")).collect();
+            FeatureKind::OneHot {
+                levels,
+                strict,
+                reference,
+            } => {
+                let kept = levels.iter().filter(|l| reference.as_ref() != Some(*l));
+                let mut names: Vec<String> = kept.map(|l| format!("{column}={l}")).collect();
                 if !strict {
                     names.push(format!("{column}=other"));
                 }
@@ -98,27 +109,27 @@ impl Feature {
     ///
     /// # Errors
     /// What is wrong, for the caller to put behind the declaration's key: reversed, equal
-    /// or non-finite bounds, empty or repeated levels, a `missing` that nothing reads.
+    /// or non-finite bounds, empty or repeated levels, a `missing` that nothing reads or
+    /// that lies outside the bounds.
     pub fn validate(&self) -> Result<(), String> {
-        let refuse = |what: String| Err(what);
-        if let Some(missing) = self.missing {
-            if !self.reads_numbers() {
-                return refuse(
-                    "'missing' stands for a number and belongs to scale, clamp or an indicator with above or below"
-                        .into(),
-                );
-            }
-            if !missing.is_finite() {
-                return refuse("'missing' must be a finite number".into());
-            }
-        }
+        self.check().map_err(|(_, what)| what)
+    }
+
+    /// As [`Feature::validate`], with the key of the declaration at fault; "" for all of it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        self.check_kind().map_err(|what| ("", what))?;
+        self.check_reference().map_err(|what| ("reference", what))?;
+        self.check_missing().map_err(|what| ("missing", what))
+    }
+
+    fn check_kind(&self) -> Result<(), String> {
         match &self.kind {
             FeatureKind::Scale { low, high } | FeatureKind::Clamp { low, high } => {
                 if !(low.is_finite() && high.is_finite()) {
-                    return refuse("bounds must be finite numbers".into());
+                    return Err("bounds must be finite numbers".into());
                 }
                 if low >= high {
-                    return refuse(format!(
+                    return Err(format!(
                         "bounds are reversed or equal: [{low}, {high}]; write [low, high]"
                     ));
                 }
@@ -126,17 +137,17 @@ impl Feature {
             FeatureKind::OneHot { levels, .. }
             | FeatureKind::Indicator(Condition::OneOf(levels)) => {
                 if levels.is_empty() {
-                    return refuse("declare at least one level".into());
+                    return Err("declare at least one level".into());
                 }
                 for (i, level) in levels.iter().enumerate() {
                     if levels[..i].contains(level) {
-                        return refuse(format!("level '{level}' is declared twice"));
+                        return Err(format!("level '{level}' is declared twice"));
                     }
                 }
             }
             FeatureKind::Indicator(Condition::Above(v) | Condition::Below(v)) => {
                 if !v.is_finite() {
-                    return refuse("the threshold must be a finite number".into());
+                    return Err("the threshold must be a finite number".into());
                 }
             }
             FeatureKind::Intercept => {}
@@ -144,12 +155,44 @@ impl Feature {
         Ok(())
     }
 
-    /// Whether cells are read as numbers, not as texts or not at all.
-    fn reads_numbers(&self) -> bool {
+    fn check_reference(&self) -> Result<(), String> {
         match &self.kind {
-            FeatureKind::Scale { .. } | FeatureKind::Clamp { .. } => true,
-            FeatureKind::Indicator(condition) => !matches!(condition, Condition::OneOf(_)),
-            FeatureKind::OneHot { .. } | FeatureKind::Intercept => false,
+            FeatureKind::OneHot {
+                levels,
+                strict,
+                reference: Some(reference),
+            } => {
+                if !levels.contains(reference) {
+                    return Err(format!(
+                        "'{reference}' is none of the levels of one_hot; name one of them"
+                    ));
+                }
+                if *strict && levels.len() == 1 {
+                    return Err("leaves no feature; declare another level".into());
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_missing(&self) -> Result<(), String> {
+        let Some(missing) = self.missing else {
+            return Ok(());
+        };
+        match &self.kind {
+            FeatureKind::OneHot { .. } | FeatureKind::Intercept => Err(
+                "'missing' belongs to scale, clamp and indicator; one_hot may declare the level \"\" of empty cells"
+                    .into(),
+            ),
+            FeatureKind::Scale { low, high } | FeatureKind::Clamp { low, high } => {
+                missing_within(missing, *low, *high)
+            }
+            FeatureKind::Indicator(Condition::OneOf(_)) if missing != 0.0 && missing != 1.0 => {
+                Err("'missing' is the indicator's own value and must be 0 or 1".into())
+            }
+            _ if missing.is_finite() => Ok(()),
+            _ => Err("'missing' must be a finite number".into()),
         }
     }
 
@@ -164,7 +207,11 @@ impl Feature {
             FeatureKind::Clamp { low, high } => {
                 out.push(self.number(cell)?.clamp(*low, *high) as f32);
             }
-            FeatureKind::OneHot { levels, strict } => {
+            FeatureKind::OneHot {
+                levels,
+                strict,
+                reference,
+            } => {
                 let hit = levels.iter().position(|l| equals(cell, l));
                 if hit.is_none() && *strict {
                     return Err(
@@ -172,14 +219,20 @@ impl Feature {
                             .into(),
                     );
                 }
-                out.extend((0..levels.len()).map(|k| f32::from(u8::from(hit == Some(k)))));
+                let kept = levels.iter().enumerate();
+                let kept = kept.filter(|(_, l)| reference.as_ref() != Some(*l));
+                out.extend(kept.map(|(k, _)| f32::from(u8::from(hit == Some(k)))));
                 if !strict {
                     out.push(f32::from(u8::from(hit.is_none())));
                 }
             }
             FeatureKind::Indicator(condition) => {
                 let holds = match condition {
-                    Condition::OneOf(levels) => levels.iter().any(|l| equals(cell, l)),
+                    Condition::OneOf(levels) if levels.iter().any(|l| equals(cell, l)) => true,
+                    Condition::OneOf(_) if is_missing(cell) => {
+                        self.missing.ok_or_else(|| MISSING_LEVEL.to_string())? > 0.0
+                    }
+                    Condition::OneOf(_) => false,
                     Condition::Above(v) => self.number(cell)? > *v,
                     Condition::Below(v) => self.number(cell)? < *v,
                 };
@@ -200,7 +253,7 @@ pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result
     let value = match cell {
         Cell::Number(v) => Some(v),
         Cell::Missing => None,
-        Cell::Text(t) if is_missing(t) => None,
+        Cell::Text(_) if is_missing(cell) => None,
         Cell::Text(t) => Some(
             t.trim()
                 .parse::<f64>()
@@ -214,77 +267,35 @@ pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result
     }
 }
 
-fn is_missing(text: &str) -> bool {
-    matches!(text.trim(), "" | "?" | "NA" | "NaN" | "nan" | "null")
+/// A value for missing cells stands for one that a cell may hold: beyond the bounds it would
+/// silently be the bound.
+pub(super) fn missing_within(missing: f64, low: f64, high: f64) -> Result<(), String> {
+    if (low..=high).contains(&missing) {
+        return Ok(());
+    }
+    Err(format!(
+        "the value of a missing cell, {missing}, must lie inside the declared bounds [{low}, {high}]"
+    ))
 }
 
+/// Whether a cell holds nothing, or what stands for nothing in tables.
+pub(super) fn is_missing(cell: Cell<'_>) -> bool {
+    match cell {
+        Cell::Text(t) => matches!(t.trim(), "" | "?" | "NA" | "NaN" | "nan" | "null"),
+        Cell::Number(v) => v.is_nan(),
+        Cell::Missing => true,
+    }
+}
+
+/// Whether a cell holds a level; "" is that of an empty cell in every format.
 pub(super) fn equals(cell: Cell<'_>, level: &str) -> bool {
     match cell {
         Cell::Text(t) => t.trim() == level,
+        Cell::Number(v) if v.is_nan() => level.is_empty(),
         Cell::Number(v) => level.parse::<f64>().is_ok_and(|l| l == v),
-        Cell::Missing => false,
+        Cell::Missing => level.is_empty(),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn feature(kind: FeatureKind) -> Feature {
-        Feature {
-            column: Some("c".into()),
-            kind,
-            missing: None,
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn scaled_values_stay_in_the_unit_interval(v in -1e12f64..1e12, low in -1e6f64..1e6, width in 1e-3f64..1e6) {
-            let f = feature(FeatureKind::Scale { low, high: low + width });
-            let mut out = Vec::new();
-            f.push(Cell::Number(v), &mut out).map_err(TestCaseError::fail)?;
-            prop_assert!(out[0].abs() <= 1.0);
-        }
-
-        #[test]
-        fn one_hot_always_sums_to_one(text in ".*") {
-            let f = feature(FeatureKind::OneHot { levels: vec!["a".into(), "b".into()], strict: false });
-            let mut out = Vec::new();
-            f.push(Cell::Text(&text), &mut out).map_err(TestCaseError::fail)?;
-            prop_assert_eq!(out.len(), f.names().len());
-            prop_assert_eq!(out.iter().sum::<f32>(), 1.0);
-        }
-
-        #[test]
-        fn errors_never_quote_the_cell(text in "[a-z]{12,20}") {
-            let f = feature(FeatureKind::Scale { low: 0.0, high: 1.0 });
-            let message = f.push(Cell::Text(&text), &mut Vec::new()).unwrap_err();
-            prop_assert!(!message.contains(&text));
-        }
-    }
-
-    #[test]
-    fn missing_is_mapped_only_when_declared() {
-        let mut f = feature(FeatureKind::Scale {
-            low: 0.0,
-            high: 2.0,
-        });
-        assert!(f.push(Cell::Text("?"), &mut Vec::new()).is_err());
-        f.missing = Some(2.0);
-        let mut out = Vec::new();
-        assert!(f.push(Cell::Text("?"), &mut out).is_ok());
-        assert_eq!(out, [1.0]);
-    }
-
-    #[test]
-    fn an_infinite_cell_is_refused() {
-        let f = feature(FeatureKind::Clamp {
-            low: 0.0,
-            high: 2.0,
-        });
-        assert!(f.push(Cell::Text("inf"), &mut Vec::new()).is_err());
-        assert!(f.push(Cell::Number(f64::NAN), &mut Vec::new()).is_err());
-    }
-}
+mod tests;

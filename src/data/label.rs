@@ -1,7 +1,7 @@
 //! The declared label of a row: binary, a number, a count or a class. Bounds come from the run
 //! file; nothing is estimated from rows.
 
-use super::feature::{Cell, equals, number};
+use super::feature::{Cell, equals, is_missing, missing_within, number};
 
 /// What the values of a table's label are: what a model reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +28,9 @@ pub enum LabelKind {
 }
 
 const DECLARE: &str = "declare 'missing = …' for the label";
+const NAME_LEVEL: &str = "is missing; list every negative level in 'negative = […]', with the level \"\" for empty cells if they mean 0 (in 'positive' if 1)";
+const NAME_ZERO: &str =
+    "is missing; declare 'positive = [\"1\"]' and 'negative = [\"0\", \"\"]' if empty cells mean 0";
 
 /// Largest count and class: exact in f32.
 const MOST: u32 = 1 << 24;
@@ -139,11 +142,12 @@ pub struct Label {
 pub enum LabelValues {
     /// 0 or 1: a binary label.
     ZeroOne,
-    /// A binary label: these texts are positive, these negative; with no negatives, all others are.
+    /// A binary label: these texts are positive, these negative; with no negatives, all others
+    /// are but those of missing cells, which no list names.
     Named {
         /// Texts that mean 1.
         positive: Vec<String>,
-        /// Texts that mean 0; empty: everything else.
+        /// Texts that mean 0; empty: everything else that is not missing.
         negative: Vec<String>,
     },
     /// A number, clamped to `[low, high]`, in the column's own units.
@@ -201,20 +205,39 @@ impl Label {
     /// # Errors
     /// What is wrong, for the caller to put behind the declaration's key.
     pub fn validate(&self) -> Result<(), String> {
+        self.check().map_err(|(_, what)| what)
+    }
+
+    /// As [`Label::validate`], with the key of the declaration at fault; "" for all of it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         match self.values {
             // The mapped bounds are always valid, the declared ones perhaps not.
-            LabelValues::Scale { low, high } => LabelKind::Number { low, high }.validate()?,
-            _ => self.kind().validate()?,
+            LabelValues::Scale { low, high } => LabelKind::Number { low, high }.validate(),
+            _ => self.kind().validate(),
         }
+        .map_err(|what| ("", what))?;
+        self.check_missing().map_err(|what| ("missing", what))
+    }
+
+    fn check_missing(&self) -> Result<(), String> {
         let Some(missing) = self.missing else {
             return Ok(());
         };
-        match self.kind() {
-            LabelKind::Number { .. } if missing.is_finite() => Ok(()),
-            LabelKind::Number { .. } => Err("'missing' must be a finite number".into()),
-            LabelKind::Count { .. } if missing >= 0.0 && missing.fract() == 0.0 => Ok(()),
-            LabelKind::Count { .. } => Err("'missing' must be a whole number from 0 on".into()),
-            _ => Err("'missing' stands for a number and belongs to clamp, scale or count".into()),
+        match self.values {
+            LabelValues::Clamp { low, high } | LabelValues::Scale { low, high } => {
+                missing_within(missing, low, high)
+            }
+            LabelValues::Count { .. } if missing.fract() != 0.0 => {
+                Err("'missing' must be a whole number from 0 on".into())
+            }
+            LabelValues::Count { max } => missing_within(missing, 0.0, f64::from(max)),
+            LabelValues::Named { .. } => Err(
+                "'missing' stands for a number; name the level \"\" of empty cells in 'positive' or 'negative'"
+                    .into(),
+            ),
+            LabelValues::ZeroOne | LabelValues::Classes { .. } => {
+                Err("'missing' stands for a number and belongs to clamp, scale or count".into())
+            }
         }
     }
 
@@ -231,13 +254,18 @@ impl Label {
                 match v {
                     Some(1.0) => Ok(1.0),
                     Some(0.0) => Ok(-1.0),
+                    _ if is_missing(cell) && self.column.is_some() => Err(NAME_ZERO.into()),
                     _ => Err("the label is not 0 or 1; declare 'positive = [\"…\"]'".into()),
                 }
             }
             LabelValues::Named { positive, negative } => {
                 if positive.iter().any(|l| equals(cell, l)) {
                     Ok(binary(true))
-                } else if negative.is_empty() || negative.iter().any(|l| equals(cell, l)) {
+                } else if negative.iter().any(|l| equals(cell, l)) {
+                    Ok(binary(false))
+                } else if is_missing(cell) {
+                    Err(NAME_LEVEL.into())
+                } else if negative.is_empty() {
                     Ok(binary(false))
                 } else {
                     Err("the label is neither a declared positive nor a declared negative".into())
@@ -255,130 +283,4 @@ impl Label {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn label(values: LabelValues, missing: Option<f64>) -> Label {
-        Label {
-            column: Some("y".into()),
-            values,
-            missing,
-        }
-    }
-
-    fn stored(label: &Label, cell: Cell<'_>) -> Result<f32, String> {
-        label.kind().store(label.read(cell)?)
-    }
-
-    proptest! {
-        #[test]
-        fn numbers_stay_within_what_was_declared(v in -1e12f64..1e12, low in -1e6f64..1e6, width in 1e-3f64..1e6) {
-            let high = low + width;
-            let (clamp, scale) = (
-                label(LabelValues::Clamp { low, high }, None),
-                label(LabelValues::Scale { low, high }, None),
-            );
-            let y = stored(&clamp, Cell::Number(v)).map_err(TestCaseError::fail)?;
-            // Narrower intervals near 1e6 may hold no f32.
-            prop_assert!((low..=high).contains(&f64::from(y)) || width < 0.2);
-            let y = stored(&scale, Cell::Number(v)).map_err(TestCaseError::fail)?;
-            prop_assert!(y.abs() <= 1.0);
-        }
-
-        #[test]
-        fn errors_never_quote_the_cell(text in "[a-z]{12,20}") {
-            for values in [
-                LabelValues::ZeroOne,
-                LabelValues::Clamp { low: 0.0, high: 1.0 },
-                LabelValues::Count { max: 9 },
-                LabelValues::Classes { classes: 3 },
-            ] {
-                let message = stored(&label(values, None), Cell::Text(&text)).unwrap_err();
-                prop_assert!(!message.contains(&text));
-            }
-        }
-    }
-
-    #[test]
-    fn each_kind_reads_its_cells() {
-        let clamp = label(
-            LabelValues::Clamp {
-                low: -2.0,
-                high: 3.0,
-            },
-            Some(1.5),
-        );
-        assert_eq!(stored(&clamp, Cell::Number(7.0)), Ok(3.0));
-        assert_eq!(stored(&clamp, Cell::Text("-2.5")), Ok(-2.0));
-        assert_eq!(stored(&clamp, Cell::Text("NA")), Ok(1.5));
-        let scale = label(
-            LabelValues::Scale {
-                low: 0.0,
-                high: 4.0,
-            },
-            None,
-        );
-        assert_eq!(stored(&scale, Cell::Number(3.0)), Ok(0.5));
-        assert!(
-            stored(&scale, Cell::Missing)
-                .unwrap_err()
-                .contains("missing")
-        );
-        let count = label(LabelValues::Count { max: 5 }, None);
-        assert_eq!(stored(&count, Cell::Number(4.0)), Ok(4.0));
-        assert_eq!(stored(&count, Cell::Number(1e30)), Ok(5.0));
-        assert!(stored(&count, Cell::Number(0.5)).is_err());
-        assert!(stored(&count, Cell::Number(-1.0)).is_err());
-        let class = label(LabelValues::Classes { classes: 3 }, None);
-        assert_eq!(stored(&class, Cell::Number(2.0)), Ok(2.0));
-        assert!(stored(&class, Cell::Number(3.0)).is_err());
-        assert!(stored(&class, Cell::Number(f64::NAN)).is_err());
-    }
-
-    #[test]
-    fn bad_declarations_are_refused() {
-        for (values, missing) in [
-            (
-                LabelValues::Clamp {
-                    low: 1.0,
-                    high: 1.0,
-                },
-                None,
-            ),
-            (
-                LabelValues::Scale {
-                    low: 1.0,
-                    high: f64::NAN,
-                },
-                None,
-            ),
-            (
-                LabelValues::Clamp {
-                    low: 0.0,
-                    high: 1e30,
-                },
-                None,
-            ),
-            (
-                LabelValues::Clamp {
-                    low: 0.0,
-                    high: 1.0,
-                },
-                Some(f64::INFINITY),
-            ),
-            (LabelValues::Count { max: 0 }, None),
-            (LabelValues::Count { max: 4 }, Some(0.5)),
-            (LabelValues::Classes { classes: 1 }, None),
-            (LabelValues::Classes { classes: 3 }, Some(1.0)),
-            (LabelValues::ZeroOne, Some(1.0)),
-        ] {
-            assert!(
-                label(values.clone(), missing).validate().is_err(),
-                "{values:?}"
-            );
-        }
-        let fine = label(LabelValues::Count { max: 4 }, Some(0.0));
-        assert!(fine.validate().is_ok());
-    }
-}
+mod tests;

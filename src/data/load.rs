@@ -291,6 +291,10 @@ pub(super) fn open(path: &Path) -> Result<std::fs::File, DataError> {
     std::fs::File::open(path).map_err(|e| DataError::File {
         path: path.into(),
         what: match e.kind() {
+            // `"..\table.csv"` holds a tab.
+            std::io::ErrorKind::NotFound if path.to_string_lossy().contains(char::is_control) => {
+                "no such file; its name holds a control character: in double quotes a \\ begins an escape, so write / or single quotes".into()
+            }
             std::io::ErrorKind::NotFound => {
                 "no such file; paths in a run file are relative to the run file".into()
             }

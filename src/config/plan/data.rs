@@ -34,19 +34,49 @@ impl Plan {
         Ok(Some(data::load(&source)?))
     }
 
-    /// The `[test]` section, if there is one; refused unless it is declared public.
+    /// The `[test]` section, if there is one; refused unless it is declared public, and where
+    /// a private run protects the same file.
     pub(super) fn public_test(&self) -> Result<Option<&TestSection>, ConfigError> {
-        match &self.config.test {
-            Some(test) if !test.public => Err(self.refuse(
+        let Some(test) = &self.config.test else {
+            return Ok(None);
+        };
+        if !test.public {
+            return Err(self.refuse(
                 "test.public",
                 "the guarantee does not cover the test table; set public = true if its rows may be revealed, or drop [test]",
-            )),
-            Some(test) if test.label_file.is_some() && self.label_column() => Err(self.refuse(
+            ));
+        }
+        if test.label_file.is_some() && self.label_column() {
+            return Err(self.refuse(
                 "test.label_file",
                 "contradicts the column of [data.label]; keep one",
-            )),
-            test => Ok(test.as_ref()),
+            ));
         }
+        let data = &self.config.data;
+        let labels = test.label_file.as_ref().zip(data.label_file.as_ref());
+        let key = if self.same_file(&test.file, &data.file) {
+            "test.file"
+        } else if labels.is_some_and(|(public, private)| self.same_file(public, private)) {
+            "test.label_file"
+        } else {
+            return Ok(Some(test));
+        };
+        if self.config.privacy.not_private {
+            return Ok(Some(test));
+        }
+        Err(self.refuse(
+            key,
+            "is the file of [data], which the run protects; a public test table holds other rows, in a file of its own; split the table or drop [test]",
+        ))
+    }
+
+    /// Whether two paths of the run file lead to one file, by whatever links.
+    fn same_file(&self, one: &Path, other: &Path) -> bool {
+        let place = |file| {
+            let path = self.locate(file);
+            path.canonicalize().unwrap_or(path)
+        };
+        place(one) == place(other)
     }
 
     /// A table file with the declarations of `[data]`, checked.
@@ -102,13 +132,16 @@ impl Plan {
         self.check_levels(entry)?;
         let label = label(entry).map_err(|what| self.refuse("data.label", what))?;
         label
-            .validate()
-            .map_err(|what| self.refuse("data.label", what))?;
+            .check()
+            .map_err(|(part, what)| self.refuse(&key_of("data.label", part), what))?;
         Ok(Some(label))
     }
 
     /// Negative levels mean something only beside positive ones, and other texts.
     fn check_levels(&self, label: &LabelEntry) -> Result<(), ConfigError> {
+        for (key, levels) in [("positive", &label.positive), ("negative", &label.negative)] {
+            no_placeholder(levels).map_err(|w| self.refuse(&key_of("data.label", key), w))?;
+        }
         let refuse = |what: &str| Err(self.refuse("data.label.negative", what));
         if label.positive.is_empty() && !label.negative.is_empty() {
             return refuse("needs 'positive' beside it; without it cells must be 0 or 1");
@@ -119,13 +152,35 @@ impl Plan {
         }
     }
 
+    /// The label is no feature: its own column would predict it.
+    fn check_label_apart(&self, key: &str, entry: &FeatureEntry) -> Result<(), ConfigError> {
+        let label = self.config.data.label.as_ref();
+        let Some(label) = label.and_then(|l| l.column.as_ref()) else {
+            return Ok(());
+        };
+        let part = if entry.column.as_ref() == Some(label) {
+            "column"
+        } else if entry.columns.iter().flatten().any(|c| c == label) {
+            "columns"
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse(
+            &key_of(key, part),
+            format!("column '{label}' is the label of [data.label], which a feature of it would predict exactly; drop it here"),
+        ))
+    }
+
     /// The declared features, one a column.
     fn features(&self) -> Result<Vec<Feature>, ConfigError> {
         let mut features = Vec::new();
         for (i, entry) in self.config.data.features.iter().enumerate() {
             let key = format!("data.features[{i}]");
+            self.check_label_apart(&key, entry)?;
             for feature in features_of(entry).map_err(|what| self.refuse(&key, what))? {
-                feature.validate().map_err(|what| self.refuse(&key, what))?;
+                feature
+                    .check()
+                    .map_err(|(part, what)| self.refuse(&key_of(&key, part), what))?;
                 features.push(feature);
             }
         }
@@ -133,6 +188,14 @@ impl Plan {
             return Err(self.refuse("data.features", "declare at least one [[data.features]]"));
         }
         Ok(features)
+    }
+}
+
+/// The key of a part of a declaration; "" for all of it.
+fn key_of(declaration: &str, part: &str) -> String {
+    match part {
+        "" => declaration.into(),
+        _ => format!("{declaration}.{part}"),
     }
 }
 
@@ -154,6 +217,9 @@ fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, String> {
     if entry.strict.is_some() && entry.one_hot.is_none() {
         return Err("'strict' belongs to one_hot".into());
     }
+    if entry.reference.is_some() && entry.one_hot.is_none() {
+        return Err("'reference' belongs to one_hot".into());
+    }
     if entry.intercept.is_some() {
         if entry.intercept == Some(false) || entry.column.is_some() || entry.columns.is_some() {
             return Err("write 'intercept = true' alone".into());
@@ -163,6 +229,10 @@ fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, String> {
             kind: FeatureKind::Intercept,
             missing: entry.missing,
         }]);
+    }
+    let indicator = entry.indicator.as_ref().and_then(|i| i.one_of.as_ref());
+    for levels in entry.one_hot.iter().chain(indicator) {
+        no_placeholder(levels)?;
     }
     let columns = columns(entry)?;
     let kind = kind(entry)?;
@@ -174,6 +244,14 @@ fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, String> {
             missing: entry.missing,
         })
         .collect())
+}
+
+/// A level that `dpmc init` left to declare would match no cell, and nobody would know.
+fn no_placeholder(levels: &[String]) -> Result<(), &'static str> {
+    if levels.iter().any(|l| l == "LEVEL") {
+        return Err("replace LEVEL by a level of the column");
+    }
+    Ok(())
 }
 
 /// The columns of an entry that reads some.
@@ -195,6 +273,7 @@ fn kind(entry: &FeatureEntry) -> Result<FeatureKind, String> {
         FeatureKind::OneHot {
             levels: levels.clone(),
             strict: entry.strict.unwrap_or(false),
+            reference: entry.reference.clone(),
         }
     } else {
         let indicator = entry.indicator.clone().unwrap_or_default();
@@ -250,3 +329,6 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
         missing: entry.missing,
     })
 }
+
+#[cfg(test)]
+mod tests;

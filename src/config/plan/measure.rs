@@ -10,7 +10,7 @@ use crate::privacy::{Budget, Curator, EventKey, Ledger, Measure, best_order};
 use crate::sampler::{AcceptanceName, EstimatorName, Family, RandomWalk, Sampler};
 
 impl Plan {
-    /// What a ledger of `budget` counts. Where [privacy] states neither `filter` nor `order`:
+    /// What a ledger of `budget` counts. Where `[privacy]` states neither `filter` nor `order`:
     /// Gaussian DP where every release is of Gaussian noise and the ledger is the run's own; ρ
     /// where every release has one; else Rényi divergences, at the order that affords most steps.
     ///
@@ -91,7 +91,7 @@ impl Plan {
     /// decisions in a ledger that counts Gaussian DP.
     ///
     /// # Errors
-    /// [`ConfigError`] where [sampler] names no sampler.
+    /// [`ConfigError`] where `[sampler]` names no sampler.
     pub fn room(&self, budget: Budget, measure: Measure) -> Result<f64, ConfigError> {
         let reserve = match self.is_all_gaussian()? {
             true => 0.0,
@@ -145,7 +145,7 @@ impl Plan {
         ))
     }
 
-    /// States `measure` in [privacy], as a ledger file has it or [`Plan::measure`] chose it.
+    /// States `measure` in `[privacy]`, as a ledger file has it or [`Plan::measure`] chose it.
     pub fn state_measure(&mut self, measure: Measure) {
         let privacy = &mut self.config.privacy;
         (privacy.filter, privacy.order) = match measure {
@@ -155,7 +155,7 @@ impl Plan {
         };
     }
 
-    /// An error at what made `measure` the run's: the ledger that it shares, or [privacy].
+    /// An error at what made `measure` the run's: the ledger that it shares, or `[privacy]`.
     pub fn refuse_measure(&self, measure: Measure, what: &str) -> ConfigError {
         let filter = measure.filter();
         match &self.config.privacy.ledger {
@@ -170,7 +170,7 @@ impl Plan {
         }
     }
 
-    /// Whether [privacy] says what the ledger counts.
+    /// Whether `[privacy]` says what the ledger counts.
     pub fn states_measure(&self) -> bool {
         self.config.privacy.filter.is_some() || self.config.privacy.order.is_some()
     }
