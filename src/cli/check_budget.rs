@@ -9,7 +9,7 @@ use crate::privacy::{Budget, Measure};
 use crate::sampler::Sampler;
 
 /// From so many steps on that a budget affords, their number is of no interest.
-const MORE_THAN_ANYONE_MAKES: f64 = 1e7;
+const MORE_THAN_ANYONE_MAKES: f64 = 1e9;
 /// Nor is it where the run asks for no more than this share of them.
 const NEXT_TO_NOTHING: f64 = 1e-3;
 

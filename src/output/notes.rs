@@ -2,7 +2,9 @@
 //! the kind of sampler.
 
 use crate::diagnostics::ParameterSummary;
-use crate::sampler::{Sampler, SamplerState};
+#[cfg(feature = "cli")]
+use crate::sampler::Sampler;
+use crate::sampler::SamplerState;
 
 /// Draws with a larger R-hat do not tell (the old convention; Vehtari et al. 2021 ask for 1.01).
 const LARGEST_R_HAT: f64 = 1.05;
