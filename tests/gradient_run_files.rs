@@ -253,7 +253,10 @@ fn a_shared_ledger_counts_them_together() {
     assert!((ledger() / (1.5 * one) - 1.0).abs() < 1e-6);
     let before = std::fs::read(place.path("l.json")).unwrap();
     for (sampler, word) in [
-        ("algorithm = \"dpvi\"; steps = 30", "budget is spent"),
+        (
+            "algorithm = \"dpvi\"; steps = 30",
+            "budget is left, and this run needs",
+        ),
         (
             "algorithm = \"dp-sgld\"; gradient = { rate = 0.1 }",
             "Rényi",

@@ -6,7 +6,7 @@
 #[allow(dead_code)]
 mod place;
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use place::{Place, RUN};
@@ -141,4 +141,27 @@ fn the_example_in_python_finds_the_means_of_the_summary() {
             assert!(line.contains(&value), "{line} {value}");
         }
     }
+}
+
+/// `python3 examples/read_draws.py run | head -1` ends without a traceback.
+#[test]
+fn the_example_in_python_ends_quietly_on_a_closed_pipe() {
+    if !pyarrow() {
+        return;
+    }
+    let place = Place::new(RUN);
+    place.works("sample run.toml --out out --quiet");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new("python3");
+    command.current_dir(place.path("")).arg(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/read_draws.py"
+    ));
+    command.arg("out").stdout(writer).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{output:?}"
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::CliError;
 use super::args::{AccountArguments, CalibrateArguments};
@@ -88,10 +88,26 @@ fn checked_delta(delta: f64) -> Result<f64, CliError> {
     }
 }
 
+/// A sequence of events, or the events of a run's certificate.
 fn read(path: &Path) -> Result<Sequence, CliError> {
     let fail = |e: String| CliError::Input(format!("{}: {e}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+    let text = certified(&text).unwrap_or(text);
     Sequence::from_json(&text).map_err(|e| fail(e.to_string()))
+}
+
+/// The sequence in a certificate; `None` where the text is none.
+fn certified(text: &str) -> Option<String> {
+    let mut map: Map<String, Value> = serde_json::from_str(text).ok()?;
+    // What every certificate has, and no sequence.
+    if !["private", "accountant", "engine", "status"]
+        .iter()
+        .all(|key| map.contains_key(*key))
+    {
+        return None;
+    }
+    map.retain(|key, _| key == "neighbours" || key == "events");
+    serde_json::to_string(&map).ok()
 }
 
 /// Infinite answers are `null`.

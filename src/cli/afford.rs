@@ -59,6 +59,15 @@ pub(super) fn anchor(sampler: &Sampler) -> Option<&AnchorSettings> {
     sampler.walk()?.anchoring.as_ref()
 }
 
+/// Whether what a step costs follows released values of an anchor: remainders whose clip
+/// depends on where, and in which metric, the expansion comes to lie.
+pub(super) fn is_guess(sampler: &Sampler) -> bool {
+    match anchor(sampler) {
+        Some(AnchorSettings::Expansion(s)) => !s.anchoring.slopes.is_quadratic(),
+        _ => false,
+    }
+}
+
 /// Its ρ; 0 for others.
 pub(super) fn anchor_rho(sampler: &Sampler) -> f64 {
     anchor(sampler).and_then(AnchorSettings::rho).unwrap_or(0.0)

@@ -69,7 +69,8 @@ pub(super) struct InitArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct AccountArguments {
-    /// JSON file: {"neighbours": "substitution" or "add-remove", "events": [{"kind": …}]}
+    /// JSON file: {"neighbours": "substitution" or "add-remove", "events": [{"kind": …}]}, or a
+    /// run's certificate.json, whose events are that run's alone
     pub events: PathBuf,
     /// Ask for ε at this δ
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
@@ -141,7 +142,8 @@ pub(super) struct Overrides {
     /// Run without privacy: the draws may reveal any row
     #[arg(long)]
     pub not_private: bool,
-    /// Ledger file shared by all runs on this data set; its budget is cumulative
+    /// Ledger file shared by all runs on this data set; its budget is cumulative, and the run's
+    /// where neither run file nor flags name one
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
     /// Chains; their costs add up (1 in a private run, 4 otherwise)
@@ -201,7 +203,7 @@ pub(super) struct SummaryArguments {
     /// Machine-readable
     #[arg(long)]
     pub json: bool,
-    /// Also draw the marginal posteriors to this SVG file
+    /// Also draw the marginal posteriors to this file (SVG alone)
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
 }

@@ -1,17 +1,17 @@
 //! `dpmc check`: what a run file would do, before anything is spent.
 
 use super::args::{CheckArguments, Overrides};
-use super::sample::take_measure;
-use super::{CliError, afford};
+use super::{CliError, afford, check_budget, ledger, sample};
 use crate::config::Plan;
 use crate::data::{self, Population};
-use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise, Measure};
+use crate::output;
+use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise};
 use crate::sampler::{Algorithm, AnchorSettings, RandomWalk, Sampler};
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let mut plan = Plan::read(&a.run)?;
     merge(&mut plan, &a.overrides)?;
-    take_measure(&mut plan, None)?;
+    ledger::take_terms(&mut plan, None)?;
     plan.check_declarations()?;
     let data = plan.load_data()?;
     plan.load_test()?;
@@ -33,6 +33,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         model.dim(),
         model.tempering()
     );
+    println!("prior      {}", check_budget::prior(model.prior()));
     println!(
         "memory     {:.1} MiB of rows{}",
         bytes as f64 / f64::from(1 << 20),
@@ -49,11 +50,10 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
         plan.family()?.name()
     );
     match &sampler {
+        Sampler::Walk(walk) if matches!(walk.estimator, Estimator::PublishedFastMh(_)) => {
+            println!("clip       each row's own bound, as published");
+        }
         Sampler::Walk(walk) => {
-            if matches!(walk.estimator, Estimator::PublishedFastMh(_)) {
-                println!("clip       each row's own bound, as published");
-                return Ok(());
-            }
             print_clip(walk.typical_clip(model.dim()));
             if walk.typical_clip(model.dim()).is_some() {
                 print_batches(walk, model.dim(), population);
@@ -80,35 +80,16 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     }
     if let Some(budget) = plan.budget()? {
         print_anchor(afford::anchor(&sampler));
-        let measure = plan.measure(&sampler, &*model, population, budget)?;
-        let symbol = measure.symbol();
-        let start = plan.start_cost(&*model, budget, measure)?;
-        if start > 0.0 {
-            println!("start      {symbol} {start:.4} for the start");
-        }
-        let (cost, steps) =
-            afford::affordable(&plan, &sampler, &*model, population, budget, measure)?;
-        let total = (length.iterations as f64 + length.warmup as f64) * plan.chains() as f64;
-        println!(
-            "budget     ({}, {:e})-DP = {symbol} {:.4}; a typical step costs {symbol} {cost:.3e} (epsilon {:.2e} alone)",
-            budget.epsilon(),
-            budget.delta(),
-            measure.limit(budget),
-            measure.epsilon(cost, budget.delta())
-        );
-        if measure != Measure::Zcdp {
-            println!("           counted by a {}", measure.filter());
-        }
-        println!(
-            "           affords about {steps:.0} steps; the run asks for {total:.0}{}",
-            if total > steps {
-                ": it will end early"
-            } else {
-                ""
-            }
-        );
+        check_budget::print(&plan, &sampler, &*model, population, budget)?;
     } else {
         println!("budget     none: NOT private");
+    }
+    for warning in sample::warnings(&plan, rows)? {
+        println!("warning: {warning}");
+    }
+    let private = plan.budget()?.is_some();
+    if let Some(note) = output::note_on_sampler(&sampler, private) {
+        println!("note: {note}");
     }
     Ok(())
 }
@@ -194,7 +175,9 @@ fn print_batches(sampler: &RandomWalk, d: usize, population: Population) {
         counts[2 * all + usize::from(acceptance != Acceptance::Barker)] += 1;
     }
     let read = read / clips.len() as f64;
-    if read < rows as f64 {
+    if read < 0.5 {
+        println!("minibatch  expects no row at most steps: {read:.0e} of {rows} rows a step");
+    } else if read < rows as f64 {
         println!("minibatch  expects {read:.0} of {rows} rows a step");
     }
     if sampler.fast_mh.is_some() {

@@ -63,19 +63,24 @@ fn run_file(file: &str, columns: &[String]) -> String {
     }
     line("");
     line("[model]");
-    line("kind = \"logistic\"   # or linear, poisson, gaussian-mean, mixture, banana, mlp");
+    line("kind = \"logistic\"   # or linear (with variance = S2), poisson; others: see [sampler]");
     line("tempering = 1.0");
     line("prior = { kind = \"normal\", sd = 10.0 }");
     line("");
     line("[sampler]");
-    line("algorithm = \"poisson-barker\"");
-    line("lambda_ratio = 2.0        # lambda over N·c: privacy factor 2 + 1/ratio");
-    line("clip = { rms = 5.0 }");
-    line("adapt = \"full\"");
+    line("# Releases the log likelihood's expansion once; then steps cost what that misses.");
+    line("algorithm = \"anchored-barker\"");
+    line("# Of other models:");
+    line(
+        "#   mixture, gaussian-mean, banana: the same, with adapt = \"full\" here, warmup = 2000 in",
+    );
+    line("#     [run], a box in [model], and neither label nor intercept in [data]");
+    line("#   mlp, binary label, from some 100,000 rows on: the same, with clip = { rate = 1.5 }");
+    line("#     here and start = \"prior\" in [run]");
+    line("#   any other mlp: \"dp-sgld\" with gradient = { clip = 1.0 }");
     line("");
     line("[run]");
-    line("warmup = 5000");
-    line("iterations = 20000");
+    line("iterations = 5000         # no warm-up: the anchor scales the moves");
     line("");
     line("[privacy]");
     line("epsilon = 1.0");

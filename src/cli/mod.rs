@@ -1,18 +1,31 @@
 //! The command: arguments → run configuration → run. No mathematics.
 
+// Before the modules, which see them in place of std's: those panic on a closed pipe.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::cli::out::write(format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { print!("\n") };
+    ($($text:tt)*) => { $crate::cli::out::write(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 mod account;
 mod afford;
 mod args;
 mod audit;
 mod bench;
 mod check;
+mod check_budget;
 mod devices;
 mod error;
 mod init;
+mod ledger;
+mod out;
 mod reproduce;
 mod sample;
 mod summary;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -36,10 +49,11 @@ pub fn main() -> ExitCode {
         Command::Reproduce(a) => reproduce::run(&a),
         Command::Bench(a) => bench::run(&a),
     };
-    match result {
+    match result.and_then(|()| out::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("dpmc: {e}");
+            // Nobody may be there to read it.
+            let _ = writeln!(std::io::stderr(), "dpmc: {e}");
             ExitCode::from(e.code())
         }
     }

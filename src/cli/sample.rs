@@ -11,6 +11,7 @@ use rand::{TryRng, rngs::SysRng};
 
 use super::CliError;
 use super::args::SampleArguments;
+use super::ledger::{self, Need};
 use super::{afford, check, summary};
 use crate::config::{Plan, RunSection};
 use crate::data::Dataset;
@@ -43,7 +44,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         check::only_length_and_engine(&a.overrides)?;
     }
     check::merge(&mut plan, &a.overrides)?;
-    take_measure(&mut plan, a.resume.as_deref())?;
+    ledger::take_terms(&mut plan, a.resume.as_deref())?;
     plan.check_declarations()?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
@@ -120,19 +121,6 @@ fn read_plan(a: &SampleArguments) -> Result<Plan, CliError> {
     }
 }
 
-/// A ledger that exists says what it counts, unless the run file does.
-pub(super) fn take_measure(plan: &mut Plan, resumed: Option<&Path>) -> Result<(), CliError> {
-    let shared = plan.config.privacy.ledger.as_ref();
-    let own = resumed.map(|directory| directory.join("ledger.json"));
-    let path = shared.map(|file| plan.locate(file)).or(own);
-    if let Some(path) = path.filter(|_| !plan.states_measure())
-        && let Some(measure) = Ledger::measure_of(&path)?
-    {
-        plan.state_measure(measure);
-    }
-    Ok(())
-}
-
 fn out_directory(a: &SampleArguments, plan: &Plan) -> PathBuf {
     a.out.clone().unwrap_or_else(|| {
         let stem = a.run.as_deref().and_then(Path::file_stem);
@@ -168,7 +156,6 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
     let population = data.population();
     let sampler = plan.sampler(&*model, population, data.row_norm())?;
     plan.check_range(&sampler, &*model, population)?;
-    let mut warnings = Vec::new();
     let start = plan.warm_start(&*model)?;
     let (mut measure, mut typical, mut start_cost) = (Measure::Zcdp, 0.0, 0.0);
     if let Some(budget) = plan.budget()? {
@@ -182,18 +169,6 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
             start_cost += typical * draws * plan.chains() as f64;
             typical = 0.0;
         }
-        if budget.delta() > 1.0 / rows as f64 {
-            warnings.push(format!(
-                "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
-                budget.delta()
-            ));
-        }
-    }
-    if plan.config.sampler.as_published {
-        warnings.push(match plan.family()? {
-            Family::Decisions(_) => FAST_MH_AS_PUBLISHED.into(),
-            _ => LI_AS_PUBLISHED.into(),
-        });
     }
     let public_seed = public_seed(plan.config.run.seed)?;
     Ok(Parts {
@@ -203,12 +178,32 @@ fn load(plan: &Plan) -> Result<Parts, CliError> {
         model,
         sampler,
         public_seed,
-        warnings,
+        warnings: warnings(plan, rows)?,
         test: plan.load_test()?,
         measure,
         typical,
         start_cost,
     })
+}
+
+/// What the certificate must say, and a reader of `dpmc check` too: of public numbers alone.
+pub(super) fn warnings(plan: &Plan, rows: usize) -> Result<Vec<String>, CliError> {
+    let mut warnings = Vec::new();
+    if let Some(budget) = plan.budget()?
+        && budget.delta() > 1.0 / rows as f64
+    {
+        warnings.push(format!(
+            "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
+            budget.delta()
+        ));
+    }
+    if plan.config.sampler.as_published {
+        warnings.push(match plan.family()? {
+            Family::Decisions(_) => FAST_MH_AS_PUBLISHED.into(),
+            _ => LI_AS_PUBLISHED.into(),
+        });
+    }
+    Ok(warnings)
 }
 
 /// Opens ledger and engine and puts the run together.
@@ -226,12 +221,12 @@ fn assemble(
     };
     let curator = match plan.budget()? {
         Some(budget) => {
-            let shared = plan.config.privacy.ledger.as_ref();
-            let own = directory.join("ledger.json");
-            let path = shared.map_or(own, |file| plan.locate(file));
+            let shared = ledger::shared(plan);
+            let covers_one = shared.is_none();
+            let path = shared.unwrap_or_else(|| directory.join("ledger.json"));
             let name = plan.dataset_name();
             let mut ledger = Ledger::open(&path, &name, data.rows(), budget, parts.measure)?;
-            ledger.covers_one_run(shared.is_none());
+            ledger.covers_one_run(covers_one);
             let room = plan.room(budget, parts.measure)?;
             let left = (room - ledger.spent()).max(0.0);
             // A resumed run has its anchor, start or fit already.
@@ -245,14 +240,15 @@ fn assemble(
             let fits = matches!(parts.sampler, Sampler::Variational(_));
             let started = saved.is_some_and(|s| s.iteration > 0 || s.is_started() && !fits);
             let start = if started { 0.0 } else { parts.start_cost };
-            let first = parts.typical + start + anchor;
-            if first > left {
-                return Err(CliError::Input(format!(
-                    "{}: the ledger's budget is spent: this run's first step costs about {} {first:.3e}, {left:.3e} is left",
-                    path.display(),
-                    parts.measure.symbol()
-                )));
-            }
+            let made = saved.map_or(0, |s| s.iteration);
+            let warmup = plan.length()?.warmup.saturating_sub(made);
+            let need = Need {
+                once: start + anchor,
+                step: parts.typical,
+                warmup: warmup as f64 * plan.chains() as f64,
+                guessed: afford::is_guess(&parts.sampler),
+            };
+            need.check(plan, &path, left, parts.measure)?;
             // The seed fixes the public streams alone, so run.toml may hold it: secret coins
             // are always fresh.
             Curator::private(data, model, engine, ledger, None)?

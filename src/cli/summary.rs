@@ -8,9 +8,12 @@ use crate::config::Plan;
 use crate::data::Dataset;
 use crate::diagnostics::noise_aware_moments;
 use crate::model::MomentAnchor;
-use crate::output::{self, OutputError, RunSummary};
+use crate::output::{self, NamedNoise, OutputError, RunSummary};
 
 pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
+    if let Some(path) = &a.plot {
+        only_svg(path)?;
+    }
     let mut summary = output::summarize_directory(&a.directory)?;
     // The public test table may have moved since; the summary stands without it.
     if let Ok(plan) = Plan::read(&a.directory.join("run.toml"))
@@ -81,9 +84,23 @@ pub(super) fn add_noise_of_moments(
         let columns: Vec<_> = (0..table.parameters.len())
             .map(|j| table.parameter(j))
             .collect();
-        summary.noise_aware = noise_aware_moments(&columns, &sds, |theta| anchor.slopes(theta));
+        let noise = noise_aware_moments(&columns, &sds, |theta| anchor.slopes(theta));
+        summary.noise_aware = noise.map(|noise| NamedNoise::name_all(&table.parameters, noise));
     }
     Ok(())
+}
+
+/// Nothing but SVG is drawn, under no other name.
+fn only_svg(path: &Path) -> Result<(), CliError> {
+    let extension = path.extension().unwrap_or_default();
+    if extension.eq_ignore_ascii_case("svg") {
+        return Ok(());
+    }
+    Err(CliError::Input(format!(
+        "--plot {}: only SVG is drawn; name the file {}",
+        path.display(),
+        path.with_extension("svg").display()
+    )))
 }
 
 fn plot(directory: &Path, path: &Path) -> Result<(), CliError> {
@@ -159,6 +176,9 @@ pub(super) fn print(summary: &RunSummary) {
     for warning in &c.warnings {
         println!("warning: {warning}");
     }
+    for note in &summary.notes {
+        println!("note: {note}");
+    }
 }
 
 /// What the noise of an anchor adds to the table, where there is one.
@@ -171,11 +191,11 @@ fn print_noise_aware(summary: &RunSummary, width: usize) {
         "with the anchor's noise", "mean's sd", "90% for the mean", "90% credible"
     );
     for (p, row) in summary.parameters.iter().zip(rows) {
-        let [a, b] = row.mean_interval;
-        let [c, d] = row.interval;
+        let [a, b] = row.noise.mean_interval;
+        let [c, d] = row.noise.interval;
         println!(
             "{:width$} {:>9.4} {a:>9.4} {b:>9.4} {c:>9.4} {d:>9.4}",
-            p.name, row.mean_sd
+            p.name, row.noise.mean_sd
         );
     }
 }

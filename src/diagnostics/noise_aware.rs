@@ -4,6 +4,8 @@
 use super::{ess_mean, mean, sd};
 use crate::model::Anchor;
 
+/// Probability of the intervals.
+pub const NOISE_AWARE_LEVEL: f64 = 0.9;
 /// Normal quantile of a central 90 % interval.
 const Z90: f64 = 1.644_853_626_951_472_2;
 /// Draws that covariances are taken over, at most.

@@ -6,6 +6,7 @@ mod directory;
 mod draws;
 #[cfg(feature = "cli")]
 mod held_out;
+mod notes;
 #[cfg(feature = "cli")]
 pub mod plot;
 mod summary;
@@ -14,4 +15,6 @@ pub use directory::{OutputError, RunDirectory};
 pub use draws::{DrawTable, read_draws};
 #[cfg(feature = "cli")]
 pub(crate) use held_out::{Predictive, test_scores};
-pub use summary::{RunSummary, summarize_directory};
+#[cfg(feature = "cli")]
+pub(crate) use notes::note_on_sampler;
+pub use summary::{NamedNoise, RunSummary, summarize_directory};

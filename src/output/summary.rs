@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::notes::notes;
 use super::{OutputError, read_draws};
-use crate::diagnostics::{NoiseAware, ParameterSummary, noise_aware, summarize};
+use crate::diagnostics::{NOISE_AWARE_LEVEL, NoiseAware, ParameterSummary, noise_aware, summarize};
 use crate::model::{AnchorRelease, Moments};
 use crate::posterior_run::RunState;
 use crate::privacy::Certificate;
@@ -23,7 +24,7 @@ pub struct RunSummary {
     pub acceptance: f64,
     /// One entry a parameter in an anchored run: intervals with the anchor's noise in them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub noise_aware: Option<Vec<NoiseAware>>,
+    pub noise_aware: Option<Vec<NamedNoise>>,
     /// The released moments of a run on them; what their noise does takes the model to tell.
     #[serde(skip)]
     pub moments: Option<Moments>,
@@ -40,6 +41,35 @@ pub struct RunSummary {
     pub test_log_loss: Option<f64>,
     /// The certificate.
     pub certificate: Certificate,
+    /// Where the above would mislead a reader: draws that do not tell yet, intervals that lack
+    /// something.
+    pub notes: Vec<String>,
+}
+
+/// A parameter's intervals with an anchor's noise in them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NamedNoise {
+    /// The parameter's name.
+    pub name: String,
+    /// Probability of the intervals.
+    pub level: f64,
+    /// The intervals.
+    #[serde(flatten)]
+    pub noise: NoiseAware,
+}
+
+impl NamedNoise {
+    /// One entry a parameter, with its name.
+    pub fn name_all(names: &[String], noise: Vec<NoiseAware>) -> Vec<NamedNoise> {
+        let pairs = names.iter().zip(noise);
+        pairs
+            .map(|(name, noise)| NamedNoise {
+                name: name.clone(),
+                level: NOISE_AWARE_LEVEL,
+                noise,
+            })
+            .collect()
+    }
 }
 
 /// Summarises what `directory` holds at this moment.
@@ -69,14 +99,17 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
         Some(AnchorRelease::Moments(m)) => (None, Some(m)),
         None => (None, None),
     };
+    let parameters: Vec<ParameterSummary> = table
+        .parameters
+        .iter()
+        .zip(&columns)
+        .map(|(name, column)| summarize(name, column))
+        .collect();
+    let sampler = (&state.sampler, certificate.private);
     Ok(RunSummary {
-        parameters: table
-            .parameters
-            .iter()
-            .zip(&columns)
-            .map(|(name, column)| summarize(name, column))
-            .collect(),
-        noise_aware,
+        notes: notes(&parameters, &columns, accepted, sampler),
+        parameters,
+        noise_aware: noise_aware.map(|noise| NamedNoise::name_all(&table.parameters, noise)),
         moments,
         chains: table.chains.len(),
         draws: table.len(),

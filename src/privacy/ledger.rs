@@ -116,14 +116,6 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// What the ledger file at `path` counts; `None` where there is none yet.
-    ///
-    /// # Errors
-    /// [`LedgerFileError`] where it cannot be read.
-    pub fn measure_of(path: &std::path::Path) -> Result<Option<Measure>, LedgerFileError> {
-        LedgerFile::measure_of(path)
-    }
-
     /// The budget.
     pub fn budget(&self) -> Budget {
         self.budget

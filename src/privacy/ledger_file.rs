@@ -112,6 +112,46 @@ struct Contents {
     runs: Vec<RunEntry>,
 }
 
+impl Contents {
+    /// What was counted as spent, of a file that is the ledger which a run asks for.
+    fn agree(
+        &self,
+        path: &Path,
+        (dataset, rows): (&str, usize),
+        budget: Budget,
+        measure: Measure,
+    ) -> Result<Rho, LedgerFileError> {
+        if self.dataset != dataset || self.rows != rows {
+            return Err(LedgerFileError::OtherDataSet {
+                path: path.into(),
+                found: self.dataset.clone(),
+                rows: self.rows,
+                asked: dataset.into(),
+                asked_rows: rows,
+            });
+        }
+        if self.budget != budget {
+            return Err(LedgerFileError::OtherBudget {
+                path: path.into(),
+                epsilon: self.budget.epsilon(),
+                delta: self.budget.delta(),
+            });
+        }
+        if self.measure != measure {
+            return Err(LedgerFileError::OtherMeasure {
+                path: path.into(),
+                found: self.measure,
+                asked: measure,
+            });
+        }
+        let units = self.spent_units.parse().map(Rho::from_units);
+        units.map_err(|_| LedgerFileError::File {
+            path: path.into(),
+            what: "'spent_units' is not a number".into(),
+        })
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RunEntry {
@@ -190,34 +230,7 @@ impl LedgerFile {
                 runs: Vec::new(),
             },
         };
-        if contents.dataset != dataset || contents.rows != rows {
-            return Err(LedgerFileError::OtherDataSet {
-                path: path.into(),
-                found: contents.dataset,
-                rows: contents.rows,
-                asked: dataset.into(),
-                asked_rows: rows,
-            });
-        }
-        if contents.budget != budget {
-            return Err(LedgerFileError::OtherBudget {
-                path: path.into(),
-                epsilon: contents.budget.epsilon(),
-                delta: contents.budget.delta(),
-            });
-        }
-        if contents.measure != measure {
-            return Err(LedgerFileError::OtherMeasure {
-                path: path.into(),
-                found: contents.measure,
-                asked: measure,
-            });
-        }
-        let start = contents
-            .spent_units
-            .parse()
-            .map(Rho::from_units)
-            .map_err(|_| fail("'spent_units' is not a number".into()))?;
+        let start = contents.agree(path, (dataset, rows), budget, measure)?;
         for run in &mut contents.runs {
             if run.status == "open" {
                 run.status = "crashed: its whole reservation counts".into();
@@ -230,11 +243,6 @@ impl LedgerFile {
             entered: false,
             _lock: lock,
         })
-    }
-
-    /// What the ledger at `path` counts; `None` where there is no file yet.
-    pub fn measure_of(path: &Path) -> Result<Option<Measure>, LedgerFileError> {
-        Ok(read(path)?.map(|contents| contents.measure))
     }
 
     pub fn id(&self) -> String {
@@ -293,6 +301,23 @@ impl LedgerFile {
         replace_durably(&self.path, text.as_bytes())
             .map_err(|e| fail(format!("cannot be written: {e}")))
     }
+}
+
+/// Budget and measure of the ledger at `path`, unlocked; `None` where there is no file yet.
+pub(super) fn terms(path: &Path) -> Result<Option<(Budget, Measure)>, LedgerFileError> {
+    Ok(read(path)?.map(|c| (c.budget, c.measure)))
+}
+
+/// What the ledger at `path` counts as spent, unlocked, once it is found to be the one asked for.
+pub(super) fn spent(
+    path: &Path,
+    data: (&str, usize),
+    budget: Budget,
+    measure: Measure,
+) -> Result<Option<Rho>, LedgerFileError> {
+    let contents = read(path)?;
+    let spent = contents.map(|c| c.agree(path, data, budget, measure));
+    spent.transpose()
 }
 
 /// What a ledger file holds; `None` where there is none.

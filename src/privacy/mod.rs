@@ -56,6 +56,7 @@ mod gaussian_dp;
 mod gaussian_filter_tests;
 mod ledger;
 mod ledger_file;
+mod ledger_view;
 mod measure;
 mod mechanism;
 mod releases;

@@ -1,0 +1,165 @@
+//! Where a summary would mislead its reader. From released values alone: draws, decisions,
+//! the kind of sampler.
+
+use crate::diagnostics::ParameterSummary;
+#[cfg(feature = "cli")]
+use crate::sampler::Sampler;
+use crate::sampler::SamplerState;
+
+/// Draws with a larger R-hat do not tell (the old convention; Vehtari et al. 2021 ask for 1.01).
+const LARGEST_R_HAT: f64 = 1.05;
+/// Draws with a smaller bulk ESS do not tell (Vehtari et al. 2021, Section 4.1: 100 a chain).
+const SMALLEST_ESS: f64 = 100.0;
+/// So many parameters are named.
+const NAMED: usize = 3;
+
+/// What intervals of a fit do not hold.
+const FITTED: &str = "these intervals do not include the noise that was added for privacy: the fit's means and widths are off by noise that they do not show; it also takes parameters as independent";
+/// What those of stochastic gradients do not hold.
+const UNDECIDED_PRIVATE: &str = "the noise that was added for privacy is the sampler's own dynamics, and so is in these intervals; the bias of finite steps, of clipping and of minibatches is not: no decision corrects it";
+/// The same without privacy.
+const UNDECIDED: &str = "no decision corrects the bias of finite steps and of minibatches, which these intervals do not include";
+
+/// What draws of this sampler do not show, whatever they are.
+#[cfg(feature = "cli")]
+pub(crate) fn note_on_sampler(sampler: &Sampler, private: bool) -> Option<&'static str> {
+    note_on_state(&sampler.state(), private)
+}
+
+fn note_on_state(state: &SamplerState, private: bool) -> Option<&'static str> {
+    match (state, private) {
+        (SamplerState::Variational(_), true) => Some(FITTED),
+        (SamplerState::StochasticGradient(_), true) => Some(UNDECIDED_PRIVATE),
+        (SamplerState::StochasticGradient(_), false) => Some(UNDECIDED),
+        _ => None,
+    }
+}
+
+/// What a reader of these summaries must know. `columns[j]`: the draws of parameter j, one vector
+/// a chain; `accepted`: moves accepted since the start, warm-up included.
+pub(super) fn notes(
+    parameters: &[ParameterSummary],
+    columns: &[Vec<Vec<f64>>],
+    accepted: f64,
+    (state, private): (&SamplerState, bool),
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let draws = columns.first().and_then(|c| c.first()).map_or(0, Vec::len);
+    let still = columns
+        .iter()
+        .flatten()
+        .all(|chain| chain.windows(2).all(|pair| pair[0] == pair[1]));
+    if draws == 0 {
+        notes.push("no draw was kept: there is nothing to tell from".into());
+    } else if accepted == 0.0 {
+        notes.push("no move was accepted: the draws are the start".into());
+    } else if draws > 1 && still {
+        notes.push(
+            "no move was accepted after warm-up: the draws are where that ended, and tell no more"
+                .into(),
+        );
+    } else {
+        notes.extend(unsettled(parameters));
+    }
+    notes.extend(note_on_state(state, private).map(String::from));
+    notes
+}
+
+/// Parameters that the draws do not tell yet, by R-hat and by ESS.
+fn unsettled(parameters: &[ParameterSummary]) -> Vec<String> {
+    // Worst first; what cannot be computed is worst.
+    let worst = |bad: fn(&ParameterSummary) -> bool, key: fn(&ParameterSummary) -> f64| {
+        let mut found: Vec<&ParameterSummary> = parameters.iter().filter(|p| bad(p)).collect();
+        found.sort_by(|a, b| {
+            let rank = |p| (!key(p).is_nan(), key(p));
+            rank(a)
+                .partial_cmp(&rank(b))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        found
+    };
+    let by_r_hat = worst(|p| p.r_hat > LARGEST_R_HAT, |p| -p.r_hat);
+    let by_ess = worst(
+        |p| p.ess_bulk.is_nan() || p.ess_bulk < SMALLEST_ESS,
+        |p| p.ess_bulk,
+    );
+    let mut notes = Vec::new();
+    if let Some(first) = by_r_hat.first() {
+        notes.push(format!(
+            "these draws do not tell {} yet: R-hat {:.3} (above {LARGEST_R_HAT}); the chains, or their halves, disagree",
+            names(&by_r_hat),
+            first.r_hat
+        ));
+    }
+    if let Some(first) = by_ess.first() {
+        let ess = match first.ess_bulk.is_nan() {
+            true => "too few to say".into(),
+            false => format!("{:.0}", first.ess_bulk),
+        };
+        notes.push(format!(
+            "these draws do not tell {} yet: bulk ESS {ess} (below {SMALLEST_ESS})",
+            names(&by_ess)
+        ));
+    }
+    notes
+}
+
+fn names(parameters: &[&ParameterSummary]) -> String {
+    let named: Vec<&str> = parameters.iter().take(NAMED).map(|p| &*p.name).collect();
+    match parameters.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostics::summarize;
+
+    fn of(columns: &[Vec<Vec<f64>>], accepted: f64) -> Vec<String> {
+        let rows = columns.iter().enumerate();
+        let parameters: Vec<_> = rows.map(|(j, c)| summarize(&format!("x{j}"), c)).collect();
+        let state = (&SamplerState::PosteriorDraws, true);
+        notes(&parameters, columns, accepted, state)
+    }
+
+    /// Golden-ratio turns: as even as independent draws, without a generator.
+    fn mixed(n: u32) -> Vec<f64> {
+        (0..n).map(|i| (f64::from(i) * 2.399_963).sin()).collect()
+    }
+
+    #[test]
+    fn draws_that_tell_have_no_notes_and_others_one_a_criterion() {
+        let good = mixed(2000);
+        assert!(of(&[vec![good.clone()]], 900.0).is_empty());
+        let drift: Vec<f64> = (0..2000).map(f64::from).collect();
+        let found = of(&[vec![good], vec![drift]], 900.0);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("R-hat") && found[1].contains("ESS"));
+        for note in &found {
+            assert!(note.starts_with("these draws do not tell x1 yet"), "{note}");
+        }
+        // Few draws cannot say what they are worth.
+        let found = of(&[vec![vec![0.1, 0.2, 0.3]]], 2.0);
+        assert!(
+            found.len() == 1 && found[0].contains("too few"),
+            "{found:?}"
+        );
+        // Many parameters take one line.
+        let short = vec![vec![mixed(40)]; 6];
+        let found = of(&short, 9.0).concat();
+        assert!(found.contains("x0, x1, x2 and 3 more"), "{found}");
+    }
+
+    #[test]
+    fn chains_that_never_moved_say_so_alone() {
+        let stuck = [vec![vec![0.5; 50]]];
+        assert_eq!(
+            of(&stuck, 0.0),
+            ["no move was accepted: the draws are the start"]
+        );
+        assert!(of(&stuck, 3.0)[0].contains("after warm-up"));
+        assert!(of(&[vec![vec![]]], 0.0)[0].contains("no draw was kept"));
+    }
+}
