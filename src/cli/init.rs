@@ -35,7 +35,7 @@ fn run_file(file: &str, columns: &[String]) -> String {
     line("# A dpmc run file, made from the table's header alone.");
     line("# Bounds and levels must come from public knowledge (a code book, a law), never");
     line("# from looking at the rows: replace every LOW, HIGH and LEVEL, drop what you");
-    line("# do not need, then run `dpmc check` on this file.");
+    line("# do not need, then run `dpmc check` on this file. docs/runfile.md has every key.");
     line("");
     line("[data]");
     line(&format!("file = {}", quote(file)));
@@ -47,18 +47,23 @@ fn run_file(file: &str, columns: &[String]) -> String {
         quote(columns.last().map_or("LABEL", String::as_str))
     ));
     line("positive = [\"LEVEL\"]");
+    line(
+        "# negative = [\"LEVEL\"]   # without it all other cells mean 0, missing ones stop the run",
+    );
     line("# for kind = \"linear\": clamp = [LOW, HIGH] or scale = [LOW, HIGH];");
     line("# for \"poisson\": count = MAX; for an \"mlp\" with several classes: classes = K");
     line("");
     line("[[data.features]]");
     line("intercept = true");
     let without_label = columns.len().saturating_sub(1).max(1);
+    line("");
+    line("# An empty cell is an error unless 'missing = VALUE' says what it counts as.");
     for column in columns.iter().take(without_label) {
         line("");
         line("[[data.features]]");
         line(&format!("column = {}", quote(column)));
         line(
-            "scale = [LOW, HIGH]   # or: one_hot = [\"LEVEL\", …], indicator = { in = [\"LEVEL\"] }, { above = LOW }",
+            "scale = [LOW, HIGH]   # or: one_hot = [\"LEVEL\", …] and reference = \"LEVEL\"; indicator = { in = [\"LEVEL\"] } or { above = LOW }",
         );
     }
     line("");

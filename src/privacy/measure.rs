@@ -167,7 +167,7 @@ impl Measure {
 
 fn uncounted(what: &str, key: EventKey) -> String {
     format!(
-        "a release of kind {} has no {what}, which this ledger counts; give this sampler a ledger of its own, without 'filter' in [privacy] or with an 'order'",
+        "a release of kind {} has no {what}, which this ledger counts; give this sampler a ledger of its own, without 'filter' or with an 'order' in [privacy]",
         key.event().kind()
     )
 }
