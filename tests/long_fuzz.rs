@@ -312,9 +312,8 @@ fn resume_and_step(path: &Path) -> Option<()> {
     let (data, mut length) = (plan.load_data().unwrap(), plan.length().unwrap());
     length.iterations += 100;
     let (rows, budget) = (data.rows(), plan.budget().unwrap().unwrap());
-    let norm = data.row_norm();
     let model = plan.model(&data).unwrap();
-    let sampler = plan.sampler(&*model, rows, norm).unwrap();
+    let sampler = plan.sampler(&*model, rows, data.row_norm()).unwrap();
     let measure = plan.measure(&sampler, &*model, rows, budget).unwrap();
     let chains = Chains::new(&[vec![0.0; 3], vec![0.0; 3]], [7; 32]);
     let (mut directory, state) = RunDirectory::resume(path).ok()?;
