@@ -41,20 +41,25 @@ pub fn delta_of_rho(rho: f64, epsilon: f64) -> f64 {
 
 /// Largest ρ whose ε at δ does not exceed `epsilon`; verified before it is returned.
 pub fn rho_of_budget(epsilon: f64, delta: f64) -> f64 {
+    largest(|rho| epsilon_of_rho(rho, delta) <= epsilon)
+}
+
+/// Largest amount that fits a budget, as all smaller ones do; 0 where none does.
+pub(super) fn largest(fits: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
-    while epsilon_of_rho(high, delta) <= epsilon && high < 1e12 {
+    while fits(high) && high < 1e12 {
         low = high;
         high *= 2.0;
     }
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
-        if epsilon_of_rho(middle, delta) <= epsilon {
+        if fits(middle) {
             low = middle;
         } else {
             high = middle;
         }
     }
-    // Far more than the rounding of the formula above.
+    // Far more than the rounding of what decides.
     low * (1.0 - 1e-9)
 }
 

@@ -5,6 +5,7 @@
 use std::f64::consts::FRAC_PI_2;
 
 use super::accountant::{gaussian_delta, gaussian_epsilon};
+use super::conversion::largest;
 
 /// Part of a limit that must be left after a bit, so that it is one of many.
 const RESERVE: f64 = 1.0 / 64.0;
@@ -29,24 +30,9 @@ pub(super) fn delta(amount: f64, epsilon: f64) -> f64 {
 
 /// Largest μ²/2 that implies (`epsilon`, `delta`)-DP, rounded down; 0 where none does.
 pub(super) fn limit(epsilon: f64, delta: f64) -> f64 {
-    let fits = |amount: f64| {
-        let at = epsilon - 2.0 * LATTICE;
-        at > 0.0 && gaussian_delta(mu(amount), at).1 <= delta * (1.0 - 2.0 * LATTICE)
-    };
-    let (mut low, mut high) = (0.0, 1.0);
-    while fits(high) && high < 1e12 {
-        low = high;
-        high *= 2.0;
-    }
-    for _ in 0..200 {
-        let middle = 0.5 * (low + high);
-        if fits(middle) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low * (1.0 - 1e-9)
+    let at = epsilon - 2.0 * LATTICE;
+    let wanted = delta * (1.0 - 2.0 * LATTICE);
+    largest(|amount| at > 0.0 && gaussian_delta(mu(amount), at).1 <= wanted)
 }
 
 /// What of a limit must be left after a release of bounded range.
