@@ -2,7 +2,8 @@
 //
 // Formula: η = x·θ*, z = L⁻¹x in units of b/2^14, q = z rounded into the ball of 2^14, score s
 // and weight w in units of their bounds over 2^14. A thread makes the integers of one row; then
-// threads turn to tiles of 4 × 4 sums. The score is kept as coordinate D with the weight 1, so
+// threads turn to tiles of 4 × 4 sums. A row that was shortened has s and w multiplied by its
+// model's `influence`. The score is kept as coordinate D with the weight 1, so
 // that the gradient is one more row of the curvature's lower triangle.
 //
 // Why a row's part stays in the ball, whatever floats did: the integers that are summed are the
@@ -135,8 +136,14 @@ fn make_integers(row: u32, live: bool, lane: u32) {
     }
     let kept = live && squares <= LIMIT_SQUARED && !is_nan(eta);
     let pair = slopes(eta, labels[row]);
-    let s = to_units(pair.x * params.score_scale, -LIMIT, LIMIT);
-    let w = to_units(pair.y * params.weight_scale, 0, LIMIT);
+    // A row beyond the ball: its influence is bounded (Slopes::influence).
+    let share = min(f32(LIMIT) / sqrt(square), 1.0);
+    var factors = vec2<f32>(1.0, 1.0);
+    if share < 1.0 {
+        factors = influence(share, pair.y * params.weight_scale / f32(LIMIT));
+    }
+    let s = to_units(pair.x * params.score_scale * factors.x, -LIMIT, LIMIT);
+    let w = to_units(pair.y * params.weight_scale * factors.y, 0, LIMIT);
     cells[D * PITCH + lane] = select(0, s, kept);
     weights[lane] = select(0, w, kept);
 }

@@ -83,6 +83,8 @@ pub struct PosteriorRun {
     anchor: Option<AnchorRelease>,
     /// The curator had answered before this run.
     used: bool,
+    /// Whether draws have the noise of the releases in them.
+    noise_aware: bool,
 }
 
 impl PosteriorRun {
@@ -111,7 +113,15 @@ impl PosteriorRun {
             warnings,
             resolved,
             anchor: None,
+            noise_aware: true,
         }
+    }
+
+    /// Keeps draws of the chains' own target, without the noise of the releases in them.
+    #[must_use]
+    pub fn keeping_chain_draws(mut self) -> Self {
+        self.noise_aware = false;
+        self
     }
 
     /// Puts every chain where one step of `start` leads, charged before the first step: a draw
@@ -266,10 +276,17 @@ impl PosteriorRun {
             return;
         }
         for (c, theta) in self.chains.thetas.rows().into_iter().enumerate() {
+            let theta = theta.to_vec();
+            let theta = match self.sampler.walk() {
+                Some(walk) if self.noise_aware => {
+                    walk.noise_aware(&theta, &mut self.chains.rngs[c])
+                }
+                _ => theta,
+            };
             self.draws.push(Draw {
                 chain: c as u32,
                 iteration,
-                theta: theta.to_vec(),
+                theta,
             });
         }
     }
@@ -369,6 +386,8 @@ impl PosteriorRun {
             parts,
             paid: self.curator.ledger().map(Ledger::voucher),
             anchor: self.anchor.clone(),
+            noise_aware: self.noise_aware,
+            free: !self.sampler.walk().is_none_or(RandomWalk::decides),
             chains: self.chains.state(),
             sampler: self.sampler.state(),
         }

@@ -9,3 +9,8 @@ fn slopes(eta: f32, label: f32) -> vec2<f32> {
     let weight = p / (1.0 + exp_accurate(eta));
     return vec2<f32>(select(0.0, 1.0, label > 0.0) - p, weight);
 }
+
+// What s and w of a row shortened by `share` < 1 are multiplied by; `relative`: w over its largest.
+fn influence(share: f32, relative: f32) -> vec2<f32> {
+    return vec2<f32>(1.0, 1.0 / share);
+}

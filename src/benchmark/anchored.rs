@@ -3,8 +3,11 @@
 use super::{Measurement, logistic_problem, measurement, paired};
 use crate::engine::EngineChoice;
 use crate::model::{Metric, Model, Slopes};
-use crate::privacy::{Acceptance, CuratorError, Estimator, Halt, Lambda, OpenCurator, Releases};
+use crate::privacy::{
+    Acceptance, AnchorNoise, CuratorError, Estimator, Halt, Lambda, OpenCurator, Releases,
+};
 use crate::sampler::{
+    Decisions,
     Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Preconditioner,
     RandomWalk,
 };
@@ -18,7 +21,11 @@ pub(super) const ANCHOR: &str = "anchor: gradient and curvature";
 /// One pass for an anchor at 0 without noise; a closure to time.
 pub(super) fn anchor_pass(curator: &mut OpenCurator, d: usize) -> impl FnMut() -> bool + '_ {
     let (start, metric) = (vec![0.0; d], Metric::identity(d, 3.0));
-    move || curator.anchor(&start, &metric, None).is_ok()
+    move || {
+        curator
+            .anchor(&start, &metric, AnchorNoise::expansion(0.0, 0.0))
+            .is_ok()
+    }
 }
 
 /// Steps a second at λ = 4Λ around an exact anchor, and anchors a second.
@@ -68,13 +75,14 @@ fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
             row_norm: 3.0,
             unit: 1.0,
             slopes: Slopes::logistic(),
-            clip: 2.0,
+            clip: None,
             radius: 4.0 * size.sqrt() + 4.0,
             split: None,
         },
         proposal: AnchoredProposal::Autoregressive { correlation: 0.0 },
         share: (4.0 / size.powf(1.5)).min(1.0),
         refresh_after: None,
+        decisions: Decisions::All,
     };
     RandomWalk::new(
         model.prior().clone(),

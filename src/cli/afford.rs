@@ -98,6 +98,8 @@ pub(super) fn affordable(
     }
     let limit = whole - start - anchor_rho(sampler);
     match sampler.walk() {
+        // Its draws are free.
+        Some(walk) if !walk.decides() => Ok((0.0, f64::INFINITY)),
         Some(walk) => affordable_moves(plan, walk, model, rows, (budget, measure, limit)),
         None => affordable_gradients(plan, sampler, model, rows, (budget, measure, limit)),
     }

@@ -13,7 +13,7 @@ use super::CliError;
 use super::args::SampleArguments;
 use super::ledger::{self, Need};
 use super::{afford, check, summary};
-use crate::config::{Plan, RunSection};
+use crate::config::{DrawsName, Plan, RunSection};
 use crate::data::Dataset;
 use crate::engine::EngineSetup;
 use crate::model::Model;
@@ -264,6 +264,9 @@ fn assemble(
     let warnings = parts.warnings;
     let mut run = PosteriorRun::new(curator, parts.sampler, chains, length, resolved, warnings)
         .starting_by(parts.start);
+    if plan.config.run.draws == DrawsName::Chain {
+        run = run.keeping_chain_draws();
+    }
     if let Some(state) = saved {
         run.resume(state).map_err(CliError::Input)?;
     }

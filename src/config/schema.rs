@@ -294,6 +294,11 @@ pub struct RunSection {
     /// Chains; their costs add up. 1 in a private run, 4 without privacy, by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chains: Option<usize>,
+    /// Effective draws that decisions are to buy; where they cannot, a run whose anchor has a
+    /// Gaussian of its own draws from that, which is free.
+    pub ess: f64,
+    /// What draws are of: with the noise of the releases in them, or the chain's own target.
+    pub draws: DrawsName,
     /// Where chains start; `init` is another name for it.
     #[serde(alias = "init")]
     pub start: StartEntry,
@@ -312,11 +317,23 @@ impl Default for RunSection {
             warmup: 0,
             thin: 1,
             chains: None,
+            ess: 400.0,
+            draws: DrawsName::NoiseAware,
             start: StartEntry::Zero,
             seed: None,
             engine: EngineChoice::Auto,
         }
     }
+}
+
+/// `draws`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DrawsName {
+    /// Of the posterior given what was released, where the noise's law tells that.
+    NoiseAware,
+    /// Of the target that the releases made, as if they had no noise.
+    Chain,
 }
 
 /// `filter`

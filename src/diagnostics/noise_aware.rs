@@ -26,13 +26,22 @@ pub struct NoiseAware {
 /// all chains of the same length. To first order the noise (n, N) of gradient and curvature
 /// moves the mean by `P⁻¹(n − N m)`, P⁻¹ the draws' covariance and m their mean, both in the
 /// anchor's coordinates, so its covariance is `P⁻¹(σ₁²I + σ₂²/2 (|m|²I + mmᵀ))P⁻¹`.
-/// `None` where draws and anchor do not fit together.
-pub fn noise_aware(parameters: &[Vec<Vec<f64>>], anchor: &Anchor) -> Option<Vec<NoiseAware>> {
+/// An anchor that holds a covariance of its centre's noise itself has the last word. `aware`: the
+/// draws have the noise in them. `None` where draws and anchor do not fit together.
+pub fn noise_aware(
+    parameters: &[Vec<Vec<f64>>],
+    anchor: &Anchor,
+    aware: bool,
+) -> Option<Vec<NoiseAware>> {
     let d = parameters.len();
     let pooled: Vec<Vec<f64>> = parameters.iter().map(|p| p.concat()).collect();
     let n = pooled.first()?.len();
     if !anchor.is_valid(d) || n < 2 || pooled.iter().any(|p| p.len() != n) {
         return None;
+    }
+    if !anchor.spread.is_empty() {
+        let variance = |j: usize| quadratic(anchor, j);
+        return Some(widened(parameters, variance, aware));
     }
     let us: Vec<Vec<f64>> = (0..n)
         .map(|i| anchor.coordinates(&pooled.iter().map(|p| p[i]).collect::<Vec<_>>()))
@@ -66,7 +75,19 @@ pub fn noise_aware(parameters: &[Vec<Vec<f64>>], anchor: &Anchor) -> Option<Vec<
         let along: f64 = a.iter().zip(&centre).map(|(a, m)| a * m).sum();
         (first + second * length) * squares + second * along * along
     };
-    Some(widened(parameters, variance))
+    Some(widened(parameters, variance, false))
+}
+
+/// Variance of θ_j by the covariance that the anchor holds.
+fn quadratic(anchor: &Anchor, j: usize) -> f64 {
+    let d = anchor.at.len();
+    let mut a = vec![0.0; d];
+    a[j] = 1.0;
+    anchor.metric.factor.solve(&mut a);
+    let rows = anchor.spread.chunks(d).zip(&a);
+    rows.map(|(row, v)| v * row.iter().zip(&a).map(|(s, v)| s * v).sum::<f64>())
+        .sum::<f64>()
+        .max(0.0)
 }
 
 /// The same for released moments, whose noise of standard deviation `sds[k]` enters the log
@@ -103,11 +124,15 @@ pub fn noise_aware_moments(
         let each = sds.iter().enumerate();
         each.map(|(k, sd)| (sd * covariance(j, k)).powi(2)).sum()
     };
-    Some(widened(parameters, variance))
+    Some(widened(parameters, variance, false))
 }
 
-/// Intervals widened by a variance of the mean, one a parameter.
-fn widened(parameters: &[Vec<Vec<f64>>], variance: impl Fn(usize) -> f64) -> Vec<NoiseAware> {
+/// Intervals widened by a variance of the mean, one a parameter. `aware`: draws have it in them.
+fn widened(
+    parameters: &[Vec<Vec<f64>>],
+    variance: impl Fn(usize) -> f64,
+    aware: bool,
+) -> Vec<NoiseAware> {
     parameters
         .iter()
         .enumerate()
@@ -115,7 +140,7 @@ fn widened(parameters: &[Vec<Vec<f64>>], variance: impl Fn(usize) -> f64) -> Vec
             let pooled = chains.concat();
             let (m, s) = (mean(&pooled), sd(&pooled));
             let noise = (variance(j) + s * s / ess_mean(chains).max(1.0)).sqrt();
-            let wide = s.hypot(noise);
+            let wide = if aware { s } else { s.hypot(noise) };
             NoiseAware {
                 mean_sd: noise,
                 mean_interval: [m - Z90 * noise, m + Z90 * noise],
@@ -150,10 +175,12 @@ mod tests {
             curvature_sd: 0.2,
             centre: vec![0.0; 1],
             radius: 100.0,
+            spread: Vec::new(),
+            doubts: Default::default(),
         };
         let sample = sd(&draws);
         let ess = ess_mean(std::slice::from_ref(&draws));
-        let out = noise_aware(&[vec![draws]], &anchor).unwrap();
+        let out = noise_aware(&[vec![draws]], &anchor, false).unwrap();
         let u = l * shift;
         let variance = (l * sample * sample).powi(2) * (0.25 + 0.04 * u * u);
         let expected = (variance + sample * sample / ess).sqrt();
@@ -162,7 +189,7 @@ mod tests {
             "{out:?} {expected}"
         );
         assert!(out[0].interval[1] > out[0].mean_interval[1]);
-        assert!(noise_aware(&[], &anchor).is_none());
+        assert!(noise_aware(&[], &anchor, false).is_none());
     }
 
     /// A slope of cθ moves the mean by `c s² n`; a constant slope does nothing.

@@ -15,9 +15,13 @@ const WEIGHT_BITS: u32 = 14;
 /// the model's bounds, and 2^(14+14+14+20) fits.
 const BLOCK_ROWS: usize = 1 << 20;
 
-/// `Σ s_i z_i` and `Σ w_i z_i z_iᵀ` of a model's log likelihood at θ*, z = L⁻¹x (L⁻¹∇f of a
-/// network) clipped to ‖z‖ ≤ b, s the score and w minus its slope, clipped to public bounds; in
-/// units of [`crate::model::Model::unit`].
+/// Thresholds of a profile in units of the metric's row bound b: 2^(j/2), from 2^-3.5 to 2^4.5.
+const PROFILE_BITS: std::ops::RangeInclusive<i32> = -7..=9;
+
+/// `Σ ω_i s_i z_i` and `Σ ω_i w_i z_i z_iᵀ` of a model's log likelihood at θ*, z = L⁻¹x (L⁻¹∇f of a
+/// network), s the score and w minus its slope, clipped to public bounds; in units of
+/// [`crate::model::Model::unit`]. ω_i ≤ 1 is the weight of a row beyond the row bound b, see
+/// [`Slopes::influence`]; a row within it has ω = 1.
 pub(crate) struct AnchorQuery<'a> {
     /// θ*, d values.
     pub at: &'a [f64],
@@ -25,6 +29,29 @@ pub(crate) struct AnchorQuery<'a> {
     pub metric: &'a Metric,
     /// s, w and their bounds.
     pub slopes: Slopes,
+    /// Which sums are wanted; the others may be left zero.
+    pub parts: AnchorParts,
+}
+
+/// Which sums of an anchor are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AnchorParts {
+    /// d sums.
+    pub gradient: bool,
+    /// d(d+1)/2 sums.
+    pub curvature: bool,
+    /// The profile of row norms.
+    pub profile: bool,
+}
+
+impl AnchorParts {
+    /// Gradient and curvature.
+    #[cfg(test)]
+    pub const EXPANSION: AnchorParts = AnchorParts {
+        gradient: true,
+        curvature: true,
+        profile: false,
+    };
 }
 
 impl AnchorQuery<'_> {
@@ -52,6 +79,9 @@ pub(crate) struct AnchorSums {
     pub gradient: Vec<i128>,
     /// Lower triangle, row by row, d(d+1)/2 sums in units of [`AnchorSums::curvature_unit`].
     pub curvature: Vec<i128>,
+    /// Sums of w over rows by ‖z‖, in units of [`AnchorSums::weight_unit`]: one of every range
+    /// between [`AnchorSums::profile_thresholds`], and what lies beyond the last.
+    pub profile: Vec<i128>,
 }
 
 impl AnchorSums {
@@ -63,6 +93,40 @@ impl AnchorSums {
     /// w·qqᵀ with 0 ≤ w ≤ 2^14, of norm at most 2^42 and inner product at least 0.
     pub const CURVATURE_SENSITIVITY_SQUARED: f64 =
         2.0 * (1u128 << (2 * (WEIGHT_BITS + 2 * FEATURE_BITS))) as f64;
+
+    /// The same for the profile in L2, **squared**: a row adds w ≤ 2^14 to one entry.
+    pub const PROFILE_SENSITIVITY_SQUARED: f64 = 2.0 * (1u64 << (2 * WEIGHT_BITS)) as f64;
+
+    /// Upper ends of a profile's ranges of ‖z‖ in units of the row bound b; the last entry of the
+    /// profile has none.
+    pub fn profile_thresholds() -> Vec<f64> {
+        PROFILE_BITS.map(|j| f64::powi(2.0, j).sqrt()).collect()
+    }
+
+    /// No sums, of d parameters.
+    pub fn zero(d: usize) -> Self {
+        AnchorSums {
+            gradient: vec![0; d],
+            curvature: vec![0; d * (d + 1) / 2],
+            profile: vec![0; PROFILE_BITS.count() + 1],
+        }
+    }
+
+    /// One unit of a weight w, κ and the model's unit left out.
+    pub fn weight_unit(slopes: &Slopes) -> f64 {
+        slopes.largest_weight * f64::powi(2.0, -(WEIGHT_BITS as i32))
+    }
+
+    /// Adds other rows' sums.
+    fn add(&mut self, other: AnchorSums) {
+        for (mine, others) in [
+            (&mut self.gradient, other.gradient),
+            (&mut self.curvature, other.curvature),
+            (&mut self.profile, other.profile),
+        ] {
+            mine.iter_mut().zip(others).for_each(|(a, b)| *a += b);
+        }
+    }
 
     /// One unit of the gradient for rows bounded by b, κ and the model's unit left out.
     pub fn gradient_unit(row_bound: f64, slopes: &Slopes) -> f64 {
@@ -76,68 +140,146 @@ impl AnchorSums {
     }
 }
 
-/// Rows that a query can be asked of.
+/// The sums over all rows.
 pub(super) fn sums(data: &Dataset, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
     query.check(data.features().len(), data.labelled())?;
-    let d = query.at.len();
     let blocks = data.rows().div_ceil(BLOCK_ROWS);
-    let zero = || AnchorSums {
-        gradient: vec![0; d],
-        curvature: vec![0; d * (d + 1) / 2],
-    };
     // Chunks of a block keep both cores busy; integers, so any split gives the same bits.
     let chunk = BLOCK_ROWS.min(data.rows().div_ceil(64).next_multiple_of(TILE));
     let chunks = data.rows().div_ceil(chunk).max(blocks);
+    let zero = || AnchorSums::zero(query.at.len());
     Ok((0..chunks)
         .into_par_iter()
         .map(|k| chunk_sums(data, query, k * chunk, ((k + 1) * chunk).min(data.rows())))
         .reduce(zero, |mut a, b| {
-            for (a, b) in a.gradient.iter_mut().zip(b.gradient) {
-                *a += b;
-            }
-            for (a, b) in a.curvature.iter_mut().zip(b.curvature) {
-                *a += b;
-            }
+            a.add(b);
             a
         }))
 }
 
-/// At most [`BLOCK_ROWS`] rows.
-fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize) -> AnchorSums {
-    let (d, features) = (query.at.len(), data.features().len());
-    let mut gradient = vec![0i64; d];
-    let mut curvature = vec![0i64; d * (d + 1) / 2];
-    let (mut z, mut q) = (vec![0.0f64; d], vec![0i64; d]);
-    let mut row = vec![0.0f64; features];
-    for i in start..end {
-        let tile = &data.tiles()[(i / TILE) * TILE * features..];
-        for (j, x) in row.iter_mut().enumerate() {
+/// Weights ω_i of all rows, padded with zeros to whole tiles: what remainders are multiplied by.
+pub(super) fn row_weights(
+    data: &Dataset,
+    query: &AnchorQuery<'_>,
+) -> Result<Vec<f32>, EngineError> {
+    query.check(data.features().len(), data.labelled())?;
+    let mut weights = vec![0.0f32; data.rows().next_multiple_of(TILE)];
+    weights
+        .par_chunks_mut(TILE * 64)
+        .enumerate()
+        .for_each(|(k, out)| {
+            let mut reader = RowReader::new(data, query);
+            for (i, weight) in out.iter_mut().enumerate() {
+                let i = k * TILE * 64 + i;
+                if i < data.rows() {
+                    let eta = reader.read(i);
+                    let (_, w) = query.slopes.score.slopes(eta, 0.0);
+                    let share = share_of_ball(&reader.z, query.metric.row_bound);
+                    *weight = query.slopes.influence(share, w).row_weight(share) as f32;
+                }
+            }
+        });
+    Ok(weights)
+}
+
+/// One row at a time in an anchor's coordinates.
+struct RowReader<'a> {
+    data: &'a Dataset,
+    query: &'a AnchorQuery<'a>,
+    row: Vec<f64>,
+    /// z of the row that was read last.
+    z: Vec<f64>,
+}
+
+impl<'a> RowReader<'a> {
+    fn new(data: &'a Dataset, query: &'a AnchorQuery<'a>) -> Self {
+        RowReader {
+            data,
+            query,
+            row: vec![0.0; data.features().len()],
+            z: vec![0.0; query.at.len()],
+        }
+    }
+
+    /// Reads row i; its η.
+    fn read(&mut self, i: usize) -> f64 {
+        let features = self.row.len();
+        let tile = &self.data.tiles()[(i / TILE) * TILE * features..];
+        for (j, x) in self.row.iter_mut().enumerate() {
             *x = f64::from(tile[j * TILE + i % TILE]);
         }
-        let eta = match query.slopes.predictor {
+        let eta = match self.query.slopes.predictor {
             Predictor::Linear => {
-                z.copy_from_slice(&row);
-                row.iter().zip(query.at).map(|(x, t)| x * t).sum()
+                self.z.copy_from_slice(&self.row);
+                self.row.iter().zip(self.query.at).map(|(x, t)| x * t).sum()
             }
-            Predictor::Network(shape) => shape.slope(query.at, &row, &mut z),
+            Predictor::Network(shape) => shape.slope(self.query.at, &self.row, &mut self.z),
         };
-        query.metric.factor.solve(&mut z);
-        quantize_row(&z, query.metric.row_bound, &mut q);
+        self.query.metric.factor.solve(&mut self.z);
+        eta
+    }
+}
+
+/// At most [`BLOCK_ROWS`] rows.
+fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize) -> AnchorSums {
+    let d = query.at.len();
+    let (parts, bound) = (query.parts, query.metric.row_bound);
+    let mut gradient = vec![0i64; d];
+    let mut curvature = vec![0i64; d * (d + 1) / 2];
+    let mut profile = vec![0i64; PROFILE_BITS.count() + 1];
+    let thresholds: Vec<f64> = AnchorSums::profile_thresholds()
+        .iter()
+        .map(|t| t * bound)
+        .collect();
+    let mut q = vec![0i64; d];
+    let mut reader = RowReader::new(data, query);
+    for i in start..end {
+        let eta = reader.read(i);
         let label = data.labels().get(i).map_or(0.0, |y| f64::from(*y));
-        let (score, weight) = quantize_slopes(&query.slopes, eta, label);
-        let mut triangle = curvature.iter_mut();
-        for (j, g) in gradient.iter_mut().enumerate() {
-            *g += score * q[j];
-            let scaled = weight * q[j];
-            for (c, q) in triangle.by_ref().take(j + 1).zip(&q) {
-                *c += scaled * q;
+        if parts.profile {
+            let (_, weight) = quantize_slopes(&query.slopes, 1.0, eta, label);
+            let norm = norm(&reader.z);
+            // NaN lies beyond the last.
+            let place = thresholds.iter().position(|t| norm <= *t);
+            profile[place.unwrap_or(thresholds.len())] += weight;
+        }
+        if !(parts.gradient || parts.curvature) {
+            continue;
+        }
+        quantize_row(&reader.z, bound, &mut q);
+        let share = share_of_ball(&reader.z, bound);
+        let (score, weight) = quantize_slopes(&query.slopes, share, eta, label);
+        for (g, q) in gradient.iter_mut().zip(&q) {
+            *g += score * q;
+        }
+        if parts.curvature {
+            let mut triangle = curvature.as_mut_slice();
+            for j in 0..d {
+                let scaled = weight * q[j];
+                let (row, rest) = triangle.split_at_mut(j + 1);
+                for (c, q) in row.iter_mut().zip(&q) {
+                    *c += scaled * q;
+                }
+                triangle = rest;
             }
         }
     }
+    let wide = |sums: Vec<i64>| sums.into_iter().map(i128::from).collect();
     AnchorSums {
-        gradient: gradient.into_iter().map(i128::from).collect(),
-        curvature: curvature.into_iter().map(i128::from).collect(),
+        gradient: wide(gradient),
+        curvature: wide(curvature),
+        profile: wide(profile),
     }
+}
+
+fn norm(z: &[f64]) -> f64 {
+    z.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+/// What ‖z‖ is scaled by to lie in the ball of radius `bound`: 1 inside it, NaN → 1 (such a row is
+/// all zeros).
+fn share_of_ball(z: &[f64], bound: f64) -> f64 {
+    (bound / norm(z)).min(1.0)
 }
 
 fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
@@ -170,11 +312,13 @@ pub(super) fn quantize_in_ball(bits: u32, z: &[f64], bound: f64, q: &mut [i64]) 
     }
 }
 
-/// Score and weight in units of their bounds over 2^14: |score| ≤ 2^14, 0 ≤ weight ≤ 2^14
-/// whatever η, the label and the bounds are. NaN becomes 0.
-fn quantize_slopes(slopes: &Slopes, eta: f64, label: f64) -> (i64, i64) {
+/// Score and weight of a row that is shortened by `share`, in units of their bounds over 2^14:
+/// |score| ≤ 2^14, 0 ≤ weight ≤ 2^14 whatever η, the label and the bounds are. NaN becomes 0.
+fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64) -> (i64, i64) {
     let limit = 1i64 << WEIGHT_BITS;
     let (score, weight) = slopes.score.slopes(eta, label);
+    let influence = slopes.influence(share, weight);
+    let (score, weight) = (score * influence.score, influence.weight);
     let units = |value: f64, bound: f64| (value * (limit as f64 / bound)).round_ties_even() as i64;
     (
         units(score, slopes.largest_score).clamp(-limit, limit),
@@ -210,9 +354,9 @@ mod tests {
 
         #[test]
         fn slopes_stay_within_their_bounds(
-            eta in prop::num::f64::ANY, label in prop::num::f64::ANY, which in 0usize..5
+            eta in prop::num::f64::ANY, label in prop::num::f64::ANY, share in prop::num::f64::ANY, which in 0usize..5
         ) {
-            let (s, w) = quantize_slopes(&every_slopes()[which], eta, label);
+            let (s, w) = quantize_slopes(&every_slopes()[which], share, eta, label);
             prop_assert!(s.abs() <= 1 << WEIGHT_BITS && (0..=1 << WEIGHT_BITS).contains(&w));
         }
     }
@@ -269,6 +413,7 @@ mod tests {
             at: &at,
             metric,
             slopes,
+            parts: AnchorParts::EXPANSION,
         };
         let sums = sums(data, &query).unwrap();
         let mut gradient = [0.0; 3];
@@ -347,7 +492,7 @@ mod tests {
         let mut q = vec![0; 2];
         let part = |slopes: &Slopes, z: &[f64], eta: f64, y: f64, q: &mut Vec<i64>| {
             quantize_row(z, 1.0, q);
-            let (s, w) = quantize_slopes(slopes, eta, y);
+            let (s, w) = quantize_slopes(slopes, 1.0, eta, y);
             let g: Vec<f64> = q.iter().map(|v| (s * v) as f64).collect();
             let c = [
                 (w * q[0] * q[0]) as f64,

@@ -7,7 +7,7 @@ use super::cpu::CpuEngine;
 use super::gpu::GpuLimits;
 use super::gradient_gpu_tests::{alone, open};
 use super::gradient_tests::adversarial;
-use super::{AnchorQuery, AnchorSums, Engine, EngineError};
+use super::{AnchorParts, AnchorQuery, AnchorSums, Engine, EngineError};
 use crate::data::{Dataset, LabelKind, synthetic};
 use crate::model::{Lower, Metric, Slopes};
 
@@ -32,6 +32,7 @@ fn cases(d: usize) -> [Case; 3] {
     let case = |data: Dataset, slopes| Case {
         data: Arc::new(data),
         slopes,
+        parts: AnchorParts::EXPANSION,
     };
     let logistic = synthetic::logistic(1_003, &theta, 4).unwrap();
     let linear = synthetic::linear(1_001, &theta, 0.8, 3.0, 4).unwrap();
@@ -94,6 +95,7 @@ fn gpu_sums_are_the_cpus_within_units() {
                     at: &at,
                     metric: &metric,
                     slopes,
+                    parts: AnchorParts::EXPANSION,
                 };
                 let got = gpu.anchor_sums(&query).unwrap();
                 let expected = cpu.anchor_sums(&query).unwrap();
@@ -135,6 +137,7 @@ fn gpu_anchors_have_the_same_bits_for_any_workgroup_and_chunking() {
                 at: &at,
                 metric: &metric,
                 slopes,
+                parts: AnchorParts::EXPANSION,
             };
             let Some(mut gpu) = open(&data, false, GpuLimits::default()) else {
                 return;
@@ -248,6 +251,7 @@ fn no_gpu_row_exceeds_the_anchors_bounds() {
                             at: &at,
                             metric,
                             slopes,
+                            parts: AnchorParts::EXPANSION,
                         };
                         let what = format!("d {d} row {i} metric {m} at {value} {slopes:?}");
                         let sums = gpu.anchor_sums(&query).unwrap();
@@ -314,6 +318,7 @@ fn integers_alone_hold_a_gpu_row() {
                         at: &at,
                         metric: &metric,
                         slopes: Slopes::linear(kind, 1.0),
+                        parts: AnchorParts::EXPANSION,
                     };
                     let sums = gpu.anchor_sums(&query).unwrap();
                     let what = format!("d {d} edge {edge} bound {bound} norm {norm}");
@@ -343,6 +348,7 @@ fn anchors_without_room_fall_back_to_the_cpu() {
         at: &at,
         metric: &metric,
         slopes: Slopes::logistic(),
+        parts: AnchorParts::EXPANSION,
     };
     let Some(mut gpu) = open(&data, true, GpuLimits::default()) else {
         return;

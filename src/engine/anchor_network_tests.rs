@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::cpu::CpuEngine;
-use super::{AnchorQuery, AnchorSums, Engine};
+use super::{AnchorParts, AnchorQuery, AnchorSums, Engine};
 use crate::data::{Dataset, LabelKind, synthetic};
 use crate::model::{Lower, Metric, Mlp, Model, NetworkShape, Prior, Slopes};
 
@@ -43,6 +43,7 @@ fn ask(data: &Arc<Dataset>, at: &[f64], metric: &Metric) -> AnchorSums {
         at,
         metric,
         slopes: Slopes::network(SHAPE),
+        parts: AnchorParts::EXPANSION,
     };
     CpuEngine::new(data.clone()).anchor_sums(&query).unwrap()
 }
@@ -189,6 +190,7 @@ fn networks_of_another_width_are_refused() {
             at: &at,
             metric: &Metric::identity(D, 1.0),
             slopes: Slopes::network(shape),
+            parts: AnchorParts::EXPANSION,
         };
         assert!(engine.anchor_sums(&query).is_err());
     }

@@ -12,7 +12,7 @@ mod moments;
 mod query;
 mod select;
 
-pub(crate) use anchor::{AnchorQuery, AnchorSums};
+pub(crate) use anchor::{AnchorParts, AnchorQuery, AnchorSums};
 pub use error::EngineError;
 #[cfg(feature = "gpu")]
 pub(crate) use gpu::copy_bandwidth as gpu_copy_bandwidth;
@@ -51,6 +51,10 @@ pub(crate) trait Engine: Send {
 
     /// Exact gradient and curvature sums at a public point.
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError>;
+
+    /// From here on remainders at an anchor are those of rows weighted by its influence weights ω
+    /// (`query`: where and in which coordinates); before, every row has the weight 1.
+    fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError>;
 
     /// Exact sums of the rows' moments, from the rows on the host.
     fn moment_sums(&mut self, basis: &MomentBasis) -> Result<MomentSums, EngineError>;

@@ -264,6 +264,9 @@ impl Engine for WiderByOne {
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         self.0.anchor_sums(query)
     }
+    fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError> {
+        self.0.weigh_rows(query)
+    }
     fn moment_sums(&mut self, basis: &MomentBasis) -> Result<MomentSums, EngineError> {
         self.0.moment_sums(basis)
     }
@@ -300,6 +303,9 @@ impl Engine for WiderSums {
 
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         self.0.anchor_sums(query)
+    }
+    fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError> {
+        self.0.weigh_rows(query)
     }
     fn moment_sums(&mut self, basis: &MomentBasis) -> Result<MomentSums, EngineError> {
         self.0.moment_sums(basis)

@@ -144,6 +144,8 @@ pub(super) fn plain_anchor(at: Vec<f64>, norm: f64) -> Anchor {
         curvature_sd: 0.0,
         centre: vec![0.0; d],
         radius: 1e6,
+        spread: Vec::new(),
+        doubts: Default::default(),
     }
 }
 

@@ -62,6 +62,25 @@ pub struct Anchor {
     pub centre: Vec<f64>,
     /// The target is restricted to the public ellipsoid ‖u − m‖ ≤ radius.
     pub radius: f64,
+    /// Covariance of what the releases' noise leaves unknown of the centre, in the coordinates u:
+    /// d×d, symmetric. Empty without noise, of networks, and in files of before there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spread: Vec<f64>,
+    /// What its releases say of how hard the table was.
+    #[serde(default)]
+    pub doubts: Doubts,
+}
+
+/// How hard a table was for its anchor: of released values alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Doubts {
+    /// Directions in which the curvature is lost in its noise.
+    pub lost: usize,
+    /// Share of the information that is in rows beyond the row bound, and weighted down.
+    pub weighted_down: f64,
+    /// Mean square of the last step over what noise makes it: the path had not settled where
+    /// that is well above 1.
+    pub unsettled: f64,
 }
 
 impl Anchor {
@@ -73,10 +92,17 @@ impl Anchor {
             && self.gradient.len() == d
             && self.curvature.len() == d * d
             && self.centre.len() == d
+            && (self.spread.is_empty() || self.spread.len() == d * d)
             && self.radius > 0.0
-            && [&self.at, &self.gradient, &self.curvature, &self.centre]
-                .iter()
-                .all(|a| a.iter().all(|v| v.is_finite()))
+            && [
+                &self.at,
+                &self.gradient,
+                &self.curvature,
+                &self.centre,
+                &self.spread,
+            ]
+            .iter()
+            .all(|a| a.iter().all(|v| v.is_finite()))
     }
 
     /// `u = Lᵀ(θ − θ*)`.
@@ -153,6 +179,37 @@ impl Anchored {
             remainder,
             prior,
         })
+    }
+
+    /// A row's weight ω at the anchor, and how much of its curvature's weight the expansion lacks,
+    /// over ω: see [`Slopes::influence`].
+    fn row_weight(&self, row: &[f64]) -> (f64, f64) {
+        let (Some(slopes), at) = (self.inner.slopes(), &self.anchor.at) else {
+            return (1.0, 0.0);
+        };
+        let mut z = row.to_vec();
+        let eta = match slopes.predictor {
+            Predictor::Linear => row.iter().zip(at).map(|(x, t)| x * t).sum(),
+            Predictor::Network(shape) => {
+                z = vec![0.0; at.len()];
+                shape.slope(at, row, &mut z)
+            }
+        };
+        self.anchor.metric.factor.solve(&mut z);
+        let norm = z.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let share = (self.anchor.metric.row_bound / norm).min(1.0);
+        let weight = slopes.score.slopes(eta, 0.0).1;
+        let influence = slopes.influence(share, weight);
+        let omega = influence.row_weight(share);
+        let kept = influence.weight * share * share / omega;
+        (
+            omega,
+            if share < 1.0 {
+                (weight - kept).max(0.0)
+            } else {
+                0.0
+            },
+        )
     }
 
     /// The anchor.
@@ -250,10 +307,11 @@ impl Model for Anchored {
         }
     }
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
+        let (omega, cut) = self.row_weight(row);
         if let RowFunction::NetworkRemainder(shape) = self.remainder {
             let whole = self.inner.log_ratio(row, label, theta, proposal);
             let expanded = shape.expansion_change((row, label), &self.anchor.at, theta, proposal);
-            return whole - self.tempering() * expanded;
+            return omega * (whole - self.tempering() * expanded);
         }
         // The label's part of the log likelihood is linear and has no remainder.
         let difference = match self.remainder {
@@ -265,7 +323,9 @@ impl Model for Anchored {
         let forms = self.forms(theta, proposal);
         let d = row.len();
         let form = |k: usize| dot(&forms.weights[k * d..(k + 1) * d]);
-        -self.tempering() * self.unit() * difference(form(0), form(1), form(2))
+        let quadratic = cut * form(2) * (form(1) + 0.5 * form(2));
+        let rest = difference(form(0), form(1), form(2)) + quadratic;
+        -self.tempering() * self.unit() * omega * rest
     }
     /// Of the whole row, not of its remainder.
     fn gradient_function(&self) -> GradientFunction {

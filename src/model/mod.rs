@@ -27,7 +27,7 @@ mod slopes;
 
 pub(crate) use gaussian_mean::{cholesky, inverse};
 
-pub use anchor::{Anchor, Anchored, Metric, check_anchorable};
+pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
 pub use linear::Linear;
@@ -42,7 +42,7 @@ pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
 pub use poisson::Poisson;
 pub use prior::{Density, Prior, Support, Surrogate};
 pub use remainder::{exponential_difference, remainder_difference};
-pub use slopes::{Predictor, Slopes};
+pub use slopes::{Influence, Predictor, Slopes};
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +96,16 @@ pub enum RowFunction {
 }
 
 impl RowFunction {
+    /// Whether a row's answer is multiplied by its weight at an anchor.
+    pub(crate) fn is_weighted(self) -> bool {
+        matches!(
+            self,
+            RowFunction::LogisticRemainder
+                | RowFunction::PoissonRemainder
+                | RowFunction::NetworkRemainder(_)
+        )
+    }
+
     /// Number K of affine forms; 0 where the row function sees the row itself.
     pub fn forms(self) -> usize {
         match self {

@@ -131,6 +131,8 @@ mod tests {
             curvature_sd: 0.0,
             centre: vec![0.0; d],
             radius: 100.0,
+            spread: Vec::new(),
+            doubts: Default::default(),
         };
         let anchored = Anchored::new(model, anchor).unwrap();
         let (row, h) = ([0.8, -0.6], 1e-4);

@@ -138,11 +138,15 @@ impl Prior {
 
     /// Whether θ lies in the support.
     pub fn contains(&self, theta: &[f64]) -> bool {
-        let inside = match &self.support {
+        self.supports(theta) && self.anchor.as_ref().is_none_or(|a| a.contains(theta))
+    }
+
+    /// Whether θ lies in the support that was declared, whatever the anchor restricts it to.
+    pub fn supports(&self, theta: &[f64]) -> bool {
+        match &self.support {
             Support::Unbounded => theta.iter().all(|t| t.is_finite()),
             Support::Box(bounds) => theta.iter().zip(bounds).all(|(t, b)| t.abs() <= *b),
-        };
-        inside && self.anchor.as_ref().is_none_or(|a| a.contains(theta))
+        }
     }
 
     /// Whether what a run costs follows its draws: moves out of the support cost nothing, and

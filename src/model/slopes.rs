@@ -59,6 +59,25 @@ pub struct Slopes {
     pub typical_weight: f64,
 }
 
+/// How a row beyond the row bound enters an expansion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Influence {
+    /// What its score is multiplied by, beside the shortening of z.
+    pub score: f64,
+    /// Its weight, for the shortened z.
+    pub weight: f64,
+}
+
+impl Influence {
+    /// ω: what the row's log likelihood is multiplied by.
+    pub fn row_weight(&self, share: f64) -> f64 {
+        if share.is_nan() || share >= 1.0 {
+            return 1.0;
+        }
+        self.score * share
+    }
+}
+
 impl Slopes {
     /// Logistic regression, whose bounds are true: 1, 1/4 and 1/(6√3). (Classes of 1 : 9 have a
     /// mean weight of 0.36 quarters.)
@@ -128,6 +147,30 @@ impl Slopes {
     /// Whether the log likelihood is its own quadratic: remainders are zero.
     pub fn is_quadratic(&self) -> bool {
         self.largest_third == 0.0
+    }
+
+    /// How a row whose z is shortened by `share` ≤ 1 to the row bound enters an expansion; `weight`:
+    /// its w ≥ 0. Its influence is bounded (a Mallows-type generalised M-estimator). For
+    /// logistic regression ω is the share itself; a weight w/share, of the shortened z, is cut at
+    /// the largest weight, and the remainder takes what is cut. In the other models ω falls until
+    /// nothing is cut.
+    pub fn influence(&self, share: f64, weight: f64) -> Influence {
+        if share.is_nan() || share >= 1.0 {
+            return Influence { score: 1.0, weight };
+        }
+        let most = self.largest_weight;
+        if self.score == Score::Logistic && self.predictor == Predictor::Linear {
+            return Influence {
+                score: 1.0,
+                weight: (weight / share).min(most),
+            };
+        }
+        // ω = min(share, W share²/w), over the share, which the shortened z brings along.
+        let score = (most * share / weight).min(1.0);
+        Influence {
+            score,
+            weight: (weight * score / share).min(most),
+        }
     }
 
     /// Power k of the distance from θ* in the size `max(‖u‖,‖u'‖)^k ‖u'−u‖` of a remainder: 2,

@@ -2,6 +2,7 @@
 //! the kind of sampler.
 
 use crate::diagnostics::ParameterSummary;
+use crate::model::Anchor;
 #[cfg(feature = "cli")]
 use crate::sampler::Sampler;
 use crate::sampler::SamplerState;
@@ -10,6 +11,10 @@ use crate::sampler::SamplerState;
 const LARGEST_R_HAT: f64 = 1.05;
 /// Draws with a smaller bulk ESS do not tell (Vehtari et al. 2021, Section 4.1: 100 a chain).
 const SMALLEST_ESS: f64 = 100.0;
+/// A last step longer than noise makes it by this, mean square, is said.
+const UNSETTLED: f64 = 2.0;
+/// So is this share of information weighted down.
+const WEIGHTED_DOWN: f64 = 0.2;
 /// So many parameters are named.
 const NAMED: usize = 3;
 
@@ -62,6 +67,37 @@ pub(super) fn notes(
         notes.extend(unsettled(parameters));
     }
     notes.extend(note_on_state(state, private).map(String::from));
+    notes
+}
+
+/// What the releases of an anchor say of how hard its table is.
+pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
+    let (d, doubts) = (anchor.at.len(), anchor.doubts);
+    let mut notes = Vec::new();
+    if free {
+        notes.push("the rows were not asked about moves: the draws are those of the released quadratic alone, which misses skewness and is off by a fraction of a posterior sd for it; a larger epsilon or more rows would pay for decisions".into());
+    }
+    if anchor.spread.is_empty() {
+        return notes;
+    }
+    if doubts.unsettled > UNSETTLED {
+        notes.push(format!(
+            "the way to the mode had not settled (its last step was {:.1} times what noise makes it): the draws may lie far from the posterior, as on nearly separable or collinear tables; intervals were widened by as much. A larger epsilon, fewer or merged features, or a narrower prior would help",
+            doubts.unsettled.sqrt()
+        ));
+    }
+    if doubts.lost > 0 {
+        notes.push(format!(
+            "in {} of {d} directions the curvature is lost in the noise: there intervals are wide, up to the prior's own. Fewer or merged features, or a larger epsilon, would help",
+            doubts.lost
+        ));
+    }
+    if doubts.weighted_down > WEIGHTED_DOWN {
+        notes.push(format!(
+            "rows far out hold {:.0} % of the information that was weighted down to bound their influence: transform skewed columns, or declare tighter bounds",
+            100.0 * doubts.weighted_down
+        ));
+    }
     notes
 }
 

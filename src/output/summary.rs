@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::notes::notes;
+use super::notes::{notes, notes_on_anchor};
 use super::{OutputError, read_draws};
 use crate::diagnostics::{NOISE_AWARE_LEVEL, NoiseAware, ParameterSummary, noise_aware, summarize};
 use crate::model::{AnchorRelease, Moments};
@@ -94,8 +94,12 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     let columns: Vec<Vec<Vec<f64>>> = (0..table.parameters.len())
         .map(|j| table.parameter(j))
         .collect();
+    let mut doubts = Vec::new();
     let (noise_aware, moments) = match state.anchor {
-        Some(AnchorRelease::Expansion(a)) => (noise_aware(&columns, &a), None),
+        Some(AnchorRelease::Expansion(a)) => {
+            doubts.extend(notes_on_anchor(&a, state.free));
+            (noise_aware(&columns, &a, state.noise_aware), None)
+        }
         Some(AnchorRelease::Moments(m)) => (None, Some(m)),
         None => (None, None),
     };
@@ -107,7 +111,7 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
         .collect();
     let sampler = (&state.sampler, certificate.private);
     Ok(RunSummary {
-        notes: notes(&parameters, &columns, accepted, sampler),
+        notes: [notes(&parameters, &columns, accepted, sampler), doubts].concat(),
         parameters,
         noise_aware: noise_aware.map(|noise| NamedNoise::name_all(&table.parameters, noise)),
         moments,

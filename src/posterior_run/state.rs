@@ -28,6 +28,12 @@ pub struct RunState {
     /// The released anchor of an anchored run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<AnchorRelease>,
+    /// Whether draws have the noise of the anchor's releases in them.
+    #[serde(default)]
+    pub noise_aware: bool,
+    /// Whether draws are an anchor's own Gaussian's, which no row was asked about.
+    #[serde(default)]
+    pub free: bool,
     /// θ, counts and streams.
     pub chains: ChainsState,
     /// Step, preconditioner, warm-up.

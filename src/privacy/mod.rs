@@ -80,7 +80,7 @@ pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
 pub use releases::{
     Acceptance, AnchorNoise, Batch, DrawRequest, Estimator, Expansion, FastMhSettings,
-    GradientNoise, Halt, Lambda, MomentNoise, Moves, Releases,
+    GradientNoise, Halt, Lambda, MomentNoise, Moves, Releases, profile_thresholds,
 };
 pub use rho::Rho;
 

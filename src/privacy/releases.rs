@@ -3,6 +3,7 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::charge_error::Refusal;
+use crate::engine::AnchorSums;
 use crate::model::{Metric, Moments};
 
 /// More steps than any run makes: a saved count beyond it is damaged, and could overflow.
@@ -119,27 +120,52 @@ pub enum Acceptance {
     },
 }
 
-/// Noise of an anchor's release as multiples of the sensitivities: ρ = 1/(2τ²) each.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What is released at a point, with noise as multiples of the sensitivities: ρ = 1/(2τ²) each.
+/// `None` is not released; τ = 0 is released exactly, in a non-private run only.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AnchorNoise {
     /// τ of the gradient.
-    pub gradient: f64,
+    pub gradient: Option<f64>,
     /// τ of the curvature.
-    pub curvature: f64,
+    pub curvature: Option<f64>,
+    /// τ of the profile of row norms.
+    pub profile: Option<f64>,
+}
+
+impl AnchorNoise {
+    /// Gradient and curvature at these multiples.
+    pub fn expansion(gradient: f64, curvature: f64) -> Self {
+        AnchorNoise {
+            gradient: Some(gradient),
+            curvature: Some(curvature),
+            profile: None,
+        }
+    }
 }
 
 /// Released gradient and curvature of the log likelihood at a public point, in the
-/// coordinates of a [`Metric`]; nats.
+/// coordinates of a [`Metric`]; nats. Parts that were not asked for are empty. Rows longer than the
+/// metric's row bound count with their weights ω_i ≤ 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expansion {
-    /// `L⁻¹ Σ κ∇ℓ_i(θ*)` plus noise, d values.
+    /// `L⁻¹ Σ κω_i∇ℓ_i(θ*)` plus noise, d values.
     pub gradient: Vec<f64>,
-    /// `L⁻¹ (Σ −κ∇²ℓ_i(θ*)) L⁻ᵀ` plus noise, d×d, symmetric.
+    /// `L⁻¹ (Σ −κω_i∇²ℓ_i(θ*)) L⁻ᵀ` plus noise, d×d, symmetric.
     pub curvature: Vec<f64>,
+    /// `Σ κw_i` plus noise over rows by ‖L⁻¹x‖, w minus the second derivative in η: up to each of
+    /// [`profile_thresholds`] in units of the row bound, and beyond.
+    pub profile: Vec<f64>,
     /// Noise of each gradient coordinate.
     pub gradient_sd: f64,
     /// Noise of each diagonal curvature coordinate; `1/√2` of it off the diagonal.
     pub curvature_sd: f64,
+    /// Noise of each entry of the profile.
+    pub profile_sd: f64,
+}
+
+/// Upper ends of a profile's ranges, in units of the row bound b; the last entry has none.
+pub fn profile_thresholds() -> Vec<f64> {
+    AnchorSums::profile_thresholds()
 }
 
 /// Released moments of the rows; see [`crate::model::Moments`].
@@ -227,9 +253,9 @@ pub trait Releases {
         accepted: &mut [bool],
     ) -> Result<(), Halt>;
 
-    /// Releases gradient and curvature of the log likelihood at the public point `at`, in
-    /// the coordinates of `metric`, whose row bound clips rows. Charged before anything is
-    /// computed, ρ = 1/(2τ²) each. `noise` may be absent in a non-private run only.
+    /// Releases gradient, curvature and profile of the log likelihood at the public point `at`,
+    /// what of them `noise` asks for, in the coordinates of `metric`, whose row bound clips rows.
+    /// Charged before anything is computed, ρ = 1/(2τ²) each.
     ///
     /// # Errors
     /// [`Halt`]; nothing was charged on `BudgetSpent` and `Refused`.
@@ -237,7 +263,7 @@ pub trait Releases {
         &mut self,
         at: &[f64],
         metric: &Metric,
-        noise: Option<AnchorNoise>,
+        noise: AnchorNoise,
     ) -> Result<Expansion, Halt>;
 
     /// Releases, for every chain's θ, `(1/q)(Σ_batch clip(κ∇ℓ_i) + noise)`: C × d, nats a unit

@@ -89,7 +89,7 @@ impl Releases for Meter {
         &mut self,
         at: &[f64],
         metric: &Metric,
-        noise: Option<AnchorNoise>,
+        noise: AnchorNoise,
     ) -> Result<Expansion, Halt> {
         let expansion = self.curator.anchor(at, metric, noise)?;
         self.read += self.curator.rows() as f64;

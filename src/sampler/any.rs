@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Chains, Hamiltonian, HamiltonianState, PosteriorDraws, RandomWalk, RandomWalkState, StepInfo,
-    StochasticGradient, StochasticGradientState, Variational, VariationalState,
+    AnchorSettings, Chains, Hamiltonian, HamiltonianState, PosteriorDraws, RandomWalk,
+    RandomWalkState, StepInfo, StochasticGradient, StochasticGradientState, Variational,
+    VariationalState,
 };
 use crate::data::Population;
 use crate::model::Model;
@@ -120,7 +121,10 @@ impl Sampler {
     /// moves made by released gradients.
     pub fn costs_follow_releases(&self) -> bool {
         match self {
-            Sampler::Walk(s) => s.adaptation.is_active(),
+            Sampler::Walk(s) => {
+                s.adaptation.is_active()
+                    || matches!(s.anchoring, Some(AnchorSettings::Expansion(_)))
+            }
             Sampler::Hamiltonian(_) => true,
             Sampler::StochasticGradient(_)
             | Sampler::Variational(_)

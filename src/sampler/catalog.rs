@@ -18,6 +18,8 @@ pub enum Algorithm {
     PoissonBarker,
     /// Poisson minibatch of third-order remainders at a released anchor, Barker acceptance.
     AnchoredBarker,
+    /// Draws of the Gaussian that a regression's released anchor makes, without decisions. Approximate.
+    DpLaplace,
     /// All rows, discrete Gaussian noise, Metropolis with penalty (Yıldırım & Ermiş 2019).
     DpPenalty,
     /// All rows, discrete Gaussian noise of variance C and a correction (Heikkilä 2019, full
@@ -67,6 +69,8 @@ pub enum Family {
         /// Whether clip and noise make it private.
         private: bool,
     },
+    /// Draws of a released Gaussian.
+    Laplace,
     /// Variational inference.
     Variational,
     /// Posterior draws by secret chains.
@@ -86,12 +90,13 @@ pub enum DynamicsName {
 
 impl Algorithm {
     /// All of them, in the README's order.
-    pub const ALL: [Algorithm; 21] = [
+    pub const ALL: [Algorithm; 22] = [
         Algorithm::Mh,
         Algorithm::TunaMh,
         Algorithm::Barker,
         Algorithm::PoissonBarker,
         Algorithm::AnchoredBarker,
+        Algorithm::DpLaplace,
         Algorithm::DpPenalty,
         Algorithm::DpBarker,
         Algorithm::DpFastMh,
@@ -118,6 +123,7 @@ impl Algorithm {
             Algorithm::Barker => "barker",
             Algorithm::PoissonBarker => "poisson-barker",
             Algorithm::AnchoredBarker => "anchored-barker",
+            Algorithm::DpLaplace => "dp-laplace",
             Algorithm::DpPenalty => "dp-penalty",
             Algorithm::DpBarker => "dp-barker",
             Algorithm::DpFastMh => "dp-fast-mh",
@@ -153,6 +159,7 @@ impl Algorithm {
             Algorithm::DpSghmc => gradient(Sghmc, true),
             Algorithm::Sgnht => gradient(Sgnht, false),
             Algorithm::DpSgnht => gradient(Sgnht, true),
+            Algorithm::DpLaplace => Family::Laplace,
             Algorithm::Dpvi => Family::Variational,
             Algorithm::Ops => Family::PosteriorDraws,
             _ => self
@@ -182,6 +189,7 @@ impl Algorithm {
             | Algorithm::Sgnht
             | Algorithm::DpSgnht
             | Algorithm::Dpvi
+            | Algorithm::DpLaplace
             | Algorithm::Ops => return None,
         };
         Some(Combination {
@@ -203,7 +211,7 @@ impl Family {
         match self {
             Family::Decisions(combination) => combination.is_private(),
             Family::StochasticGradient { private, .. } => private,
-            Family::Variational | Family::PosteriorDraws => true,
+            Family::Laplace | Family::Variational | Family::PosteriorDraws => true,
         }
     }
 
@@ -222,7 +230,7 @@ impl Family {
         match self {
             Family::Decisions(combination) => combination.reads_listed_rows(),
             // Their batches are drawn on the host.
-            Family::StochasticGradient { .. } | Family::Variational => true,
+            Family::Laplace | Family::StochasticGradient { .. } | Family::Variational => true,
             Family::PosteriorDraws => false,
         }
     }
@@ -239,6 +247,7 @@ impl Family {
                 "as_published" => private && dynamics != DynamicsName::Sgnht,
                 _ => false,
             },
+            Family::Laplace => key == "anchor",
             Family::Variational => matches!(key, "gradient" | "step" | "scale" | "steps"),
             Family::PosteriorDraws => matches!(key, "step" | "scale" | "steps"),
         }

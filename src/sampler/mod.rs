@@ -19,7 +19,7 @@ mod windows;
 pub use adaptation::{Adapt, Adaptation};
 pub use anchored::{
     AnchorSettings, AnchorSplit, AnchoredMoves, AnchoredProposal, AnchoredSettings, Anchoring,
-    MomentSettings, typical_moment_clip,
+    Decisions, MomentSettings, typical_moment_clip,
 };
 pub use any::{Sampler, SamplerState, StepCost};
 pub use catalog::{Algorithm, DynamicsName, Family};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::anchored::{AnchoredWalk, WarmupMean};
 use super::proposal::{ClipNorm, ClipRule, Preconditioner, propose};
-use super::{Adaptation, AnchorSettings, Chains, FastMh, PublicRng};
+use super::{Adaptation, AnchorSettings, Chains, Decisions, FastMh, PublicRng};
 use crate::model::Prior;
 use crate::privacy::{Acceptance, Estimator, Halt, MOST_STEPS, Moves, Releases};
 
@@ -33,6 +33,8 @@ pub struct RandomWalk {
     pub anchoring: Option<AnchorSettings>,
     pub(super) anchored: Option<AnchoredWalk>,
     pub(super) warmup_mean: WarmupMean,
+    /// Whether the rows are asked about moves; else a released Gaussian's draws are kept as they are.
+    pub(super) decides: bool,
     iteration: u64,
 }
 
@@ -77,6 +79,7 @@ impl RandomWalk {
             anchoring: None,
             anchored: None,
             warmup_mean: WarmupMean::default(),
+            decides: true,
             iteration: 0,
         }
     }
@@ -117,6 +120,14 @@ impl RandomWalk {
             ));
         }
         let (count, d) = chains.thetas.dim();
+        if !self.decides {
+            self.start_at_anchor(chains);
+            chains.accepted.iter_mut().for_each(|a| *a += 1);
+            self.iteration += 1;
+            return Ok(StepInfo {
+                accepted: vec![true; count],
+            });
+        }
         let mut proposals = Array2::zeros((count, d));
         let mut public = Vec::with_capacity(count);
         let mut clips = Vec::with_capacity(count);
@@ -201,6 +212,14 @@ impl RandomWalk {
         let norm = self.clip.map_or(ClipNorm::Euclidean, |c| c.norm);
         let size = propose(theta, proposal, self.step, &self.preconditioner, norm, rng);
         (self.clip.map_or(0.0, |rule| rule.rate * size), 0.0)
+    }
+
+    /// Whether its steps ask the rows; else they are free.
+    pub fn decides(&self) -> bool {
+        match (&self.anchoring, &self.anchored) {
+            (Some(AnchorSettings::Expansion(s)), None) => s.decisions != Decisions::None,
+            _ => self.decides,
+        }
     }
 
     /// The public state.

@@ -6,23 +6,33 @@ use crate::config::schema::{AnchorSection, SamplerSection, StartEntry};
 use crate::model::{Density, Model, Predictor, Slopes, Support, check_anchorable};
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
 use crate::sampler::{
-    Adapt, AnchorSettings, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring, stream,
+    Adapt, AnchorSettings, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring, Decisions,
+    Family, stream,
 };
 
-/// Newton steps of the warm start …
-const STAGES: u32 = 6;
+/// Stages of a regression's path at most: it ends where noise is all that they see.
+const STAGES: u32 = 25;
 /// … or so many more than it may take to come near the labels …
-const MORE_STAGES: f64 = 3.0;
+const MORE_STAGES: f64 = 10.0;
 /// … but no more than this: labels so far off should be scaled.
-const MOST_STAGES: f64 = 30.0;
-/// The same of a network, whose steps are halved.
+const MOST_STAGES: f64 = 60.0;
+/// Newton steps of a network, which are halved.
 const NETWORK_STAGES: u32 = 20;
-/// Rows are clipped at this multiple of their expected root mean square …
-const CLIP: f64 = 2.0;
-/// … of a network at this one: its sure rows, of next to no weight, have long gradients.
+/// A network's rows are clipped at this multiple of their expected root mean square: its sure rows, of next to no weight, have long gradients.
 const NETWORK_CLIP: f64 = 3.0;
-/// Shares of what the steps leave over: warm start, gradient, curvature.
+/// Shares of what the steps leave over of a regression: the path at most (the rest of it goes to
+/// the gradients), gradients, curvature.
+const PATH_SHARES: [f64; 3] = [0.5, 0.44, 0.06];
+/// The same of a network: warm start, gradient, curvature.
 const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
+/// Decisions for one effective draw, about: half of independent proposals are accepted.
+const DECISIONS_A_DRAW: f64 = 3.0;
+/// What decisions are worth: without them a draw is off by about `√(d/(N w̄))/2` posterior sds where
+/// the likelihood is skewed, and the noise of the rest by 2kb/μ with b = k√(d/(N w̄)); so they are
+/// worth (μ/(4k))² of the budget, ρ/18 of it at k = 3/2. But they may have this much in any case …
+const LEAST_FOR_DECISIONS: f64 = 0.05;
+/// … and no more than this.
+const MOST_FOR_DECISIONS: f64 = 0.3;
 /// The warm start gets more where its error would exceed this, posterior sds a coordinate …
 const START_ERROR: f64 = 1.2;
 /// … or this where rows have no remainders, so that the anchor need not lie close by …
@@ -85,6 +95,13 @@ impl Plan {
                 "an anchored network needs a proper prior, which alone holds the directions that no row tells of; give a prior or a box",
             ));
         }
+        let laplace = self.family()? == Family::Laplace;
+        if laplace && network {
+            return Err(self.refuse(
+                self.choice("sampler.algorithm"),
+                "the Gaussian at a network's mode is far from its posterior; use anchored-barker",
+            ));
+        }
         let share = self.remainder_share(s, model, &slopes)?;
         let length = self.length()?;
         let mut settings = AnchoredSettings {
@@ -98,9 +115,7 @@ impl Plan {
                 row_norm,
                 unit: model.tempering() * model.unit(),
                 slopes,
-                clip: section
-                    .clip
-                    .unwrap_or(if network { NETWORK_CLIP } else { CLIP }),
+                clip: section.clip.or(network.then_some(NETWORK_CLIP)),
                 radius: section.radius.unwrap_or(4.0 * root + 4.0),
                 split: None,
             },
@@ -109,6 +124,11 @@ impl Plan {
                 .unwrap_or(AnchoredProposal::Autoregressive { correlation: 0.0 }),
             share,
             refresh_after: section.refresh.map(|_| length.warmup),
+            decisions: match laplace || slopes.is_quadratic() && !self.config.sampler.is_explicit()
+            {
+                true => Decisions::None,
+                false => Decisions::All,
+            },
         };
         if let Some(budget) = self.budget()? {
             self.divide(&mut settings, &section, budget, rule)?;
@@ -185,6 +205,7 @@ impl Plan {
             ("gradient", a.gradient),
             ("curvature", a.curvature),
             ("refresh", a.refresh),
+            ("decisions", a.decisions),
         ] {
             if let Some(v) = value
                 && !(v > 0.0 && v < 1.0)
@@ -283,6 +304,9 @@ impl Plan {
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         let stages = settings.anchoring.stages > 0;
         let anchoring = settings.anchoring.clone();
+        if anchoring.slopes.predictor == Predictor::Linear {
+            return self.divide_path(settings, section, budget, (estimator, acceptance));
+        }
         let quadratic = anchoring.slopes.is_quadratic();
         let error = if quadratic {
             FLAT_START_ERROR
@@ -337,6 +361,76 @@ impl Plan {
             ));
         }
         settings.anchoring.split = Some(chosen);
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// The same of a regression: decisions get what they are worth, or nothing where that does not
+    /// buy a useful number of effective draws; the path to the anchor the rest.
+    fn divide_path(
+        &self,
+        settings: &mut AnchoredSettings,
+        section: &AnchorSection,
+        budget: Budget,
+        (estimator, acceptance): (Estimator, Acceptance),
+    ) -> Result<(), ConfigError> {
+        let split = |rho: f64, decisions: f64| {
+            let refresh = section.refresh.map_or(0.0, |share| share * rho);
+            let left = (rho - decisions - refresh).max(0.0);
+            let part = |given: Option<f64>, share: f64| given.map_or(left * share, |s| s * rho);
+            AnchorSplit {
+                start: part(section.start, PATH_SHARES[0]),
+                gradient: part(section.gradient, PATH_SHARES[1]),
+                curvature: part(section.curvature, PATH_SHARES[2]),
+                refresh,
+            }
+        };
+        let length = self.length()?;
+        let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
+        if settings.decisions != Decisions::None {
+            let measure = self.divided_measure(budget)?;
+            let rho = self.room(budget, measure)?;
+            settings.anchoring.split = Some(split(rho, LEAST_FOR_DECISIONS * rho));
+            let clip = settings.typical_clip();
+            let cost = Curator::cost(settings.anchoring.rows, clip, estimator, acceptance);
+            let price = match cost {
+                Ok(key) => key.map_or(0.0, |(key, _)| self.price_of(key, measure, budget)),
+                Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
+            };
+            let worth = (rho / 18.0).clamp(LEAST_FOR_DECISIONS, MOST_FOR_DECISIONS) * rho;
+            let target = DECISIONS_A_DRAW * self.config.run.ess;
+            let penalty = matches!(acceptance, Acceptance::Penalty { .. });
+            let decisions = match section.decisions {
+                Some(share) => share * rho,
+                // A penalty costs the same for every move.
+                None if penalty => (1.0 + 1e-4) * steps * price,
+                None => (MARGIN * steps * price).clamp(1e-3 * rho, worth),
+            };
+            let affordable = decisions / price;
+            if section.decisions.is_none() && !penalty {
+                // A price goes with the square of the clip.
+                let most = clip * (affordable / target.min(steps)).sqrt();
+                settings.decisions = match affordable >= target.min(steps) {
+                    true => Decisions::UpTo(most),
+                    false => Decisions::None,
+                };
+            }
+            let chosen = split(rho, decisions);
+            if chosen.rho().is_nan() || chosen.rho() >= rho {
+                return Err(self.refuse(
+                    "sampler.anchor",
+                    "the shares of start, gradient, curvature, refresh and decisions leave nothing for the steps; their sum must be under 1",
+                ));
+            }
+            settings.anchoring.split = Some(chosen);
+        }
+        if settings.decisions == Decisions::None {
+            let measure = self.measure_of_gaussians(budget)?;
+            let rho = self.room(budget, measure)?;
+            // The rounding of charges, upwards.
+            settings.anchoring.split = Some(split(rho * (1.0 - 1e-4), 0.0));
+        }
         Ok(())
     }
 }

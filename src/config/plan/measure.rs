@@ -27,6 +27,7 @@ impl Plan {
             return Ok(measure);
         }
         let keys = match sampler.walk() {
+            Some(walk) if !walk.decides() => return self.measure_of_gaussians(budget),
             Some(walk) if walk.has_rho() => Vec::new(),
             Some(walk) => walk_events(walk, model, rows.into()),
             None => {
@@ -79,6 +80,15 @@ impl Plan {
         })
     }
 
+    /// The measure of a run that turns out to release Gaussian noise alone: Gaussian DP, unless
+    /// another is stated or other runs share the ledger.
+    pub(super) fn measure_of_gaussians(&self, budget: Budget) -> Result<Measure, ConfigError> {
+        match self.config.privacy.ledger {
+            None if self.stated_measure(budget)?.is_none() => Ok(Measure::Gaussian),
+            _ => self.divided_measure(budget),
+        }
+    }
+
     /// Whether gradients are of Poisson batches.
     fn draws_batches(&self) -> bool {
         let gradient = self.config.sampler.gradient.as_ref();
@@ -114,7 +124,7 @@ impl Plan {
                     )
             }
             Family::StochasticGradient { .. } => !self.draws_batches(),
-            Family::Variational => true,
+            Family::Laplace | Family::Variational => true,
             Family::PosteriorDraws => false,
         };
         Ok(steps && !drawn)

@@ -97,6 +97,7 @@ impl Plan {
             ("sampler.anchor.gradient", section.gradient.is_some()),
             ("sampler.anchor.curvature", section.curvature.is_some()),
             ("sampler.anchor.refresh", section.refresh.is_some()),
+            ("sampler.anchor.decisions", section.decisions.is_some()),
             ("sampler.anchor.clip", section.clip.is_some()),
             ("sampler.anchor.radius", section.radius.is_some()),
         ];

@@ -37,6 +37,16 @@ impl Plan {
             Family::StochasticGradient { dynamics, private } => Ok(self
                 .stochastic_gradient(s, (dynamics, private), model, rows.rows)?
                 .into()),
+            Family::Laplace => {
+                let chosen = Combination {
+                    estimator: EstimatorName::All,
+                    acceptance: AcceptanceName::Barker,
+                    anchored: true,
+                    fast_mh: false,
+                    leapfrog: false,
+                };
+                Ok(self.walk(s, chosen, model, (rows, row_norm))?.into())
+            }
             Family::Variational => Ok(self.variational(s, model)?.into()),
             Family::PosteriorDraws => Ok(self.posterior_draws(s, model)?.into()),
         }

@@ -210,8 +210,9 @@ pub struct RmsEntry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnchorSection {
-    /// Newton steps of the private warm start, 0 to anchor at the start itself; without it 6, up to
-    /// 30 where a linear model's labels are declared to lie far off, 20 for networks.
+    /// Stages of the private path to the anchor at most, 0 to begin the last releases at the start
+    /// itself; without it 25, up to 60 where a linear model's labels are declared to lie far off, 20
+    /// for networks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
     /// Share for the warm start.
@@ -226,9 +227,13 @@ pub struct AnchorSection {
     /// Share for a second expansion after warm-up, at the mean of its draws; none without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh: Option<f64>,
-    /// Clip of rows in whitened coordinates, in units of their expected root mean square; 2 without it.
+    /// Clip of rows in whitened coordinates, in units of their expected root mean square; by a released
+    /// profile of their norms without it (of networks, 3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<f64>,
+    /// Share for decisions on moves, of regressions; what they are worth without it, or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<f64>,
     /// Mixtures: highest degree of the released Chebyshev moments; 12 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub degree: Option<usize>,
@@ -241,6 +246,11 @@ pub struct AnchorSection {
 }
 
 impl SamplerSection {
+    /// Whether estimator and acceptance are named one by one.
+    pub fn is_explicit(&self) -> bool {
+        self.algorithm.is_none()
+    }
+
     /// The keys that some samplers alone have a use for: whether each is given, and whose it
     /// is.
     pub fn particular(&self) -> [(&'static str, bool, &'static str); 28] {

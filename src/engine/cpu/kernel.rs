@@ -3,7 +3,7 @@
 
 use super::dispatch::InstructionSet;
 use super::lanes::{Lanes, chebyshev, poisson_ratio, quantize, softplus_difference};
-use super::remainder::{exponential_difference, remainder_difference};
+use super::remainder::{exponential_difference, weighted_remainder_difference};
 use crate::data::TILE;
 use crate::engine::{RatioQuery, RatioSum};
 use crate::model::RowFunction;
@@ -158,7 +158,8 @@ fn tile_steps<const F: usize>(
     steps
 }
 
-/// Quantised ratios of chain `c` from its forms, one a row.
+/// Quantised ratios of chain `c` from its forms, one a row. Remainders have no use for labels: in
+/// their place are the rows' weights.
 fn row_steps<const F: usize, const R: usize>(
     set: InstructionSet,
     group: &Group,
@@ -197,6 +198,7 @@ fn row_steps<const F: usize, const R: usize>(
             eta: form(0),
             offset: form(1),
             delta: form(2),
+            weights: labels,
         },
         RowFunction::MixtureRemainder { .. } => RowForms::MixtureRemainder {
             place: form(0),
@@ -208,6 +210,7 @@ fn row_steps<const F: usize, const R: usize>(
             eta: form(0),
             offset: form(1),
             delta: form(2),
+            weights: labels,
         },
     };
     set.steps(&row, group.scales[c], group.bounds[c], steps);
@@ -242,6 +245,7 @@ pub(crate) enum RowForms<'a> {
         eta: &'a [f32],
         offset: &'a [f32],
         delta: &'a [f32],
+        weights: &'a [f32],
     },
     MixtureRemainder {
         place: &'a [f32],
@@ -253,6 +257,7 @@ pub(crate) enum RowForms<'a> {
         eta: &'a [f32],
         offset: &'a [f32],
         delta: &'a [f32],
+        weights: &'a [f32],
     },
 }
 
@@ -291,9 +296,16 @@ pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32,
                 *q = quantize(poisson_ratio::<FMA>(*y, *a, *d) * scale, bound);
             }
         }
-        RowForms::LogisticRemainder { eta, offset, delta } => {
-            for (q, ((a, t), d)) in out.iter_mut().zip(eta.iter().zip(*offset).zip(*delta)) {
-                *q = quantize(-remainder_difference::<FMA>(*a, *t, *d) * scale, bound);
+        RowForms::LogisticRemainder {
+            eta,
+            offset,
+            delta,
+            weights,
+        } => {
+            let rows = eta.iter().zip(*offset).zip(*delta).zip(*weights);
+            for (q, (((a, t), d), omega)) in out.iter_mut().zip(rows) {
+                let change = weighted_remainder_difference::<FMA>(*a, *t, *d, *omega);
+                *q = quantize(-change * scale, bound);
             }
         }
         RowForms::MixtureRemainder {
@@ -307,9 +319,16 @@ pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32,
                 *q = quantize(ratio * scale, bound);
             }
         }
-        RowForms::PoissonRemainder { eta, offset, delta } => {
-            for (q, ((a, t), d)) in out.iter_mut().zip(eta.iter().zip(*offset).zip(*delta)) {
-                *q = quantize(-exponential_difference::<FMA>(*a, *t, *d) * scale, bound);
+        RowForms::PoissonRemainder {
+            eta,
+            offset,
+            delta,
+            weights,
+        } => {
+            let rows = eta.iter().zip(*offset).zip(*delta).zip(*weights);
+            for (q, (((a, t), d), omega)) in out.iter_mut().zip(rows) {
+                let change = exponential_difference::<FMA>(*a, *t, *d) * omega;
+                *q = quantize(-change * scale, bound);
             }
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct CpuEngine {
     set: InstructionSet,
     block_rows: usize,
     scratch: Vec<f32>,
+    /// Weights of rows at an anchor, in whole tiles; empty where all are 1.
+    weights: Vec<f32>,
 }
 
 impl CpuEngine {
@@ -50,10 +52,19 @@ impl CpuEngine {
     pub fn with(data: Arc<Dataset>, set: InstructionSet, block_rows: usize) -> Self {
         CpuEngine {
             scratch: vec![0.0; data.features().len() * TILE],
+            weights: Vec::new(),
             data,
             set,
             block_rows: block_rows.max(1).next_multiple_of(TILE),
         }
+    }
+}
+
+impl CpuEngine {
+    /// Weights of rows at an anchor; empty where all are 1.
+    #[cfg(feature = "gpu")]
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
     }
 }
 
@@ -69,20 +80,30 @@ impl Engine for CpuEngine {
     fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
         let (data, set) = (&*self.data, self.set);
         query.check(data.features().len(), data.labelled())?;
+        let weighted = query.function().is_weighted();
         let groups = Group::split(query);
         let width = data.features().len() * TILE;
         let (rows, block) = (data.rows(), self.block_rows);
         let labels = data.labels();
+        let weights = &self.weights;
+        let ones = vec![1.0f32; if weighted { block } else { 0 }];
         let block_sum = |b: usize| -> Vec<RatioSum> {
             let (start, end) = (b * block, ((b + 1) * block).min(rows));
             let (t0, t1) = (start / TILE, end.div_ceil(TILE));
             let label = labels.get(t0 * TILE..t1 * TILE).unwrap_or(&[]);
+            let weight = weights.get(t0 * TILE..t1 * TILE).unwrap_or(&ones);
             let mut sums = vec![RatioSum::default(); query.chains()];
             if query.function().network().is_some() {
                 let tiles = &data.tiles()[t0 * width..t1 * width];
-                network::sum_tiles(set, query, tiles, label, end - start, &mut sums);
+                let rows = network::Rows {
+                    labels: label,
+                    weights: if weighted { weight } else { &[] },
+                    live: end - start,
+                };
+                network::sum_tiles(set, query, tiles, &rows, &mut sums);
                 return sums;
             }
+            let label = if weighted { weight } else { label };
             for group in &groups {
                 kernel::sum_tiles(
                     set,
@@ -131,19 +152,24 @@ impl Engine for CpuEngine {
         let data = &*self.data;
         let d = data.features().len();
         query.check(d, data.labelled())?;
+        let weighted = query.function().is_weighted();
         for (c, (rows, out)) in rows.iter().zip(out).enumerate() {
             let group = Group::single(query, c);
             let sign = query.sign(c);
             out.clear();
             for chunk in rows.chunks(TILE) {
-                let mut labels = [0.0; TILE];
+                let (mut labels, mut weights) = ([0.0; TILE], [1.0; TILE]);
                 data.gather(chunk, &mut self.scratch);
-                for (label, &row) in labels.iter_mut().zip(chunk) {
-                    *label = data.labels().get(row as usize).copied().unwrap_or(0.0);
+                for (i, &row) in chunk.iter().enumerate() {
+                    labels[i] = data.labels().get(row as usize).copied().unwrap_or(0.0);
+                    if weighted {
+                        weights[i] = self.weights.get(row as usize).copied().unwrap_or(1.0);
+                    }
                 }
                 let (set, tile) = (self.set, &self.scratch);
                 let steps = match query.function().network() {
-                    Some(_) => network::ratio_tile(set, query, c, tile, &labels),
+                    Some(_) => network::ratio_tile(set, query, c, tile, &labels, &weights),
+                    None if weighted => kernel::ratio_tile(set, &group, tile, &weights),
                     None => kernel::ratio_tile(set, &group, tile, &labels),
                 };
                 out.extend(steps[..chunk.len()].iter().map(|q| q * sign));
@@ -166,6 +192,11 @@ impl Engine for CpuEngine {
 
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         anchor::sums(&self.data, query)
+    }
+
+    fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError> {
+        self.weights = anchor::row_weights(&self.data, query)?;
+        Ok(())
     }
 
     fn moment_sums(&mut self, basis: &MomentBasis) -> Result<MomentSums, EngineError> {

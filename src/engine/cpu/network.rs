@@ -15,22 +15,32 @@ use crate::data::TILE;
 use crate::engine::{RatioQuery, RatioSum};
 use crate::model::{NetworkShape, RowFunction};
 
-/// Adds the ratios of `rows` rows, laid out in `tiles`, to the sums of all chains.
+/// What belongs to the rows of some tiles beside their features.
+pub(super) struct Rows<'a> {
+    pub labels: &'a [f32],
+    /// Weights at an anchor; empty where all are 1.
+    pub weights: &'a [f32],
+    /// Rows there are.
+    pub live: usize,
+}
+
+/// Adds the ratios of `rows`, laid out in `tiles`, to the sums of all chains.
 pub(super) fn sum_tiles(
     set: InstructionSet,
     query: &RatioQuery,
     tiles: &[f32],
-    labels: &[f32],
-    rows: usize,
+    rows: &Rows<'_>,
     sums: &mut [RatioSum],
 ) {
     let width = query.features() * TILE;
     for (t, tile) in tiles.chunks_exact(width).enumerate() {
-        let labels = tile_labels(labels, t);
-        let live = rows.saturating_sub(t * TILE).min(TILE);
+        let labels = tile_labels(rows.labels, t);
+        let weights = rows.weights.as_chunks().0.get(t).copied();
+        let weights = weights.unwrap_or([1.0; TILE]);
+        let live = rows.live.saturating_sub(t * TILE).min(TILE);
         for (c, sum) in sums.iter_mut().enumerate() {
             let bound = query.grid(c).bound();
-            for q in &ratio_tile(set, query, c, tile, &labels)[..live] {
+            for q in &ratio_tile(set, query, c, tile, &labels, &weights)[..live] {
                 sum.steps += i64::from(*q);
                 sum.saturated += u64::from(q.abs() == bound);
             }
@@ -45,9 +55,14 @@ pub(super) fn ratio_tile(
     chain: usize,
     tile: &[f32],
     labels: &Lanes,
+    row_weights: &Lanes,
 ) -> [i32; TILE] {
     let weights = query.weights_of(chain);
-    let ratios = set.network_ratios(query.function(), weights, tile.as_chunks().0, labels);
+    let mut ratios = set.network_ratios(query.function(), weights, tile.as_chunks().0, labels);
+    ratios
+        .iter_mut()
+        .zip(row_weights)
+        .for_each(|(r, w)| *r *= w);
     let (scale, bound) = (query.scale(chain), query.grid(chain).bound());
     ratios.map(|r| quantize(r * scale, bound))
 }

@@ -103,6 +103,23 @@ pub(super) fn remainder_difference<const FMA: bool>(a: f32, t: f32, delta: f32) 
     }
 }
 
+/// The same of a row of weight ω ≤ 1 at its anchor, whose released curvature was cut at `ω/4` of
+/// what the quadratic has: `ω [ρ(a, t+δ) − ρ(a, t) + max(0, w − ω/4) δ(t + δ/2)]`.
+#[inline(always)]
+pub(super) fn weighted_remainder_difference<const FMA: bool>(
+    a: f32,
+    t: f32,
+    delta: f32,
+    omega: f32,
+) -> f32 {
+    let p = 1.0 / (1.0 + exp::<FMA>(-a));
+    let w = p / (1.0 + exp::<FMA>(a));
+    let cut = w - 0.25 * omega;
+    let cut = if cut > 0.0 && omega < 1.0 { cut } else { 0.0 };
+    let quadratic = cut * delta * multiply_add::<FMA>(0.5, delta, t);
+    omega * (remainder_difference::<FMA>(a, t, delta) + quadratic)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -225,6 +225,7 @@ impl GpuEngine {
         Ok(AnchorSums {
             gradient,
             curvature: totals,
+            ..AnchorSums::zero(shape.features)
         })
     }
 }

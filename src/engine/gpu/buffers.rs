@@ -41,6 +41,8 @@ pub(super) struct Chunk {
     pub first: usize,
     pub rows: usize,
     pub buffers: Option<RowBuffers>,
+    /// Weights of the rows at an anchor, in the place of labels; always resident.
+    pub weights: Option<wgpu::Buffer>,
 }
 
 /// Rows (and labels) on the device.
@@ -107,6 +109,30 @@ pub(super) fn upload(
     }
 }
 
+/// Puts the weights of every chunk's rows on the device.
+pub(super) fn upload_weights(
+    device: &Device,
+    chunks: &mut [Chunk],
+    weight: impl Fn(usize) -> f32,
+) -> Result<(), EngineError> {
+    for chunk in chunks {
+        let padded = 4 * chunk.quads();
+        let weights: Vec<f32> = (chunk.first..chunk.first + padded).map(&weight).collect();
+        let buffer = device.scoped(|| {
+            device.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("weights"),
+                size: 4 * padded as u64,
+                usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        })?;
+        let bytes = bytemuck::cast_slice(&weights);
+        device.queue.write_buffer(&buffer, 0, bytes);
+        chunk.weights = Some(buffer);
+    }
+    Ok(())
+}
+
 /// Limits that tests set: to force chunking and streaming, or to break a float clip.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GpuLimits {
@@ -167,6 +193,7 @@ pub(super) fn place(
             first,
             rows,
             buffers,
+            weights: None,
         });
         first += rows;
     }

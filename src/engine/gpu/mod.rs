@@ -12,7 +12,7 @@ mod submit;
 use std::sync::Arc;
 
 pub(crate) use buffers::GpuLimits;
-use buffers::{Chunk, RowBuffers, place, row_buffers};
+use buffers::{Chunk, RowBuffers, place, row_buffers, upload_weights};
 use device::Device;
 use pipelines::Pipelines;
 
@@ -202,13 +202,24 @@ impl Engine for GpuEngine {
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
         self.device.check()?;
         query.check(self.features, self.labelled)?;
-        match (
-            query.slopes.predictor,
-            self.anchor_shape(query.slopes.score),
-        ) {
-            (Predictor::Linear, Some(shape)) => self.submit_anchor(query, shape),
+        let shape = self.anchor_shape(query.slopes.score);
+        match (query.slopes.predictor, shape, query.parts.profile) {
+            (Predictor::Linear, Some(shape), false) => self.submit_anchor(query, shape),
             _ => self.on_host()?.anchor_sums(query),
         }
+    }
+
+    /// Made on the host: once a run.
+    fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError> {
+        self.device.check()?;
+        query.check(self.features, self.labelled)?;
+        let host = self.on_host()?;
+        host.weigh_rows(query)?;
+        let weights = host.weights().to_vec();
+        let weight = |i: usize| weights.get(i).copied().unwrap_or(0.0);
+        upload_weights(&self.device, &mut self.chunks, weight)?;
+        self.cache.forget_groups();
+        Ok(())
     }
 
     /// On the CPU copy: once a run.
@@ -221,7 +232,7 @@ impl GpuEngine {
     fn on_host(&mut self) -> Result<&mut CpuEngine, EngineError> {
         self.listed.as_mut().ok_or_else(|| {
             EngineError::Query(
-                "moments, and anchors of rows this wide, need the rows on the host: open the engine with listed_rows, or use the CPU engine".into(),
+                "moments, row weights and profiles at an anchor, and anchors of rows this wide, need the rows on the host: open the engine with listed_rows, or use the CPU engine".into(),
             )
         })
     }

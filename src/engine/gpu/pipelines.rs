@@ -40,6 +40,14 @@ impl Program {
         }
     }
 
+    /// Whether rows' weights at an anchor are bound in the place of labels.
+    pub fn is_weighted(self) -> bool {
+        match self {
+            Program::RatioSum(function, _) | Program::RatioRows(function) => function.is_weighted(),
+            _ => false,
+        }
+    }
+
     /// Whether a list of entries is bound after the coefficients.
     pub fn has_entries(self) -> bool {
         matches!(self, Program::RatioRows(_))

@@ -1,7 +1,7 @@
 //! Ratio queries: coefficients up, sums or listed rows back.
 
 use super::GpuEngine;
-use super::buffers::Params;
+use super::buffers::{Params, upload_weights};
 use super::pipelines::{MAX_TILE, Program};
 use super::submit::{Dispatch, Job, uniform};
 use crate::engine::{EngineError, RatioQuery, RatioSum};
@@ -42,7 +42,17 @@ fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize, out: &mut Ve
 }
 
 impl GpuEngine {
+    /// Weights of 1 where a query needs some and none were set.
+    fn ensure_weights(&mut self, query: &RatioQuery) -> Result<(), EngineError> {
+        if query.function().is_weighted() && self.chunks.iter().any(|c| c.weights.is_none()) {
+            upload_weights(&self.device, &mut self.chunks, |_| 1.0)?;
+            self.cache.forget_groups();
+        }
+        Ok(())
+    }
+
     pub(super) fn submit_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
+        self.ensure_weights(query)?;
         let tile = query.chains().next_power_of_two().min(MAX_TILE);
         let tiles = query.chains().div_ceil(tile);
         let mut coefficients = Vec::new();
@@ -63,7 +73,7 @@ impl GpuEngine {
                         quads_per_thread,
                         first_slot: slots,
                         coefficients: start,
-                        labelled: u32::from(self.labelled),
+                        labelled: u32::from(self.labelled || query.function().is_weighted()),
                         entries: 0,
                     }),
                 });
@@ -101,6 +111,7 @@ impl GpuEngine {
         rows: &[Vec<u64>],
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError> {
+        self.ensure_weights(query)?;
         let mut coefficients = Vec::new();
         for c in 0..query.chains() {
             tile_coefficients(query, c, 1, &mut coefficients);
@@ -128,7 +139,7 @@ impl GpuEngine {
                     quads: chunk.quads() as u32,
                     features: self.features as u32,
                     first_slot: first,
-                    labelled: u32::from(self.labelled),
+                    labelled: u32::from(self.labelled || query.function().is_weighted()),
                     entries: entries.len() as u32,
                     ..Params::default()
                 }),

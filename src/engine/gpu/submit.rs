@@ -73,6 +73,13 @@ pub(super) struct Job<'a> {
     pub zeroed: bool,
 }
 
+impl Cache {
+    /// Bind groups are made anew for the next query.
+    pub fn forget_groups(&mut self) {
+        self.groups.clear();
+    }
+}
+
 impl GpuEngine {
     /// Runs the dispatches and reads the answers back.
     pub(super) fn submit(&mut self, job: &Job<'_>) -> Result<Vec<u8>, EngineError> {
@@ -198,8 +205,12 @@ impl GpuEngine {
         let groups: Vec<wgpu::BindGroup> = device.scoped(|| {
             self.chunks
                 .iter()
-                .filter_map(|chunk| chunk.buffers.as_ref().or(stream))
-                .map(|rows: &RowBuffers| {
+                .filter_map(|chunk| Some((chunk.buffers.as_ref().or(stream)?, &chunk.weights)))
+                .map(|(rows, weights): (&RowBuffers, &Option<wgpu::Buffer>)| {
+                    let labels = match weights {
+                        Some(weights) if job.program.is_weighted() => weights,
+                        _ => &rows.labels,
+                    };
                     let uniform = wgpu::BufferBinding {
                         buffer: params,
                         offset: 0,
@@ -208,7 +219,7 @@ impl GpuEngine {
                     let mut bound = vec![
                         wgpu::BindingResource::Buffer(uniform),
                         rows.rows.as_entire_binding(),
-                        rows.labels.as_entire_binding(),
+                        labels.as_entire_binding(),
                         coefficients.as_entire_binding(),
                     ];
                     if job.program.has_entries() {

@@ -160,16 +160,13 @@ impl AnchorCase {
             AnchorPart::Curvature => (QUIET, self.tau),
             _ => (self.tau, QUIET),
         };
-        AnchorNoise {
-            gradient,
-            curvature,
-        }
+        AnchorNoise::expansion(gradient, curvature)
     }
 
     fn keys(&self, releases: u32) -> Result<Vec<(EventKey, u64)>, AuditError> {
         let keys = match self.part {
             AnchorPart::Moments => vec![Curator::moments_cost(MomentNoise { tau: self.tau })?],
-            _ => Curator::anchor_cost(self.noise())?.to_vec(),
+            _ => Curator::anchor_cost(self.noise())?,
         };
         Ok(keys.into_iter().map(|k| (k, u64::from(releases))).collect())
     }
@@ -181,7 +178,7 @@ impl AnchorCase {
             return Ok(moments.sums[0] / moments.sds[0]);
         }
         let (at, metric) = (self.part.at(), Metric::identity(2, 1.0));
-        let released = curator.anchor(&at, &metric, Some(self.noise()))?;
+        let released = curator.anchor(&at, &metric, self.noise())?;
         Ok(self.part.project(&released))
     }
 
@@ -274,7 +271,7 @@ fn release(curator: &mut Curator, case: &AnchorCase) -> Result<f64, Halt> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{AnchorQuery, AnchorSums, MomentSums};
+    use crate::engine::{AnchorParts, AnchorQuery, AnchorSums, MomentSums};
     use crate::model::MomentBasis;
 
     /// Moments differ by the whole sensitivity.
@@ -322,6 +319,7 @@ mod tests {
                     at: &part.at(),
                     metric: &metric,
                     slopes: model.slopes().unwrap(),
+                    parts: AnchorParts::EXPANSION,
                 };
                 engine.anchor_sums(&query).unwrap()
             };

@@ -47,6 +47,8 @@ pub(super) fn anchor() -> Anchor {
         curvature_sd: 0.0,
         centre: vec![0.0; 2],
         radius: 10.0,
+        spread: Vec::new(),
+        doubts: Default::default(),
     }
 }
 

@@ -86,7 +86,7 @@ impl Releases for Witness {
         &mut self,
         at: &[f64],
         metric: &Metric,
-        noise: Option<AnchorNoise>,
+        noise: AnchorNoise,
     ) -> Result<Expansion, Halt> {
         self.ask(|curator| curator.anchor(at, metric, noise))
     }

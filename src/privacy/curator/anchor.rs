@@ -1,29 +1,28 @@
-//! The release of an anchor: gradient and curvature of the log likelihood at a public θ*,
-//! charged, computed and noised (mathematics, section 4.1).
+//! The release of an anchor: gradient, curvature and profile of the log likelihood at a public
+//! θ*, charged, computed and noised (mathematics, section 4.1).
 
 use super::Curator;
-use crate::engine::{AnchorQuery, AnchorSums};
+use crate::engine::{AnchorParts, AnchorQuery, AnchorSums};
 use crate::model::{Metric, Slopes, check_anchorable};
 use crate::privacy::event_key::EventKey;
 use crate::privacy::mechanism::{self, AnchorVariances, MAX_VARIANCE, Secret};
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt};
 
 impl Curator {
-    /// The privacy events of an anchor's release: its gradient and its curvature.
+    /// The privacy events of what is released at a point.
     ///
     /// # Errors
     /// [`Halt::Refused`] for noise that cannot be drawn or charged.
-    pub(crate) fn anchor_cost(noise: AnchorNoise) -> Result<[EventKey; 2], Halt> {
+    pub(crate) fn anchor_cost(noise: AnchorNoise) -> Result<Vec<EventKey>, Halt> {
         anchor_events(variances(noise)?)
-            .ok_or_else(|| Halt::Refused("the anchor's noise is not finite".into()))
     }
 
-    /// Charges both releases, then makes them. See `Releases::anchor`.
+    /// Charges the releases, then makes them. See `Releases::anchor`.
     pub(super) fn release_anchor(
         &mut self,
         at: &[f64],
         metric: &Metric,
-        noise: Option<AnchorNoise>,
+        noise: AnchorNoise,
     ) -> Result<Expansion, Halt> {
         self.stopped()?;
         self.check_unweighted()?;
@@ -39,17 +38,19 @@ impl Curator {
                     .into(),
             ));
         }
-        let variances = match (noise, self.ledger.is_some()) {
-            (Some(noise), _) => Some(variances(noise)?),
-            (None, false) => None,
-            (None, true) => {
-                return Err(Halt::Refused("a private anchor needs noise".into()));
-            }
+        let variances = variances(noise)?;
+        self.charge_anchor(variances)?;
+        let parts = AnchorParts {
+            gradient: noise.gradient.is_some(),
+            curvature: noise.curvature.is_some(),
+            profile: noise.profile.is_some(),
         };
-        if let Some(v) = variances {
-            self.charge_anchor(v)?;
-        }
-        let query = AnchorQuery { at, metric, slopes };
+        let query = AnchorQuery {
+            at,
+            metric,
+            slopes,
+            parts,
+        };
         let sums = self
             .engine
             .anchor_sums(&query)
@@ -62,10 +63,28 @@ impl Curator {
         let Some(ledger) = &mut self.ledger else {
             return Ok(());
         };
-        let keys = anchor_events(v)
-            .ok_or_else(|| Halt::Refused("the anchor's noise is not finite".into()))?;
-        let events = keys.map(|key| (key, 1));
+        let events: Vec<(EventKey, u64)> =
+            anchor_events(v)?.into_iter().map(|key| (key, 1)).collect();
         Ok(ledger.charge(&events, 0.0)?)
+    }
+
+    /// Weighs rows for remainders at this anchor.
+    pub(super) fn weigh_rows(&mut self, at: &[f64], metric: &Metric) -> Result<(), Halt> {
+        let Some(slopes) = self.own_model.slopes() else {
+            return Ok(());
+        };
+        let query = AnchorQuery {
+            at,
+            metric,
+            slopes,
+            parts: AnchorParts {
+                gradient: false,
+                curvature: false,
+                profile: false,
+            },
+        };
+        let done = self.engine.weigh_rows(&query);
+        done.map_err(|e| Halt::Failed(e.to_string()))
     }
 
     /// From integer units to nats, tempering and the model's unit included.
@@ -74,66 +93,88 @@ impl Curator {
         sums: &AnchorSums,
         metric: &Metric,
         slopes: &Slopes,
-        variances: Option<AnchorVariances>,
+        variances: AnchorVariances,
     ) -> Expansion {
-        let d = sums.gradient.len();
         let unit = self.own_model.tempering() * self.own_model.unit();
         let g = unit * AnchorSums::gradient_unit(metric.row_bound, slopes);
         let c = unit * AnchorSums::curvature_unit(metric.row_bound, slopes);
-        let mut curvature = vec![0.0; d * d];
-        let mut triangle = sums.curvature.iter();
-        for i in 0..d {
-            for (j, sum) in triangle.by_ref().take(i + 1).enumerate() {
-                curvature[i * d + j] = *sum as f64 * c;
-                curvature[j * d + i] = curvature[i * d + j];
+        let w = unit * AnchorSums::weight_unit(slopes);
+        let d = metric.dim();
+        let mut curvature = Vec::new();
+        if !sums.curvature.is_empty() {
+            curvature = vec![0.0; d * d];
+            let mut triangle = sums.curvature.iter();
+            for i in 0..d {
+                for (j, sum) in triangle.by_ref().take(i + 1).enumerate() {
+                    curvature[i * d + j] = *sum as f64 * c;
+                    curvature[j * d + i] = curvature[i * d + j];
+                }
             }
         }
-        let sd = |variance: fn(AnchorVariances) -> f64, unit: f64| {
-            variances.map_or(0.0, |v| variance(v).sqrt() * unit)
-        };
+        let sd =
+            |variance: Option<u128>, unit: f64| variance.map_or(0.0, |v| (v as f64).sqrt() * unit);
         Expansion {
             gradient: sums.gradient.iter().map(|s| *s as f64 * g).collect(),
             curvature,
-            gradient_sd: sd(|v| v.gradient as f64, g),
-            curvature_sd: sd(|v| 2.0 * v.curvature as f64, c),
+            profile: sums.profile.iter().map(|s| *s as f64 * w).collect(),
+            gradient_sd: sd(variances.gradient, g),
+            curvature_sd: sd(variances.curvature.map(|v| 2 * v), c),
+            profile_sd: sd(variances.profile, w),
         }
     }
 }
 
-/// Variances in squared units from the noise multipliers: σ = τΔ, rounded up.
+/// Variances in squared units from the noise multipliers: σ = τΔ, rounded up; 0 for τ = 0.
 fn variances(noise: AnchorNoise) -> Result<AnchorVariances, Halt> {
-    let units = |tau: f64, squared: f64, key: &str| -> Result<u128, Halt> {
+    let units = |tau: Option<f64>, squared: f64, key: &str| -> Result<Option<u128>, Halt> {
+        let Some(tau) = tau else { return Ok(None) };
+        if tau == 0.0 {
+            return Ok(Some(0));
+        }
         let variance = (tau * tau * squared).ceil();
         if !(tau > 0.0 && variance >= 1.0 && variance < MAX_VARIANCE as f64 / 2.0) {
             return Err(Halt::Refused(format!(
                 "the anchor's {key} noise multiplier must be positive and moderate, not {tau}"
             )));
         }
-        Ok(variance as u128)
+        Ok(Some(variance as u128))
     };
     let gradient = AnchorSums::GRADIENT_SENSITIVITY.powi(2);
+    let curvature = AnchorSums::CURVATURE_SENSITIVITY_SQUARED / 2.0;
+    let profile = AnchorSums::PROFILE_SENSITIVITY_SQUARED;
     Ok(AnchorVariances {
         gradient: units(noise.gradient, gradient, "gradient")?,
-        curvature: units(
-            noise.curvature,
-            AnchorSums::CURVATURE_SENSITIVITY_SQUARED / 2.0,
-            "curvature",
-        )?,
+        curvature: units(noise.curvature, curvature, "curvature")?,
+        profile: units(noise.profile, profile, "profile")?,
     })
 }
 
-/// The two events: gradient with Δ²/(2σ²), curvature with Δ²/(4v), v the off-diagonal
-/// variance.
-fn anchor_events(v: AnchorVariances) -> Option<[EventKey; 2]> {
-    let gradient = (v.gradient as f64).sqrt();
-    let curvature = (2.0 * v.curvature as f64).sqrt();
-    Some([
-        EventKey::discrete_gaussian(AnchorSums::GRADIENT_SENSITIVITY, gradient)?,
-        EventKey::discrete_gaussian(
-            AnchorSums::CURVATURE_SENSITIVITY_SQUARED.sqrt() * (1.0 + 1e-15),
+/// One event a part: gradient and profile with Δ²/(2σ²), curvature with Δ²/(4v), v the
+/// off-diagonal variance. A private run has no exact part.
+fn anchor_events(v: AnchorVariances) -> Result<Vec<EventKey>, Halt> {
+    let curvature = v.curvature.map(|v| 2 * v);
+    let slack = 1.0 + 1e-15;
+    let parts = [
+        (AnchorSums::GRADIENT_SENSITIVITY, v.gradient),
+        (
+            AnchorSums::CURVATURE_SENSITIVITY_SQUARED.sqrt() * slack,
             curvature,
-        )?,
-    ])
+        ),
+        (
+            AnchorSums::PROFILE_SENSITIVITY_SQUARED.sqrt() * slack,
+            v.profile,
+        ),
+    ];
+    let mut keys = Vec::new();
+    for (sensitivity, variance) in parts {
+        let Some(variance) = variance else { continue };
+        if variance == 0 {
+            return Err(Halt::Refused("a private anchor needs noise".into()));
+        }
+        let key = EventKey::discrete_gaussian(sensitivity, (variance as f64).sqrt());
+        keys.push(key.ok_or_else(|| Halt::Refused("the anchor's noise is not finite".into()))?);
+    }
+    Ok(keys)
 }
 
 #[cfg(test)]
@@ -145,22 +186,20 @@ mod tests {
     fn an_anchor_costs_its_two_gaussians() {
         for (a, b) in [(1.0, 2.0), (0.3, 5.0), (20.0, 0.7)] {
             let noise = AnchorNoise {
-                gradient: a,
-                curvature: b,
+                profile: Some(a + b),
+                ..AnchorNoise::expansion(a, b)
             };
             let keys = anchor_events(variances(noise).unwrap()).unwrap();
-            for (key, tau) in keys.iter().zip([a, b]) {
+            assert_eq!(keys.len(), 3);
+            for (key, tau) in keys.iter().zip([a, b, a + b]) {
                 let rho = 0.5 / (tau * tau);
                 let charged = key.rho().unwrap();
                 assert!(charged >= rho * (1.0 - 1e-9) && charged < rho * (1.0 + 1e-4));
             }
         }
-        for bad in [0.0, -1.0, f64::NAN, 1e30] {
-            let noise = AnchorNoise {
-                gradient: bad,
-                curvature: 1.0,
-            };
-            assert!(variances(noise).is_err());
+        assert!(anchor_events(variances(AnchorNoise::expansion(0.0, 1.0)).unwrap()).is_err());
+        for bad in [-1.0, f64::NAN, 1e30] {
+            assert!(variances(AnchorNoise::expansion(bad, 1.0)).is_err());
         }
     }
 }

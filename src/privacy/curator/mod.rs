@@ -180,7 +180,10 @@ impl Curator {
         let model = self.own_model.clone();
         self.model = match anchor.into() {
             AnchorRelease::Expansion(anchor) => {
-                Arc::new(Anchored::new(model, anchor).map_err(refuse)?)
+                let anchored = Anchored::new(model, anchor).map_err(refuse)?;
+                let anchor = anchored.anchor().clone();
+                self.weigh_rows(&anchor.at, &anchor.metric)?;
+                Arc::new(anchored)
             }
             AnchorRelease::Moments(moments) => Arc::new(MomentRemainder::new(
                 MomentAnchor::new(model, moments).map_err(refuse)?,
@@ -376,7 +379,7 @@ impl Releases for Curator {
         &mut self,
         at: &[f64],
         metric: &Metric,
-        noise: Option<AnchorNoise>,
+        noise: AnchorNoise,
     ) -> Result<Expansion, Halt> {
         self.release_anchor(at, metric, noise)
     }

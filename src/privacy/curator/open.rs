@@ -91,7 +91,7 @@ impl Releases for OpenCurator {
         &mut self,
         at: &[f64],
         metric: &Metric,
-        noise: Option<AnchorNoise>,
+        noise: AnchorNoise,
     ) -> Result<Expansion, Halt> {
         self.0.anchor(at, metric, noise)
     }

@@ -1,8 +1,10 @@
 //! Samplers on rows' remainders at a released anchor (mathematics, section 4.1): how the anchor is
 //! found, and moves around it.
 
+mod denoise;
 mod moments;
 mod moves;
+mod path;
 mod refresh;
 mod walk;
 mod warm_start;
@@ -11,5 +13,5 @@ pub use moments::{MomentSettings, typical_moment_clip};
 pub use moves::{AnchoredMoves, AnchoredProposal};
 pub(in crate::sampler) use refresh::WarmupMean;
 pub(in crate::sampler) use walk::AnchoredWalk;
-pub use walk::{AnchorSettings, AnchoredSettings};
+pub use walk::{AnchorSettings, AnchoredSettings, Decisions};
 pub use warm_start::{AnchorSplit, Anchoring};

@@ -38,6 +38,8 @@ pub struct AnchoredMoves {
     precision: Lower,
     proposal: AnchoredProposal,
     clip: RemainderClip,
+    /// Factor of the covariance of what the releases' noise leaves unknown; `None` without noise.
+    shift: Option<Lower>,
 }
 
 /// Public clip of remainders: `rate · max(‖u‖,‖u'‖)^power ‖u'−u‖`, nats.
@@ -61,12 +63,18 @@ impl AnchoredMoves {
         let d = anchor.at.len();
         let (precision, centre) = gaussian(&anchor, prior, 0.0)?;
         let usable = precision.dim() == d && centre.iter().all(|v| v.is_finite());
+        let size = anchor.spread.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        let shift = match size > 0.0 {
+            true => Some(Lower::of_regularised(&anchor.spread, d, 1e-12 * size)?),
+            false => None,
+        };
         (usable && clip.rate >= 0.0 && clip.rate.is_finite()).then_some(AnchoredMoves {
             anchor,
             centre,
             precision,
             proposal,
             clip,
+            shift,
         })
     }
 
@@ -123,6 +131,29 @@ impl AnchoredMoves {
         let gap: Vec<f64> = u.iter().zip(&self.centre).map(|(u, m)| u - m).collect();
         let z = self.precision.transposed_times(&gap);
         -0.5 * z.iter().map(|v| v * v).sum::<f64>()
+    }
+
+    /// A draw of what the releases' noise moves θ by; zeros without noise.
+    pub(super) fn noise(&self, rng: &mut PublicRng) -> Vec<f64> {
+        let Some(shift) = &self.shift else {
+            return vec![0.0; self.centre.len()];
+        };
+        let z: Vec<f64> = (0..self.centre.len())
+            .map(|_| StandardNormal.sample(rng))
+            .collect();
+        self.anchor.metric.factor.solve_transposed(&shift.times(&z))
+    }
+
+    /// Trace of the covariance of the expansion's Gaussian in the anchor's coordinates.
+    pub(super) fn spread(&self) -> f64 {
+        let d = self.centre.len();
+        let columns = (0..d).map(|j| {
+            let mut unit = vec![0.0; d];
+            unit[j] = 1.0;
+            self.precision.solve(&mut unit);
+            unit.iter().map(|v| v * v).sum::<f64>()
+        });
+        columns.sum()
     }
 
     /// A draw of the expansion's Gaussian inside the ellipsoid: where a chain starts.

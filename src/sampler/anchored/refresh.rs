@@ -53,10 +53,8 @@ impl Anchoring {
         prior: &Prior,
         releases: &mut dyn Releases,
     ) -> Result<Anchor, Halt> {
-        let noise = self.split.map(|s| AnchorNoise {
-            gradient: multiplier(SHARES[0] * s.refresh),
-            curvature: multiplier(SHARES[1] * s.refresh),
-        });
+        let tau = |share: f64| self.split.map_or(0.0, |s| multiplier(share * s.refresh));
+        let noise = AnchorNoise::expansion(tau(SHARES[0]), tau(SHARES[1]));
         let anchor = self.release(at, &before.metric, noise, releases)?;
         self.centred(anchor, prior)
     }

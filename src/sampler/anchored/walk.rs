@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::moves::RemainderClip;
 use super::{AnchoredMoves, AnchoredProposal, Anchoring, MomentSettings};
-use crate::model::{AnchorRelease, FLAT_CLIP, MomentAnchor, Prior, Surrogate};
+use crate::model::{Anchor, AnchorRelease, FLAT_CLIP, MomentAnchor, Prior, Surrogate};
 use crate::privacy::{Halt, Releases};
-use crate::sampler::{Chains, RandomWalk};
+use crate::sampler::{Chains, PublicRng, RandomWalk};
 
 /// Settings of an anchored run.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub struct AnchoredSettings {
     pub share: f64,
     /// Iterations, the warm-up's, after which the expansion is released anew.
     pub refresh_after: Option<u64>,
+    /// Which moves the rows are asked about.
+    pub decisions: Decisions,
 }
 
 impl AnchoredSettings {
@@ -40,6 +42,20 @@ impl AnchoredSettings {
         clip.rate * a.typical_square().sqrt().powi(clip.power) * length
     }
 
+    /// Clip bound of a typical move at a released anchor, nats.
+    fn clip_at(&self, anchor: &Anchor, moves: &AnchoredMoves) -> f64 {
+        let spread = moves.spread();
+        let length = match self.proposal {
+            AnchoredProposal::RandomWalk { step } => step * spread.sqrt(),
+            AnchoredProposal::Autoregressive { correlation } => {
+                (2.0 * (1.0 - correlation) * spread).sqrt()
+            }
+        };
+        let centre: f64 = anchor.centre.iter().map(|v| v * v).sum();
+        let clip = self.clip(anchor.metric.row_bound);
+        clip.rate * (centre + spread).sqrt().powi(clip.power) * length
+    }
+
     /// Clip for rows bounded by b; of rate 0 without remainders.
     fn clip(&self, row_bound: f64) -> RemainderClip {
         let a = &self.anchoring;
@@ -48,6 +64,18 @@ impl AnchoredSettings {
             power: a.slopes.remainder_power(),
         }
     }
+}
+
+/// Whether moves around an anchor are decided on, or drawn from its Gaussian as they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Decisions {
+    /// All moves.
+    All,
+    /// All, if the clip of a typical one at the released anchor is at most this, nats: dearer ones
+    /// could not be made often enough to be of use.
+    UpTo(f64),
+    /// None: every draw is one of the expansion's own Gaussian.
+    None,
 }
 
 /// What is released before the first step, and how chains move with it.
@@ -167,12 +195,34 @@ impl RandomWalk {
             ..(*self.prior).clone()
         };
         let moves = AnchoredMoves::new(anchor.clone(), &prior, settings.proposal, clip);
-        self.anchored = Some(AnchoredWalk::Expansion(moves.ok_or_else(refuse)?));
+        let moves = moves.ok_or_else(refuse)?;
+        self.decides = match settings.decisions {
+            Decisions::All => true,
+            Decisions::UpTo(most) => settings.clip_at(&anchor, &moves) <= most,
+            Decisions::None => false,
+        };
+        self.anchored = Some(AnchoredWalk::Expansion(moves));
         self.prior = Arc::new(Prior {
             anchor: Some(Surrogate::Expansion(anchor)),
             ..prior
         });
         Ok(())
+    }
+
+    /// θ with the noise of the releases in it: a draw of the posterior given what was released, where
+    /// θ is one of the chain's own target. θ itself without noise, and where no draw of it falls into
+    /// the prior's support.
+    pub fn noise_aware(&self, theta: &[f64], rng: &mut PublicRng) -> Vec<f64> {
+        if let Some(AnchoredWalk::Expansion(moves)) = &self.anchored {
+            for _ in 0..100 {
+                let noise = moves.noise(rng);
+                let moved: Vec<f64> = theta.iter().zip(noise).map(|(t, n)| t + n).collect();
+                if self.prior.supports(&moved) {
+                    return moved;
+                }
+            }
+        }
+        theta.to_vec()
     }
 
     /// Puts every chain at a draw of the expansion's own Gaussian, where there is one.

@@ -19,6 +19,8 @@ const NETWORK_REACH: f64 = 2.0;
 /// Tries of a damping, each this many times the one before.
 const DAMPINGS: i32 = 10;
 const MORE_DAMPING: f64 = 8.0;
+/// Multiple of the root mean square at which rows are usually clipped.
+const USUAL_CLIP: f64 = 2.0;
 /// The anchor may lie this many posterior sds a coordinate from its expansion's centre.
 const FARTHEST: f64 = 6.0;
 /// The same where rows have no remainders, so that far away costs nothing but clipped scores.
@@ -59,10 +61,9 @@ pub struct Anchoring {
     pub unit: f64,
     /// The model's scores and weights with their bounds.
     pub slopes: Slopes,
-    /// Rows are clipped at this multiple of `√(d/(κN w̄))` in whitened coordinates, about the
-    /// root mean square of their norms there since Σ κw‖L⁻¹x‖² = d, κ with the model's unit; w̄,
-    /// the mean weight, is read off the released curvatures.
-    pub clip: f64,
+    /// Rows are clipped at this multiple of the expected root mean square of their norms in
+    /// whitened coordinates; `None` follows a released profile of the norms.
+    pub clip: Option<f64>,
     /// The target is restricted to ‖u‖ ≤ radius.
     pub radius: f64,
     /// What may be spent; `None` in a non-private run, whose anchor is exact.
@@ -76,18 +77,18 @@ impl Anchoring {
     /// [`Halt::Failed`] where the warm start does not settle (what was spent stays charged),
     /// and the curator's own.
     pub fn run(&self, prior: &Prior, releases: &mut dyn Releases) -> Result<Anchor, Halt> {
+        if self.slopes.predictor == Predictor::Linear {
+            return self.follow(prior, releases);
+        }
         let d = self.start.len();
         let mut at = self.start.clone();
         let mut metric = Metric::identity(d, self.norm(&at));
         let mut first = None;
         for stage in 1..=self.stages {
-            let noise = self.split.map(|s| {
-                let each = multiplier(0.5 * self.stage_rho(stage, s.start));
-                AnchorNoise {
-                    gradient: each,
-                    curvature: each,
-                }
-            });
+            let each = self
+                .split
+                .map_or(0.0, |s| multiplier(0.5 * self.stage_rho(stage, s.start)));
+            let noise = AnchorNoise::expansion(each, each);
             let anchor = self.release(&at, &metric, noise, releases)?;
             let (precision, mut step) = self.newton(&anchor, prior)?;
             let factor = metric.factor.compose(&precision);
@@ -106,10 +107,8 @@ impl Anchoring {
             let row_bound = self.row_bound(&factor, weight, &at);
             metric = Metric { factor, row_bound };
         }
-        let noise = self.split.map(|s| AnchorNoise {
-            gradient: multiplier(s.gradient),
-            curvature: multiplier(s.curvature),
-        });
+        let tau = |part: fn(AnchorSplit) -> f64| self.split.map_or(0.0, |s| multiplier(part(s)));
+        let noise = AnchorNoise::expansion(tau(|s| s.gradient), tau(|s| s.curvature));
         self.centred(self.release(&at, &metric, noise, releases)?, prior)
     }
 
@@ -136,7 +135,7 @@ impl Anchoring {
         &self,
         at: &[f64],
         metric: &Metric,
-        noise: Option<AnchorNoise>,
+        noise: AnchorNoise,
         releases: &mut dyn Releases,
     ) -> Result<Anchor, Halt> {
         let expansion = releases.anchor(at, metric, noise)?;
@@ -149,6 +148,8 @@ impl Anchoring {
             curvature_sd: expansion.curvature_sd,
             centre: vec![0.0; at.len()],
             radius: self.radius,
+            spread: Vec::new(),
+            doubts: Default::default(),
         })
     }
 
@@ -189,7 +190,7 @@ impl Anchoring {
     fn row_bound(&self, factor: &Lower, weight: f64, at: &[f64]) -> f64 {
         let d = factor.dim() as f64;
         let usual = (d / self.whole_weight(weight)).sqrt();
-        (self.clip * usual).min(self.norm(at) * factor.inverse_norm())
+        (self.clip.unwrap_or(USUAL_CLIP) * usual).min(self.norm(at) * factor.inverse_norm())
     }
 
     /// True bound of a row's z at `at`, in plain coordinates.
@@ -200,12 +201,17 @@ impl Anchoring {
     /// The bound to expect before anything is released.
     pub fn typical_bound(&self) -> f64 {
         let d = self.start.len() as f64;
-        self.clip * (d / self.whole_weight(self.slopes.typical_weight)).sqrt()
+        self.clip.unwrap_or(USUAL_CLIP) * (d / self.whole_weight(self.slopes.typical_weight)).sqrt()
     }
 
     /// Σ κw where the mean weight is `weight` of that at the origin.
     fn whole_weight(&self, weight: f64) -> f64 {
         weight * self.slopes.first_weight() * self.unit * self.rows as f64
+    }
+
+    /// Σ κw at the start, taken for the origin.
+    pub(super) fn first_whole_weight(&self) -> f64 {
+        self.whole_weight(1.0)
     }
 
     /// Keeps a Newton step from overshooting where the expansion holds near by only: the root mean
@@ -298,7 +304,7 @@ fn norm(v: &[f64]) -> f64 {
 }
 
 /// `to`, or the last point on the way there from `from` (in tenths) that the support holds.
-fn inside(to: Vec<f64>, from: &[f64], prior: &Prior) -> Vec<f64> {
+pub(super) fn inside(to: Vec<f64>, from: &[f64], prior: &Prior) -> Vec<f64> {
     for tenths in (1..=10).rev() {
         let share = f64::from(tenths) / 10.0;
         let point: Vec<f64> = from
@@ -325,7 +331,7 @@ mod tests {
             row_norm: 3.5,
             unit: 0.5,
             slopes: Slopes::logistic(),
-            clip: 2.0,
+            clip: None,
             radius: 18.0,
             split: None,
         }

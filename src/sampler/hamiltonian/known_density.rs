@@ -121,7 +121,7 @@ impl Releases for KnownDensity {
         &mut self,
         _at: &[f64],
         _metric: &Metric,
-        _noise: Option<AnchorNoise>,
+        _noise: AnchorNoise,
     ) -> Result<Expansion, Halt> {
         Err(Halt::Refused(
             "a known density has no rows to anchor".into(),

@@ -74,7 +74,7 @@ impl Releases for KnownGradients {
         &mut self,
         _at: &[f64],
         _metric: &Metric,
-        _noise: Option<AnchorNoise>,
+        _noise: AnchorNoise,
     ) -> Result<Expansion, Halt> {
         Err(Halt::Refused("gradients alone".into()))
     }

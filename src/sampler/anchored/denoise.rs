@@ -1,0 +1,105 @@
+//! Symmetric matrices observed with Gaussian noise of known law: what to believe of them.
+
+use nalgebra::{DMatrix, DVector, SymmetricEigen};
+
+/// A matrix observed with noise of standard deviation `sd` on the diagonal and `sd/√2` off it, drawn
+/// towards `target` as the noise's share of the distance between them says (Ledoit & Wolf 2004, with
+/// the noise's law known), and the share that was kept of that distance.
+pub(super) fn shrink(
+    observed: &DMatrix<f64>,
+    target: &DMatrix<f64>,
+    sd: f64,
+) -> (DMatrix<f64>, f64) {
+    let d = observed.nrows() as f64;
+    let gap = observed - target;
+    let noise = sd * sd * (d + 0.5 * d * (d - 1.0));
+    let signal = (gap.norm_squared() - noise).max(0.0);
+    let kept = match signal + noise {
+        0.0 => 1.0,
+        whole => signal / whole,
+    };
+    (target + gap * kept, kept)
+}
+
+/// A symmetric matrix's eigenvalues, and its eigenvectors as columns.
+pub(super) fn eigen(matrix: &DMatrix<f64>) -> (DVector<f64>, DMatrix<f64>) {
+    let symmetric = (matrix + matrix.transpose()) * 0.5;
+    let e = SymmetricEigen::new(symmetric);
+    (e.eigenvalues, e.eigenvectors)
+}
+
+/// `V diag(values) Vᵀ`.
+pub(super) fn compose(vectors: &DMatrix<f64>, values: &DVector<f64>) -> DMatrix<f64> {
+    vectors * DMatrix::from_diagonal(values) * vectors.transpose()
+}
+
+/// The matrix with eigenvalues below `floor` raised to it.
+pub(super) fn floored(matrix: &DMatrix<f64>, floor: f64) -> DMatrix<f64> {
+    let (values, vectors) = eigen(matrix);
+    compose(&vectors, &values.map(|v| v.max(floor)))
+}
+
+/// Largest eigenvalue that noise alone has, about: `√(2d)` sds (Wigner's edge of variances sd²/2).
+pub(super) fn noise_edge(d: usize, sd: f64) -> f64 {
+    (2.0 * d as f64).sqrt() * sd
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+    use rand_distr::{Distribution, StandardNormal};
+
+    fn noise(d: usize, sd: f64, rng: &mut ChaCha20Rng) -> DMatrix<f64> {
+        let mut draw = || -> f64 { StandardNormal.sample(rng) };
+        let mut matrix = DMatrix::zeros(d, d);
+        for i in 0..d {
+            matrix[(i, i)] = sd * draw();
+            for j in 0..i {
+                matrix[(i, j)] = sd * draw() / 2f64.sqrt();
+                matrix[(j, i)] = matrix[(i, j)];
+            }
+        }
+        matrix
+    }
+
+    /// Shrinking is never much worse than the better of observation and target, and the edge is
+    /// where the noise's spectrum ends.
+    #[test]
+    fn shrinking_follows_the_noise() {
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        let d = 40;
+        let target = DMatrix::identity(d, d);
+        for (spread, sd) in [(0.0, 0.5), (0.02, 0.5), (1.0, 0.02), (0.3, 0.3)] {
+            let truth = &target + noise(d, spread, &mut rng);
+            let observed = &truth + noise(d, sd, &mut rng);
+            let (guess, kept) = shrink(&observed, &target, sd);
+            let error = (&guess - &truth).norm();
+            let best = (&observed - &truth).norm().min((&target - &truth).norm());
+            assert!(
+                error < 1.1 * best + 0.2 * sd * d as f64,
+                "{spread} {sd}: {error} {best}"
+            );
+            assert!((0.0..=1.0).contains(&kept));
+        }
+        let (values, _) = eigen(&noise(200, 0.7, &mut rng));
+        let edge = values.max() / noise_edge(200, 0.7);
+        assert!((0.85..1.15).contains(&edge), "{edge}");
+    }
+
+    #[test]
+    fn floors_raise_eigenvalues_alone() {
+        let mut rng = ChaCha20Rng::seed_from_u64(4);
+        let matrix = noise(12, 1.0, &mut rng);
+        let (before, _) = eigen(&matrix);
+        let (after, _) = eigen(&floored(&matrix, 0.3));
+        let mut expected: Vec<f64> = before.iter().map(|v| v.max(0.3)).collect();
+        let mut got: Vec<f64> = after.iter().copied().collect();
+        expected.sort_by(f64::total_cmp);
+        got.sort_by(f64::total_cmp);
+        for (e, g) in expected.iter().zip(&got) {
+            assert!((e - g).abs() < 1e-10);
+        }
+    }
+}

@@ -1,0 +1,646 @@
+//! The private way of a regression to its anchor (docs/anchors.md): curvature at the start,
+//! Newton-like steps until the noise of one is all that is left, then a few releases whose
+//! observations of one mode are combined. All of it is post-processing of what the curator charges.
+
+use nalgebra::{Cholesky, DMatrix, DVector};
+
+use super::Anchoring;
+use super::denoise::{compose, eigen, floored, noise_edge, shrink};
+use super::warm_start::multiplier;
+use crate::model::{Anchor, Doubts, Lower, Metric, Prior, Score};
+use crate::privacy::{AnchorNoise, Expansion, Halt, Releases, profile_thresholds};
+
+/// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
+/// curvature there in the coordinates which that gives.
+const START: [f64; 2] = [0.02, 0.05];
+/// The coordinates' floor, over the largest diagonal entry.
+const DIAGONAL_FLOOR: f64 = 0.01;
+/// A stage's gradient gets so much that its noise changes η by this, root mean square …
+const STAGE_CHANGE: f64 = 0.3;
+/// … but between these shares; its curvature gets as much, its profile a tenth.
+const STAGE_SHARES: [f64; 2] = [0.01, 0.06];
+const PROFILE_SHARE: f64 = 0.1;
+/// Rows of a stage are clipped at this multiple of the root mean square norm.
+const STAGE_BOUND: f64 = 1.5;
+/// Longest step, root mean square of the change of η.
+const LONGEST_STEP: f64 = 2.0;
+/// A stage whose step keeps less than this of what was seen (the rest is what its noise alone would
+/// show, James & Stein 1961) is the last.
+const SETTLED: f64 = 0.75;
+/// Share of what is left after the stages for the final profile, and for the final curvature.
+const FINAL_PROFILE: f64 = 0.02;
+const FINAL_CURVATURE: f64 = 0.12;
+/// Final gradients, and how much more each gets than the one before.
+const FINAL_GRADIENTS: usize = 4;
+const GROWTH: f64 = 2.0;
+/// Share of the first curvature in the coordinates of gradients: keeps them from following a
+/// noisy curvature to where it is lost.
+const BLEND: f64 = 0.15;
+/// The diagonal of the coordinates is at least the inverse square of this many root mean square
+/// norms: rows of rare levels are not longer than that.
+const LONGEST_LEVEL: f64 = 1.2;
+/// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
+const LEAST_CURVATURE: f64 = 0.03;
+const EDGE_SHARE: f64 = 0.5;
+/// … and of those that are not, this share is believed in intervals.
+const BELIEVED: f64 = 0.3;
+/// Where the last step is this much longer than noise makes it, mean square, the centre is as much
+/// less certain.
+const UNSETTLED: f64 = 3.0;
+/// Entries of a profile below this many sds of its noise are taken for empty: those of long rows
+/// count by the square of their norm.
+const LOUD: f64 = 4.0;
+/// Bias of down-weighted rows, over what the model holding would make it.
+const MISFIT: f64 = 2.0;
+
+/// What may still be spent: shares of the whole, whose ρ is `rho`; `None` without privacy.
+struct Purse {
+    rho: Option<f64>,
+    left: f64,
+}
+
+impl Purse {
+    /// τ of a release for this share; 0 without privacy.
+    fn pay(&mut self, share: f64) -> f64 {
+        self.left -= share;
+        self.rho.map_or(0.0, |rho| multiplier(rho * share))
+    }
+}
+
+/// Where the path stands.
+struct Path<'a> {
+    plan: &'a Anchoring,
+    prior: &'a Prior,
+    at: Vec<f64>,
+    /// Curvature of the log likelihood, and what was released of it at the start, d × d.
+    curvature: DMatrix<f64>,
+    first: DMatrix<f64>,
+    /// Σ κw, now and at the start.
+    weight: f64,
+    first_weight: f64,
+}
+
+/// Coordinates of a release: factor L, and the expected root mean square norm of L⁻¹x.
+struct Coordinates {
+    factor: DMatrix<f64>,
+    usual: f64,
+}
+
+/// A gradient that was released, in plain coordinates and without the prior's.
+struct Observation {
+    at: DVector<f64>,
+    gradient: DVector<f64>,
+    share: f64,
+}
+
+impl Anchoring {
+    /// Finds and releases the anchor of a regression.
+    ///
+    /// # Errors
+    /// [`Halt`] of the curator, and where what was released holds no usable numbers.
+    pub(super) fn follow(
+        &self,
+        prior: &Prior,
+        releases: &mut dyn Releases,
+    ) -> Result<Anchor, Halt> {
+        let mut purse = Purse {
+            rho: self.split.map(|s| s.start + s.gradient + s.curvature),
+            left: 1.0,
+        };
+        // What the stages may not touch.
+        let kept = self
+            .split
+            .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
+        let mut path = Path::begin(self, prior, &mut purse, releases)?;
+        for stage in 0..self.stages {
+            if !path.stage(stage, kept, &mut purse, releases)? {
+                break;
+            }
+        }
+        path.finish(&mut purse, releases)
+    }
+
+    /// Noise of a whitened gradient of rows bounded by b, released for all of the budget.
+    fn whole_noise(&self, bound: f64, purse: &Purse) -> f64 {
+        let sensitivity = 2.0 * self.unit * self.slopes.largest_score * bound;
+        purse.rho.map_or(0.0, |rho| sensitivity * multiplier(rho))
+    }
+}
+
+impl<'a> Path<'a> {
+    /// The curvature at the start.
+    fn begin(
+        plan: &'a Anchoring,
+        prior: &'a Prior,
+        purse: &mut Purse,
+        releases: &mut dyn Releases,
+    ) -> Result<Self, Halt> {
+        let d = plan.start.len();
+        let weight = plan.first_whole_weight();
+        let ask = |releases: &mut dyn Releases, metric: &Metric, tau| {
+            let noise = AnchorNoise {
+                curvature: Some(tau),
+                ..AnchorNoise::default()
+            };
+            releases.anchor(&plan.start, metric, noise)
+        };
+        let plain = Metric::identity(d, plan.row_norm);
+        let seen = ask(releases, &plain, purse.pay(START[0]))?;
+        let least = seen.curvature_sd.max(1e-9 * weight);
+        let diagonal = DVector::from_fn(d, |j, _| seen.curvature[j * d + j].max(least));
+        let floor = DIAGONAL_FLOOR * diagonal.max();
+        let factor = DMatrix::from_diagonal(&diagonal.map(|v| (v + floor).sqrt()));
+        let target = DMatrix::from_diagonal(&diagonal.map(|v| v / (v + floor)));
+        let usual = (target.trace() / weight).sqrt();
+        let bound = (2.0 * usual).min(plan.row_norm / floor.sqrt());
+        let metric = Metric {
+            factor: lower(&factor)?,
+            row_bound: bound,
+        };
+        let seen = ask(releases, &metric, purse.pay(START[1]))?;
+        let (guess, _) = shrink(&square(&seen.curvature, d), &target, seen.curvature_sd);
+        let least = target.diagonal().min().min(0.02);
+        let first = &factor * floored(&guess, least) * &factor;
+        Ok(Path {
+            plan,
+            prior,
+            at: plan.start.clone(),
+            curvature: first.clone(),
+            first,
+            weight,
+            first_weight: weight,
+        })
+    }
+
+    fn dim(&self) -> usize {
+        self.at.len()
+    }
+
+    /// The prior's gradient and precision where the path stands.
+    fn prior_slopes(&self) -> (DVector<f64>, DMatrix<f64>) {
+        let (gradient, precision) = self.prior.slopes(&self.at);
+        let precision = DMatrix::from_diagonal(&DVector::from_vec(precision));
+        (DVector::from_vec(gradient), precision)
+    }
+
+    /// Coordinates for gradients: about the posterior's own, but not where that is not known, and
+    /// not so fine in rare levels that their rows are long.
+    fn coordinates(&self) -> Result<Coordinates, Halt> {
+        let ratio = self.weight / self.first_weight;
+        let (_, prior) = self.prior_slopes();
+        let mut matrix = &self.curvature + &self.first * (BLEND * ratio) + prior;
+        let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
+        let least = 1.0 / (LONGEST_LEVEL * LONGEST_LEVEL * squares);
+        for j in 0..self.dim() {
+            matrix[(j, j)] += (least - ratio * self.first[(j, j)]).max(0.0);
+        }
+        let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
+        Ok(Coordinates {
+            factor: factor(&matrix)?,
+            usual: squares.sqrt(),
+        })
+    }
+
+    /// Root mean square change of η along a step; for linear models in units of the noise's sd,
+    /// which residuals are clipped at four of.
+    fn change(&self, step: &DVector<f64>) -> f64 {
+        let square = (step.transpose() * &self.first * step)[(0, 0)].max(0.0);
+        (square / self.first_weight).sqrt() / self.eta_unit()
+    }
+
+    fn eta_unit(&self) -> f64 {
+        match self.plan.slopes.score {
+            Score::Linear => 0.25 * self.plan.slopes.largest_score,
+            Score::Logistic | Score::Poisson => 1.0,
+        }
+    }
+
+    /// One stage; whether there should be another.
+    fn stage(
+        &mut self,
+        stage: u32,
+        kept: f64,
+        purse: &mut Purse,
+        releases: &mut dyn Releases,
+    ) -> Result<bool, Halt> {
+        let coordinates = self.coordinates()?;
+        let (_, prior) = self.prior_slopes();
+        let bound = STAGE_BOUND * coordinates.usual;
+        let whole = self.plan.whole_noise(bound, purse);
+        let spread = solve(&(&self.curvature + &prior), &coordinates.factor)?;
+        let noise = (spread.transpose() * &self.first * &spread)
+            .trace()
+            .max(0.0);
+        let change = whole * (noise / self.first_weight).sqrt() / self.eta_unit();
+        let [least, most] = STAGE_SHARES;
+        let share = (change / STAGE_CHANGE).powi(2).clamp(least, most);
+        if purse.left - (2.0 + PROFILE_SHARE) * share < kept {
+            return Ok(false);
+        }
+        let noise = AnchorNoise {
+            gradient: Some(purse.pay(share)),
+            curvature: Some(purse.pay(share)),
+            profile: Some(purse.pay(PROFILE_SHARE * share)),
+        };
+        let (_, seen) = self.release(&coordinates, bound, noise, releases)?;
+        let sd = seen.gradient_sd;
+        self.weigh(&seen);
+        self.bend(&coordinates, &seen)?;
+        let gradient = gradient_of(&coordinates, &seen);
+        let (step, trust) = self.step(&gradient, &coordinates, sd)?;
+        let moved = self.change(&step);
+        self.advance(&step);
+        let settled = stage > 0 && trust < SETTLED && moved < 0.7 * LONGEST_STEP;
+        // Without privacy a step is all signal until none is left.
+        Ok(!settled && (sd > 0.0 || moved > 1e-6))
+    }
+
+    fn release(
+        &self,
+        coordinates: &Coordinates,
+        bound: f64,
+        noise: AnchorNoise,
+        releases: &mut dyn Releases,
+    ) -> Result<(Metric, Expansion), Halt> {
+        let metric = Metric {
+            factor: lower(&coordinates.factor)?,
+            row_bound: bound,
+        };
+        let seen = releases.anchor(&self.at, &metric, noise)?;
+        Ok((metric, seen))
+    }
+
+    /// Σ κw from a profile, kept within reason; the curvature is scaled along.
+    fn weigh(&mut self, seen: &Expansion) {
+        if self.plan.slopes.score == Score::Linear || seen.profile.is_empty() {
+            return;
+        }
+        let sum: f64 = seen.profile.iter().sum();
+        let noise = 2.0 * seen.profile_sd * (seen.profile.len() as f64).sqrt();
+        let least = noise.max(0.01 * self.first_weight).max(0.3 * self.weight);
+        let most = match self.plan.slopes.score {
+            Score::Logistic => self.plan.rows as f64 * self.plan.unit * 0.25,
+            _ => 3.0 * self.weight,
+        };
+        let weight = sum.max(least).min(most.max(least));
+        self.curvature *= weight / self.weight;
+        self.weight = weight;
+    }
+
+    /// The curvature from a release, drawn towards what was believed; the share kept of what was
+    /// new, eigenvalues before the floor and the floor, in the release's coordinates.
+    fn bend(&mut self, coordinates: &Coordinates, seen: &Expansion) -> Result<Bent, Halt> {
+        let d = self.dim();
+        let l = &coordinates.factor;
+        let target = whiten(l, &self.curvature)?;
+        let observed = square(&seen.curvature, d);
+        let (guess, kept) = shrink(&observed, &target, seen.curvature_sd);
+        let sd = kept * seen.curvature_sd;
+        let floor = (EDGE_SHARE * noise_edge(d, sd)).max(LEAST_CURVATURE);
+        let (values, vectors) = eigen(&guess);
+        let raised = compose(&vectors, &values.map(|v| v.max(floor)));
+        let believed = values.map(|v| {
+            if v < floor {
+                (BELIEVED * v).max(1e-6)
+            } else {
+                v
+            }
+        });
+        self.curvature = l * &raised * l.transpose();
+        Ok(Bent {
+            raised,
+            believed: compose(&vectors, &believed),
+            sd,
+            lost: values.iter().filter(|v| **v < floor).count(),
+        })
+    }
+
+    /// The step that a gradient of the likelihood asks for, shortened by what its noise alone would
+    /// show and damped to the longest, and the share that was kept of it.
+    fn step(
+        &self,
+        gradient: &DVector<f64>,
+        coordinates: &Coordinates,
+        sd: f64,
+    ) -> Result<(DVector<f64>, f64), Halt> {
+        let (prior_gradient, prior) = self.prior_slopes();
+        let precision = &self.curvature + prior;
+        let gradient = gradient + prior_gradient;
+        let root = factor(&precision)?;
+        let seen = forward(&root, &gradient)?.norm_squared();
+        let noise = forward_matrix(&root, &coordinates.factor)?.norm_squared() * sd * sd;
+        let kept = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
+        let whole = solve_vector(&precision, &gradient)? * kept;
+        if self.plan.slopes.is_quadratic() || self.change(&whole) <= LONGEST_STEP {
+            return Ok((whole, kept));
+        }
+        let mut damping = 0.01;
+        for _ in 0..80 {
+            let damped = solve_vector(&(&precision + &self.first * damping), &gradient)? * kept;
+            if self.change(&damped) <= LONGEST_STEP {
+                return Ok((damped, kept));
+            }
+            damping *= 1.3;
+        }
+        Ok((whole * 0.0, kept))
+    }
+
+    /// Moves, inside the prior's support.
+    fn advance(&mut self, step: &DVector<f64>) {
+        let to: Vec<f64> = self
+            .at
+            .iter()
+            .zip(step.iter())
+            .map(|(a, s)| a + s)
+            .collect();
+        self.at = super::warm_start::inside(to, &self.at, self.prior);
+    }
+
+    /// The last releases and the anchor that they make.
+    fn finish(&mut self, purse: &mut Purse, releases: &mut dyn Releases) -> Result<Anchor, Halt> {
+        let (whole, coordinates) = (purse.left, self.coordinates()?);
+        let noise = AnchorNoise {
+            profile: Some(purse.pay(FINAL_PROFILE * whole)),
+            ..AnchorNoise::default()
+        };
+        let bound = STAGE_BOUND * coordinates.usual;
+        let (_, seen) = self.release(&coordinates, bound, noise, releases)?;
+        self.weigh(&seen);
+        let curvature_share = self.plan.split.map_or(FINAL_CURVATURE, |s| {
+            s.curvature / (s.gradient + s.curvature)
+        }) * whole;
+        let gradients = purse.left - curvature_share;
+        let norms = Norms::new(&seen, bound);
+        let (bound, bias) = match self.plan.clip {
+            Some(multiple) => {
+                let bound = multiple * coordinates.usual;
+                (bound, norms.bias(bound, self.dim()))
+            }
+            None => norms.best(coordinates.usual, self.dim(), |b| {
+                self.plan.whole_noise(b, purse) / gradients.sqrt()
+            }),
+        };
+        let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
+        let mut observations: Vec<Observation> = Vec::new();
+        for i in 0..FINAL_GRADIENTS {
+            let share = gradients * GROWTH.powi(i as i32) / unit;
+            let last = i + 1 == FINAL_GRADIENTS;
+            let noise = AnchorNoise {
+                gradient: Some(purse.pay(share)),
+                curvature: last.then(|| purse.pay(curvature_share)),
+                profile: None,
+            };
+            let (metric, seen) = self.release(&coordinates, bound, noise, releases)?;
+            observations.push(Observation {
+                at: DVector::from_column_slice(&self.at),
+                gradient: gradient_of(&coordinates, &seen),
+                share,
+            });
+            let one = self.plan.whole_noise(bound, purse);
+            if last {
+                let bent = self.bend(&coordinates, &seen)?;
+                let (gradient, sd) = self.combined(&observations, coordinates.usual, one)?;
+                let mut anchor = self.anchor(&coordinates, metric, &bent, (gradient, sd), bias)?;
+                anchor.doubts.weighted_down = 1.0 - norms.kept(bound);
+                return Ok(anchor);
+            }
+            let (gradient, sd) = self.combined(&observations, coordinates.usual, one)?;
+            let (step, _) = self.step(&gradient, &coordinates, sd)?;
+            self.advance(&step);
+        }
+        Err(Halt::Failed("an anchor needs a gradient".into()))
+    }
+
+    /// The likelihood's gradient where the path stands from all observations of the mode, by the
+    /// curvature, and its noise in the release's coordinates. `one`: noise of a gradient for the
+    /// whole budget. An observation from far away is worth less where the curvature bends.
+    fn combined(
+        &self,
+        observations: &[Observation],
+        usual: f64,
+        one: f64,
+    ) -> Result<(DVector<f64>, f64), Halt> {
+        let d = self.dim() as f64;
+        let here = DVector::from_column_slice(&self.at);
+        let mut sum = DVector::zeros(self.dim());
+        let (mut total, mut variance) = (0.0, 0.0);
+        for o in observations {
+            let gap = &o.at - &here;
+            let pull = &self.curvature * &gap;
+            let squared = gap.dot(&pull).max(0.0) / d;
+            let bent = match self.plan.slopes.is_quadratic() {
+                true => 0.0,
+                false => 0.15 * squared * usual * d.sqrt(),
+            };
+            let noise = one * one / o.share;
+            let weight = match noise + bent * bent {
+                0.0 => 1.0,
+                both => (one * one).max(1e-300) / both,
+            };
+            sum += (&o.gradient + &pull) * weight;
+            total += weight;
+            variance += weight * weight * noise;
+        }
+        Ok((sum / total, variance.sqrt() / total))
+    }
+
+    /// The anchor, with what is not known of its centre.
+    fn anchor(
+        &self,
+        coordinates: &Coordinates,
+        metric: Metric,
+        bent: &Bent,
+        (gradient, sd): (DVector<f64>, f64),
+        bias: f64,
+    ) -> Result<Anchor, Halt> {
+        let d = self.dim();
+        let l = &coordinates.factor;
+        let (prior_gradient, prior) = self.prior_slopes();
+        let prior = whiten(l, &prior)?;
+        let own = forward(l, &gradient)?;
+        let precision = &bent.raised + &prior;
+        let pull = &own + forward(l, &prior_gradient)?;
+        let centre = solve_vector(&precision, &pull)?;
+        // How far the last step goes, over what the noise of two gradients would make it.
+        let root = factor(&precision)?;
+        let length = forward(&root, &pull)?.norm_squared();
+        let usual = forward_matrix(&root, &DMatrix::identity(d, d))?.norm_squared() * sd * sd;
+        let unsettled = length / (UNSETTLED * usual).max(1e-300);
+        let spread = match sd > 0.0 {
+            true => self.spread(bent, &prior, &centre, (sd, bias))?,
+            false => Vec::new(),
+        };
+        let inflation = unsettled.clamp(1.0, 1e4);
+        let spread: Vec<f64> = spread.into_iter().map(|v| v * inflation).collect();
+        let least = eigen(&precision).0.min().max(1e-12);
+        Ok(Anchor {
+            at: self.at.clone(),
+            metric,
+            gradient: own.iter().copied().collect(),
+            curvature: bent.raised.transpose().iter().copied().collect(),
+            gradient_sd: sd,
+            curvature_sd: bent.sd,
+            centre: centre.iter().copied().collect(),
+            radius: self.plan.radius / least.sqrt().min(1.0),
+            spread,
+            doubts: Doubts {
+                lost: bent.lost,
+                weighted_down: 0.0,
+                unsettled: if sd > 0.0 { unsettled } else { 0.0 },
+            },
+        })
+    }
+
+    /// Covariance of what the releases leave unknown of the centre, in the anchor's coordinates.
+    fn spread(
+        &self,
+        bent: &Bent,
+        prior: &DMatrix<f64>,
+        centre: &DVector<f64>,
+        (sd, bias): (f64, f64),
+    ) -> Result<Vec<f64>, Halt> {
+        let d = self.dim();
+        let one = DMatrix::identity(d, d);
+        let precision = &bent.raised + prior;
+        // The curvature's own noise moves the centre by P⁻¹N m.
+        let length = centre.norm_squared();
+        let turned = &one * length + centre * centre.transpose();
+        let noise = &one * (sd * sd) + &precision * bias + turned * (0.5 * bent.sd * bent.sd);
+        // A centre known by H alone with noise Σ has the precision H(H + Σ)⁻¹H (and the prior's):
+        // where curvature drowns, that is the prior's.
+        let h = &bent.believed;
+        let known = h * solve(&(h + &noise), h)?;
+        let known = (&known + known.transpose()) * 0.5;
+        let tiny = &one * 1e-9;
+        let whole = solve(&(known + prior + &tiny), &one)?;
+        let own = solve(&(h + prior + &tiny), &one)?;
+        let spread = floored(&(whole - own), 0.0);
+        Ok(spread.transpose().iter().copied().collect())
+    }
+}
+
+/// A curvature as it was believed, in the coordinates of its release.
+struct Bent {
+    /// Floored: for steps and draws.
+    raised: DMatrix<f64>,
+    /// Without the floor: for intervals.
+    believed: DMatrix<f64>,
+    /// Noise that is left on its diagonal.
+    sd: f64,
+    /// Eigenvalues below the floor.
+    lost: usize,
+}
+
+/// Rows' norms by a released profile: the norm of each range, and Σ κw in it.
+struct Norms(Vec<(f64, f64)>);
+
+impl Norms {
+    fn new(seen: &Expansion, bound: f64) -> Self {
+        let half = 2f64.powf(0.25);
+        let mut ends = profile_thresholds();
+        ends.extend(ends.last().map(|e| 1.4 * e));
+        let pairs = ends.iter().zip(&seen.profile);
+        Norms(
+            pairs
+                .map(|(end, sum)| {
+                    let loud = *sum > LOUD * seen.profile_sd;
+                    (end * bound / half, if loud { *sum } else { 0.0 })
+                })
+                .collect(),
+        )
+    }
+
+    /// Mean square of the bias a coordinate, posterior sds, where rows beyond `bound` are weighted
+    /// down: what they would have told.
+    fn bias(&self, bound: f64, d: usize) -> f64 {
+        let lost = self.0.iter().map(|(norm, sum)| {
+            let away = 1.0 - (bound / norm).min(1.0);
+            sum * norm * norm * away * away
+        });
+        MISFIT * lost.sum::<f64>() / d as f64
+    }
+
+    /// Share of the information that is kept.
+    fn kept(&self, bound: f64) -> f64 {
+        let whole: f64 = self.0.iter().map(|(norm, sum)| sum * norm * norm).sum();
+        let kept = self
+            .0
+            .iter()
+            .map(|(norm, sum)| sum * norm * norm * (bound / norm).min(1.0));
+        kept.sum::<f64>() / whole.max(1e-300)
+    }
+
+    /// The row bound of least expected error and its bias; `noise`: of a gradient at a bound.
+    fn best(&self, usual: f64, d: usize, noise: impl Fn(f64) -> f64) -> (f64, f64) {
+        let mut best = (f64::INFINITY, usual, 0.0);
+        for k in 0..=12 {
+            let bound = usual * 2f64.powf(0.25 * f64::from(k));
+            let bias = self.bias(bound, d);
+            let error = (noise(bound) / self.kept(bound).max(0.05)).powi(2) + bias;
+            // Without privacy the widest.
+            if error < best.0 || error == 0.0 {
+                best = (error, bound, bias);
+            }
+        }
+        (best.1, best.2)
+    }
+}
+
+fn gradient_of(coordinates: &Coordinates, seen: &Expansion) -> DVector<f64> {
+    &coordinates.factor * DVector::from_column_slice(&seen.gradient)
+}
+
+fn unusable() -> Halt {
+    Halt::Failed("the released curvature cannot be inverted; what it cost is spent".into())
+}
+
+fn square(entries: &[f64], d: usize) -> DMatrix<f64> {
+    DMatrix::from_row_slice(d, d, entries)
+}
+
+/// The Cholesky factor; a ridge of rounding's size is added where it takes one.
+fn factor(matrix: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {
+    let symmetric = (matrix + matrix.transpose()) * 0.5;
+    let size = symmetric.diagonal().amax();
+    let d = symmetric.nrows();
+    let mut ridge = 0.0;
+    for _ in 0..40 {
+        let raised = &symmetric + DMatrix::identity(d, d) * ridge;
+        if let Some(cholesky) = Cholesky::new(raised) {
+            return Ok(cholesky.l());
+        }
+        ridge = (2.0 * ridge).max(1e-13 * size);
+    }
+    Err(unusable())
+}
+
+fn solve(matrix: &DMatrix<f64>, right: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {
+    let l = factor(matrix)?;
+    let half = forward_matrix(&l, right)?;
+    l.tr_solve_lower_triangular(&half).ok_or_else(unusable)
+}
+
+fn solve_vector(matrix: &DMatrix<f64>, right: &DVector<f64>) -> Result<DVector<f64>, Halt> {
+    let l = factor(matrix)?;
+    let half = forward(&l, right)?;
+    l.tr_solve_lower_triangular(&half).ok_or_else(unusable)
+}
+
+fn forward(l: &DMatrix<f64>, right: &DVector<f64>) -> Result<DVector<f64>, Halt> {
+    l.solve_lower_triangular(right).ok_or_else(unusable)
+}
+
+fn forward_matrix(l: &DMatrix<f64>, right: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {
+    l.solve_lower_triangular(right).ok_or_else(unusable)
+}
+
+/// `L⁻¹ M L⁻ᵀ`.
+fn whiten(l: &DMatrix<f64>, matrix: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {
+    let half = forward_matrix(l, matrix)?;
+    forward_matrix(l, &half.transpose())
+}
+
+fn lower(factor: &DMatrix<f64>) -> Result<Lower, Halt> {
+    let entries = factor.transpose().iter().copied().collect();
+    Lower::new(entries).ok_or_else(unusable)
+}
