@@ -7,6 +7,6 @@ mod schema;
 pub use error::ConfigError;
 pub use plan::Plan;
 pub use schema::{
-    BoundsEntry, DataSection, FeatureEntry, LabelEntry, ModelSection, Numbers, PrivacySection,
-    RunConfig, RunSection, SamplerSection, StartEntry, TestSection,
+    BoundsEntry, DataSection, FeatureEntry, InteractionEntry, LabelEntry, ModelSection, Numbers,
+    PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry, TestSection,
 };
