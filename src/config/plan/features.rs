@@ -70,6 +70,7 @@ impl Plan {
 
 /// One entry's features, one a column.
 fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, Wrong> {
+    check_companions(entry)?;
     let kinds = [
         entry.intercept.is_some(),
         entry.scale.is_some(),
@@ -83,7 +84,6 @@ fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, Wrong> {
             "bounds are missing or contradict: give exactly one of intercept, scale = [low, high], clamp = [low, high], one_hot = […], indicator = { … }",
         );
     }
-    check_companions(entry)?;
     if entry.intercept.is_some() {
         if entry.intercept == Some(false) || entry.column.is_some() || entry.columns.is_some() {
             return whole("write 'intercept = true' alone");

@@ -32,6 +32,9 @@ fn one_of(levels: &[&str]) -> FeatureKind {
     FeatureKind::Indicator(Condition::OneOf(levels))
 }
 
+/// Columns and what is declared of them.
+type Declared = Vec<(&'static str, FeatureKind)>;
+
 /// Notes on these features, beside an intercept or not.
 fn notes(intercept: bool, features: &[(&str, FeatureKind)], products: &[&[&str]]) -> Vec<String> {
     let mut all = Vec::new();
@@ -66,7 +69,7 @@ fn declarations_without_a_fault_have_no_note() {
     let log = |low, high, form| number(low, high, Some(Transform::Log), form);
     let above = |v| ("age", FeatureKind::Indicator(Condition::Above(v)));
     let sds = |mean, sd| Form::Standardized { mean, sd };
-    let fine: [(bool, Vec<(&str, FeatureKind)>); 12] = [
+    let fine: [(bool, Declared); 12] = [
         (true, vec![age.clone()]),
         (false, vec![age.clone()]),
         (false, vec![("r", levels(None)), age.clone()]),
@@ -117,7 +120,7 @@ fn each_fault_has_a_note() {
     let age = ("age", FeatureKind::scale(18.0, 100.0));
     let sds = |mean, sd| Form::Standardized { mean, sd };
     let sqrt = Some(Transform::Sqrt);
-    let faults: [(bool, Vec<(&str, FeatureKind)>, &str); 14] = [
+    let faults: [(bool, Declared, &str); 14] = [
         (
             true,
             vec![("r", levels(None))],

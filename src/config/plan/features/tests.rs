@@ -163,6 +163,10 @@ fn what_is_wrong_is_said_at_its_key() {
             "data.features[1].groups: 'groups' belongs to one_hot",
         ),
         (
+            "groups = { g = [\"p\"] }",
+            "'groups' belongs to one_hot, which may be []",
+        ),
+        (
             "one_hot = [\"p\"]\ngroups = { g = [\"p\"] }",
             "line 11: data.features[1].groups: level 'p'",
         ),
@@ -190,6 +194,34 @@ fn what_is_wrong_is_said_at_its_key() {
         let message = declared(features).unwrap_err();
         assert!(message.contains(says), "{features}: {message}");
     }
+}
+
+/// The example of `docs/runfile.md` makes the columns that it says.
+#[test]
+fn the_documented_example_is_as_described() {
+    let docs = include_str!("../../../../docs/runfile.md");
+    let after = docs.split("#### Curves").nth(1).unwrap();
+    let example = after.split("```").nth(1).unwrap();
+    let example = example.trim_start_matches("toml");
+    let start = RUN.find("[[data.features]]").unwrap();
+    let end = RUN.find("[model]").unwrap();
+    let run = format!("{}{example}{}", &RUN[..start], &RUN[end..]);
+    let plan = plan(run).unwrap();
+    let declared = plan.check_declarations();
+    assert!(declared.is_ok(), "{declared:?}");
+    let found = names(&plan);
+    let region = "region=south region=abroad region=islands region=other";
+    let main =
+        format!("intercept log(income) age~s1 age~s2 age~s3 age~s4 bmi bmi^2 score {region}");
+    assert_eq!(found[..13].join(" "), main);
+    assert_eq!(
+        (found.len(), found[13].as_str()),
+        (13 + 16, "age~s1:region=south")
+    );
+    // 1 + 1 + 1 + 2 + 25 + 1, and 1 for the products.
+    let norm = plan.source(Path::new("t.csv"), None).unwrap().norm_bound();
+    assert!((norm * norm - 32.0).abs() < 1e-9, "{norm}");
+    assert_eq!(plan.notes_on_features().unwrap(), Vec::<String>::new());
 }
 
 /// Whatever stands behind a key: an error or a plan, never a panic.
