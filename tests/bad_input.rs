@@ -93,6 +93,9 @@ scale = [-1, 1]  => one_hot = ["0"]\nmissing = 0 => @missing = 0; data.features[
 scale = [-1, 1]  => scale = [-1, 1]\nmissing = 1000 => @missing = 1000; data.features[1].missing; inside; [-1, 1]
 scale = [-1, 1]  => clamp = [-1, 1]\nmissing = -1.5 => @missing = -1.5; data.features[1].missing; inside; [-1, 1]
 scale = [-1, 1]  => indicator = { above = 0 }\nmissing = inf => data.features[1]; finite
+scale = [-1, 1]  => scale = [-1, 1]\ntransform = "log" => @transform; data.features[1].transform; above 0
+scale = [-1, 1]  => scale = [-1, 1]\nspline = { knots = [2] } => @spline; data.features[1].spline; inside the bounds
+[model]          => [[data.interactions]]\nfeatures = ["a", "c"]\n[model] => @features = ; data.interactions[0].features; 'c'; nearest
 "logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0], [1, 0], [0, 0, 1]] => @covariance; model.covariance; row 1
 "logistic"       => "gaussian-mean"\nbox = 3\ncovariance = [[1, 0, 0, 0, 1, 0, 0, 0, 1]] => @covariance; model.covariance[0]; row 1
 "logistic"       => "linear"\nvariance = 1 => @[data.label]; data.label; linear; clamp = [low, high]

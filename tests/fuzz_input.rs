@@ -9,11 +9,35 @@ use dpmc::config::Plan;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use tables::{RUN, csv, folder_with, gzip, npy, parquet, run_over};
+use tables::{RUN, csv, edit, folder_with, gzip, npy, parquet, run_over};
 
 /// Values that few keys can take.
 const ODD: &str = "-1|nan|inf|1e308|5e-324|9223372036854775807|true|''|[]|[[1]]|[0, 1]|{}|\
     { kind = 'flat' }|{ in = [] }|'mixture'|'gaussian-mean'|'dp-penalty'";
+
+/// Every key of features and products, in place of those of RUN.
+const FEATURES: &str = r#"column = "a"
+scale = [0.5, 1]
+transform = "log"
+spline = { knots = [0.7, 0.8] }
+missing = 0.6
+[[data.features]]
+column = "b"
+clamp = [-1, 1]
+transform = "asinh"
+standardize = { mean = 0.1, sd = 0.5 }
+[[data.features]]
+column = "c"
+scale = [0, 1]
+polynomial = 3
+[[data.features]]
+column = "d"
+one_hot = ["u", "v"]
+groups = { w = ["x", "y"] }
+reference = "w"
+[[data.interactions]]
+features = ["a", "d"]
+"#;
 
 /// Loads `bytes` as a file of this name; the number of rows.
 fn load(file: &str, bytes: &[u8]) -> Result<usize, String> {
@@ -26,6 +50,7 @@ fn load(file: &str, bytes: &[u8]) -> Result<usize, String> {
 fn parse(text: String) {
     if let Ok(plan) = Plan::parse(Path::new("run.toml"), text) {
         let _ = (plan.check_declarations(), plan.resolved());
+        let _ = plan.notes_on_features();
     }
 }
 
@@ -81,9 +106,11 @@ proptest! {
     }
 
     #[test]
-    fn damaged_run_files_never_panic(hits in hits(), at: [Index; 2], odd: Index) {
-        parse(String::from_utf8_lossy(&damaged(RUN.as_bytes(), &hits)).into_owned());
-        let mut lines: Vec<&str> = RUN.lines().collect();
+    fn damaged_run_files_never_panic(hits in hits(), at: [Index; 2], odd: Index, rich: bool) {
+        let plain = "columns = [\"a\", \"b\"]\nscale = [-1, 1]\n";
+        let run = if rich { edit(RUN, plain, FEATURES) } else { RUN.to_string() };
+        parse(String::from_utf8_lossy(&damaged(run.as_bytes(), &hits)).into_owned());
+        let mut lines: Vec<&str> = run.lines().collect();
         let [i, j] = at.map(|at| at.index(lines.len()));
         let odd = odd.get(&ODD.split('|').collect::<Vec<_>>()).to_string();
         let odd = format!("{} = {odd}", lines[i].split(" = ").next().unwrap_or_default());

@@ -22,12 +22,10 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
         label_file: None,
         features: vec![Feature {
             column: Some(names[0].into()),
-            kind: FeatureKind::Clamp {
-                low: -1.0,
-                high: 1.0,
-            },
+            kind: FeatureKind::clamp(-1.0, 1.0),
             missing: None,
         }],
+        interactions: vec![],
         label: Some(Label {
             column: Some(names[1].into()),
             values,

@@ -7,9 +7,8 @@ use crate::privacy::{
     Acceptance, AnchorNoise, CuratorError, Estimator, Halt, Lambda, OpenCurator, Releases,
 };
 use crate::sampler::{
-    Decisions,
-    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Preconditioner,
-    RandomWalk,
+    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Decisions,
+    Preconditioner, RandomWalk,
 };
 
 /// The size of Adult with 12 features, and a million rows of 50.

@@ -87,6 +87,9 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     for warning in sample::warnings(&plan, rows)? {
         println!("warning: {warning}");
     }
+    for note in plan.notes_on_features()? {
+        println!("note: {note}");
+    }
     let private = plan.budget()?.is_some();
     if let Some(note) = output::note_on_sampler(&sampler, private) {
         println!("note: {note}");

@@ -58,6 +58,8 @@ fn run_file(file: &str, columns: &[String]) -> String {
     let without_label = columns.len().saturating_sub(1).max(1);
     line("");
     line("# An empty cell is an error unless 'missing = VALUE' says what it counts as.");
+    line("# Beside scale: transform = \"log\" (log1p, sqrt, asinh), polynomial = 3 or");
+    line("# spline = { knots = [..] }. Products of features: [[data.interactions]].");
     for column in columns.iter().take(without_label) {
         line("");
         line("[[data.features]]");

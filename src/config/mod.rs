@@ -7,6 +7,6 @@ mod schema;
 pub use error::ConfigError;
 pub use plan::Plan;
 pub use schema::{
-    BoundsEntry, DataSection, DrawsName, FeatureEntry, LabelEntry, ModelSection, Numbers,
-    PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry, TestSection,
+    BoundsEntry, DataSection, DrawsName, FeatureEntry, InteractionEntry, LabelEntry, ModelSection,
+    Numbers, PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry, TestSection,
 };

@@ -6,9 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::EngineChoice;
 
+mod data;
 mod sampler;
 mod start;
 
+pub use data::{
+    BoundsEntry, DataSection, FeatureEntry, IndicatorEntry, InteractionEntry, LabelEntry,
+    TestSection,
+};
 pub use sampler::{
     AnchorSection, GradientSection, JitterEntry, SamplerSection, ScheduleEntry, ScheduleName,
 };
@@ -33,147 +38,6 @@ pub struct RunConfig {
     /// The budget.
     #[serde(default)]
     pub privacy: PrivacySection,
-}
-
-/// `[data]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DataSection {
-    /// Name of the data set, for ledgers; by default the file's name without its ending
-    /// (`survey.2020` of `survey.2020.csv.gz`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// CSV (gzip allowed), Parquet or NPY; relative to the run file.
-    pub file: PathBuf,
-    /// NPY file of labels: 0/1, or what a `[data.label]` without a column declares.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_file: Option<PathBuf>,
-    /// Declared bound B on a row's L2 norm; by default what the features imply.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub row_norm: Option<f64>,
-    /// Public bounds of single rows, relative to `row_norm`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bounds: Option<BoundsEntry>,
-    /// Declared label.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<LabelEntry>,
-    /// Declared features, in order.
-    #[serde(default)]
-    pub features: Vec<FeatureEntry>,
-}
-
-/// `[data.bounds]`: row i is publicly known to be of norm at most `w_i·row_norm`, 0 < w_i ≤ 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BoundsEntry {
-    /// The column of the w_i, neither a feature nor the label …
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<String>,
-    /// … or a one-dimensional NPY file of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<PathBuf>,
-    /// Must be true: the guarantee does not cover the w_i, and is void where they were
-    /// computed from private cells.
-    #[serde(default)]
-    pub public: bool,
-}
-
-/// One `[[data.features]]`: exactly one of `intercept`, `scale`, `clamp`, `one_hot`,
-/// `indicator`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FeatureEntry {
-    /// The constant 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub intercept: Option<bool>,
-    /// One column …
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<String>,
-    /// … or several with the same declaration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub columns: Option<Vec<String>>,
-    /// Declared bounds, mapped onto [−1, 1].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<[f64; 2]>,
-    /// Declared bounds, units kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clamp: Option<[f64; 2]>,
-    /// Declared levels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub one_hot: Option<Vec<String>>,
-    /// For one_hot: refuse undeclared levels instead of giving them the feature
-    /// `column=other`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub strict: Option<bool>,
-    /// For one_hot: the level without a feature, whose rows are 0 in those of the others.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
-    /// A condition.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub indicator: Option<IndicatorEntry>,
-    /// Value of a missing cell, in the column's units, for scale, clamp and indicators with
-    /// above or below; 0 or 1, the feature's own, for indicators with in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<f64>,
-}
-
-/// `indicator = { in = […] }`, `{ above = v }` or `{ below = v }`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IndicatorEntry {
-    /// Texts.
-    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
-    pub one_of: Option<Vec<String>>,
-    /// Threshold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub above: Option<f64>,
-    /// Threshold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub below: Option<f64>,
-}
-
-/// `[data.label]`: binary, or exactly one of `clamp`, `scale`, `count`, `classes`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LabelEntry {
-    /// The column; none where `label_file` holds the labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<String>,
-    /// Texts that mean 1; without it the cells of a binary label must be 0 or 1.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub positive: Vec<String>,
-    /// Beside positive: texts that mean 0 ("": an empty cell); without it everything that is
-    /// neither positive nor missing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub negative: Vec<String>,
-    /// A number: declared bounds, units kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clamp: Option<[f64; 2]>,
-    /// A number: declared bounds, mapped onto [−1, 1].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<[f64; 2]>,
-    /// Whole numbers from 0 to this bound, clamped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub count: Option<u32>,
-    /// Whole numbers from 0 to this less one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub classes: Option<u32>,
-    /// Value of a missing cell, in the column's units; for clamp, scale and count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<f64>,
-}
-
-/// `[test]`: a held-out table that is **not** protected.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TestSection {
-    /// The table.
-    pub file: PathBuf,
-    /// NPY labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_file: Option<PathBuf>,
-    /// Must be true: the guarantee does not cover this table.
-    pub public: bool,
 }
 
 /// A number for all parameters, or one each.

@@ -1,6 +1,9 @@
 //! From declared columns to features: bounds and levels come from the run file,
 //! nothing is estimated from rows.
 
+use super::number::{Form, Number};
+use super::one_hot::{OneHot, check_levels};
+
 const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' for this feature, or name the level (\"\" for an empty cell)";
 
 /// A value as a table reader hands it over.
@@ -29,33 +32,24 @@ pub struct Feature {
 pub enum FeatureKind {
     /// The constant 1.
     Intercept,
-    /// Clamped to `[low, high]` and mapped linearly onto `[−1, 1]`.
-    Scale {
-        /// Declared lower bound.
-        low: f64,
-        /// Declared upper bound.
-        high: f64,
-    },
-    /// Clamped to `[low, high]`, in the column's own units.
-    Clamp {
-        /// Declared lower bound.
-        low: f64,
-        /// Declared upper bound.
-        high: f64,
-    },
-    /// One 0/1 feature for each declared level but the reference, and one for anything else
-    /// (missing cells too) unless `strict`.
-    OneHot {
-        /// Declared levels.
-        levels: Vec<String>,
-        /// Refuse undeclared levels instead of giving them a feature.
-        strict: bool,
-        /// The declared level whose rows are 0 in all of these features: without one they
-        /// add up to 1, which is the intercept.
-        reference: Option<String>,
-    },
+    /// A number, cut off at declared bounds and mapped.
+    Number(Number),
+    /// A 0/1 feature for each of a column's levels.
+    OneHot(OneHot),
     /// 1 where the condition holds, else 0; a missing cell holds only the level "".
     Indicator(Condition),
+}
+
+impl FeatureKind {
+    /// Clamped to `[low, high]` and mapped linearly onto `[−1, 1]`.
+    pub fn scale(low: f64, high: f64) -> Self {
+        FeatureKind::Number(Number::new(low, high, None, Form::Scaled))
+    }
+
+    /// Clamped to `[low, high]`, in the column's own units.
+    pub fn clamp(low: f64, high: f64) -> Self {
+        FeatureKind::Number(Number::new(low, high, None, Form::Kept))
+    }
 }
 
 /// The condition of an indicator feature.
@@ -69,39 +63,60 @@ pub enum Condition {
     Below(f64),
 }
 
+impl Condition {
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Condition::OneOf(levels) if levels.is_empty() => {
+                Err("declare at least one level".into())
+            }
+            Condition::OneOf(levels) => check_levels(levels),
+            Condition::Above(v) | Condition::Below(v) if !v.is_finite() => {
+                Err("the threshold must be a finite number".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Feature {
     /// Names of the features this declaration makes, in order.
     pub fn names(&self) -> Vec<String> {
         let column = self.column.as_deref().unwrap_or("intercept");
         match &self.kind {
             FeatureKind::Intercept => vec!["intercept".into()],
-            FeatureKind::Scale { .. } | FeatureKind::Clamp { .. } => vec![column.into()],
+            FeatureKind::Number(number) => number.names(column),
             FeatureKind::Indicator(Condition::OneOf(levels)) => match levels.as_slice() {
                 [one] => vec![format!("{column}={one}")],
                 _ => vec![format!("{column}=({})", levels.join("|"))],
             },
             FeatureKind::Indicator(Condition::Above(v)) => vec![format!("{column}>{v}")],
             FeatureKind::Indicator(Condition::Below(v)) => vec![format!("{column}<{v}")],
-            FeatureKind::OneHot {
-                levels,
-                strict,
-                reference,
-            } => {
-                let kept = levels.iter().filter(|l| reference.as_ref() != Some(*l));
-                let mut names: Vec<String> = kept.map(|l| format!("{column}={l}")).collect();
-                if !strict {
-                    names.push(format!("{column}=other"));
-                }
-                names
-            }
+            FeatureKind::OneHot(one_hot) => one_hot.names(column),
         }
     }
 
     /// Largest contribution of this declaration to a row's squared norm.
     pub fn max_square(&self) -> f64 {
         match &self.kind {
-            FeatureKind::Clamp { low, high } => (low * low).max(high * high),
+            FeatureKind::Number(number) => number.max_square(),
             _ => 1.0,
+        }
+    }
+
+    /// Whether its features add up to 1 in every row.
+    pub(super) fn is_complete(&self) -> bool {
+        match &self.kind {
+            FeatureKind::Intercept => true,
+            FeatureKind::OneHot(one_hot) => one_hot.reference.is_none(),
+            _ => false,
+        }
+    }
+
+    /// What a number is called, its transform included.
+    pub(super) fn curve(&self) -> Option<String> {
+        match (&self.kind, &self.column) {
+            (FeatureKind::Number(number), Some(column)) => Some(number.name(column)),
+            _ => None,
         }
     }
 
@@ -117,63 +132,13 @@ impl Feature {
 
     /// As [`Feature::validate`], with the key of the declaration at fault; "" for all of it.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
-        self.check_kind().map_err(|what| ("", what))?;
-        self.check_reference().map_err(|what| ("reference", what))?;
+        match &self.kind {
+            FeatureKind::Intercept => Ok(()),
+            FeatureKind::Number(number) => number.check(),
+            FeatureKind::OneHot(one_hot) => one_hot.check(),
+            FeatureKind::Indicator(condition) => condition.check().map_err(|what| ("", what)),
+        }?;
         self.check_missing().map_err(|what| ("missing", what))
-    }
-
-    fn check_kind(&self) -> Result<(), String> {
-        match &self.kind {
-            FeatureKind::Scale { low, high } | FeatureKind::Clamp { low, high } => {
-                if !(low.is_finite() && high.is_finite()) {
-                    return Err("bounds must be finite numbers".into());
-                }
-                if low >= high {
-                    return Err(format!(
-                        "bounds are reversed or equal: [{low}, {high}]; write [low, high]"
-                    ));
-                }
-            }
-            FeatureKind::OneHot { levels, .. }
-            | FeatureKind::Indicator(Condition::OneOf(levels)) => {
-                if levels.is_empty() {
-                    return Err("declare at least one level".into());
-                }
-                for (i, level) in levels.iter().enumerate() {
-                    if levels[..i].contains(level) {
-                        return Err(format!("level '{level}' is declared twice"));
-                    }
-                }
-            }
-            FeatureKind::Indicator(Condition::Above(v) | Condition::Below(v)) => {
-                if !v.is_finite() {
-                    return Err("the threshold must be a finite number".into());
-                }
-            }
-            FeatureKind::Intercept => {}
-        }
-        Ok(())
-    }
-
-    fn check_reference(&self) -> Result<(), String> {
-        match &self.kind {
-            FeatureKind::OneHot {
-                levels,
-                strict,
-                reference: Some(reference),
-            } => {
-                if !levels.contains(reference) {
-                    return Err(format!(
-                        "'{reference}' is none of the levels of one_hot; name one of them"
-                    ));
-                }
-                if *strict && levels.len() == 1 {
-                    return Err("leaves no feature; declare another level".into());
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
     }
 
     fn check_missing(&self) -> Result<(), String> {
@@ -181,13 +146,11 @@ impl Feature {
             return Ok(());
         };
         match &self.kind {
-            FeatureKind::OneHot { .. } | FeatureKind::Intercept => Err(
+            FeatureKind::OneHot(_) | FeatureKind::Intercept => Err(
                 "'missing' belongs to scale, clamp and indicator; one_hot may declare the level \"\" of empty cells"
                     .into(),
             ),
-            FeatureKind::Scale { low, high } | FeatureKind::Clamp { low, high } => {
-                missing_within(missing, *low, *high)
-            }
+            FeatureKind::Number(number) => number.check_missing(missing),
             FeatureKind::Indicator(Condition::OneOf(_)) if missing != 0.0 && missing != 1.0 => {
                 Err("'missing' is the indicator's own value and must be 0 or 1".into())
             }
@@ -200,32 +163,8 @@ impl Feature {
     pub(super) fn push(&self, cell: Cell<'_>, out: &mut Vec<f32>) -> Result<(), String> {
         match &self.kind {
             FeatureKind::Intercept => out.push(1.0),
-            FeatureKind::Scale { low, high } => {
-                let v = self.number(cell)?.clamp(*low, *high);
-                out.push((2.0 * ((v - low) / (high - low)) - 1.0) as f32);
-            }
-            FeatureKind::Clamp { low, high } => {
-                out.push(self.number(cell)?.clamp(*low, *high) as f32);
-            }
-            FeatureKind::OneHot {
-                levels,
-                strict,
-                reference,
-            } => {
-                let hit = levels.iter().position(|l| equals(cell, l));
-                if hit.is_none() && *strict {
-                    return Err(
-                        "holds a level that is not declared; add it to 'one_hot' or drop 'strict'"
-                            .into(),
-                    );
-                }
-                let kept = levels.iter().enumerate();
-                let kept = kept.filter(|(_, l)| reference.as_ref() != Some(*l));
-                out.extend(kept.map(|(k, _)| f32::from(u8::from(hit == Some(k)))));
-                if !strict {
-                    out.push(f32::from(u8::from(hit.is_none())));
-                }
-            }
+            FeatureKind::Number(number) => number.push(self.number(cell)?, out),
+            FeatureKind::OneHot(one_hot) => one_hot.push(cell, out)?,
             FeatureKind::Indicator(condition) => {
                 let holds = match condition {
                     Condition::OneOf(levels) if levels.iter().any(|l| equals(cell, l)) => true,

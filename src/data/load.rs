@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::feature::Cell;
-use super::{BoundsSource, DataError, Dataset, Feature, FeatureKind, Label, TILE};
+use super::{BoundsSource, DataError, Dataset, Feature, FeatureKind, Interaction, Label, TILE};
 use super::{bounds, read_csv, read_npy, read_parquet};
 
 /// A table file and what is declared about it.
@@ -15,6 +15,8 @@ pub struct Source {
     pub label_file: Option<PathBuf>,
     /// Feature declarations, in order.
     pub features: Vec<Feature>,
+    /// Products of them, whose columns follow theirs.
+    pub interactions: Vec<Interaction>,
     /// The label, where the model needs one.
     pub label: Option<Label>,
     /// Declared L2 bound of a row, if one is; see [`Source::norm_bound`].
@@ -28,8 +30,18 @@ impl Source {
     pub fn norm_bound(&self) -> f64 {
         self.row_norm.unwrap_or_else(|| {
             let square: f64 = self.features.iter().map(Feature::max_square).sum();
-            square.sqrt()
+            let products: f64 = self.interactions.iter().map(Interaction::max_square).sum();
+            (square + products).sqrt()
         })
+    }
+
+    /// Names of all columns, in order.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.features.iter().flat_map(Feature::names).collect();
+        let products = self.interactions.iter().flat_map(|i| i.names(&names));
+        let products: Vec<String> = products.collect();
+        names.extend(products);
+        names
     }
 }
 
@@ -120,7 +132,7 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
             .validate()
             .map_err(|what| DataError::declaration(&feature_key(feature, i), what))?;
     }
-    let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
+    let names = source.names();
     let width = names.len();
     let label = match (&source.label, &source.label_file) {
         (Some(label), _) => Some(label.clone()),
@@ -189,6 +201,9 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
             feature
                 .push(cell, &mut values)
                 .map_err(|what| fail(feature.column.as_ref(), what))?;
+        }
+        for interaction in &source.interactions {
+            interaction.push(&mut values);
         }
         let label = match (&label, label_cell, &side_labels) {
             (Some(label), Some(k), _) => Some(

@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::Plan;
 use crate::config::ConfigError;
-use crate::config::schema::{FeatureEntry, IndicatorEntry, LabelEntry, TestSection};
-use crate::data::{
-    self, Condition, Dataset, Feature, FeatureKind, Label, LabelKind, LabelValues, Source,
-};
+use crate::config::schema::{FeatureEntry, LabelEntry, TestSection};
+use crate::data::{self, Dataset, Label, LabelKind, LabelValues, Source};
 
 impl Plan {
     /// Loads the sensitive table.
@@ -87,6 +85,7 @@ impl Plan {
     ) -> Result<Source, ConfigError> {
         let data = &self.config.data;
         let features = self.features()?;
+        let interactions = self.interactions(&features)?;
         if let Some(norm) = data.row_norm
             && !(norm > 0.0 && norm.is_finite())
         {
@@ -107,6 +106,7 @@ impl Plan {
             path: self.locate(file),
             label_file: label_file.map(|f| self.locate(f)),
             features,
+            interactions,
             label,
             row_norm: data.row_norm,
             bounds: None,
@@ -153,7 +153,11 @@ impl Plan {
     }
 
     /// The label is no feature: its own column would predict it.
-    fn check_label_apart(&self, key: &str, entry: &FeatureEntry) -> Result<(), ConfigError> {
+    pub(super) fn check_label_apart(
+        &self,
+        key: &str,
+        entry: &FeatureEntry,
+    ) -> Result<(), ConfigError> {
         let label = self.config.data.label.as_ref();
         let Some(label) = label.and_then(|l| l.column.as_ref()) else {
             return Ok(());
@@ -170,124 +174,22 @@ impl Plan {
             format!("column '{label}' is the label of [data.label], which a feature of it would predict exactly; drop it here"),
         ))
     }
-
-    /// The declared features, one a column.
-    fn features(&self) -> Result<Vec<Feature>, ConfigError> {
-        let mut features = Vec::new();
-        for (i, entry) in self.config.data.features.iter().enumerate() {
-            let key = format!("data.features[{i}]");
-            self.check_label_apart(&key, entry)?;
-            for feature in features_of(entry).map_err(|what| self.refuse(&key, what))? {
-                feature
-                    .check()
-                    .map_err(|(part, what)| self.refuse(&key_of(&key, part), what))?;
-                features.push(feature);
-            }
-        }
-        if features.is_empty() {
-            return Err(self.refuse("data.features", "declare at least one [[data.features]]"));
-        }
-        Ok(features)
-    }
 }
 
 /// The key of a part of a declaration; "" for all of it.
-fn key_of(declaration: &str, part: &str) -> String {
+pub(super) fn key_of(declaration: &str, part: &str) -> String {
     match part {
         "" => declaration.into(),
         _ => format!("{declaration}.{part}"),
     }
 }
 
-/// One entry's features, one a column.
-fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, String> {
-    let kinds = [
-        entry.intercept.is_some(),
-        entry.scale.is_some(),
-        entry.clamp.is_some(),
-        entry.one_hot.is_some(),
-        entry.indicator.is_some(),
-    ];
-    if kinds.iter().filter(|k| **k).count() != 1 {
-        return Err(
-            "bounds are missing or contradict: give exactly one of intercept, scale = [low, high], clamp = [low, high], one_hot = […], indicator = { … }"
-                .into(),
-        );
-    }
-    if entry.strict.is_some() && entry.one_hot.is_none() {
-        return Err("'strict' belongs to one_hot".into());
-    }
-    if entry.reference.is_some() && entry.one_hot.is_none() {
-        return Err("'reference' belongs to one_hot".into());
-    }
-    if entry.intercept.is_some() {
-        if entry.intercept == Some(false) || entry.column.is_some() || entry.columns.is_some() {
-            return Err("write 'intercept = true' alone".into());
-        }
-        return Ok(vec![Feature {
-            column: None,
-            kind: FeatureKind::Intercept,
-            missing: entry.missing,
-        }]);
-    }
-    let indicator = entry.indicator.as_ref().and_then(|i| i.one_of.as_ref());
-    for levels in entry.one_hot.iter().chain(indicator) {
-        no_placeholder(levels)?;
-    }
-    let columns = columns(entry)?;
-    let kind = kind(entry)?;
-    Ok(columns
-        .into_iter()
-        .map(|column| Feature {
-            column: Some(column),
-            kind: kind.clone(),
-            missing: entry.missing,
-        })
-        .collect())
-}
-
 /// A level that `dpmc init` left to declare would match no cell, and nobody would know.
-fn no_placeholder(levels: &[String]) -> Result<(), &'static str> {
+pub(super) fn no_placeholder(levels: &[String]) -> Result<(), &'static str> {
     if levels.iter().any(|l| l == "LEVEL") {
         return Err("replace LEVEL by a level of the column");
     }
     Ok(())
-}
-
-/// The columns of an entry that reads some.
-fn columns(entry: &FeatureEntry) -> Result<Vec<String>, String> {
-    match (&entry.column, &entry.columns) {
-        (Some(column), None) => Ok(vec![column.clone()]),
-        (None, Some(columns)) if !columns.is_empty() => Ok(columns.clone()),
-        _ => Err("give 'column' or 'columns'".into()),
-    }
-}
-
-/// What an entry makes of a cell.
-fn kind(entry: &FeatureEntry) -> Result<FeatureKind, String> {
-    Ok(if let Some([low, high]) = entry.scale {
-        FeatureKind::Scale { low, high }
-    } else if let Some([low, high]) = entry.clamp {
-        FeatureKind::Clamp { low, high }
-    } else if let Some(levels) = &entry.one_hot {
-        FeatureKind::OneHot {
-            levels: levels.clone(),
-            strict: entry.strict.unwrap_or(false),
-            reference: entry.reference.clone(),
-        }
-    } else {
-        let indicator = entry.indicator.clone().unwrap_or_default();
-        FeatureKind::Indicator(condition(indicator)?)
-    })
-}
-
-fn condition(entry: IndicatorEntry) -> Result<Condition, String> {
-    match (entry.one_of, entry.above, entry.below) {
-        (Some(levels), None, None) => Ok(Condition::OneOf(levels)),
-        (None, Some(v), None) => Ok(Condition::Above(v)),
-        (None, None, Some(v)) => Ok(Condition::Below(v)),
-        _ => Err("indicator needs exactly one of in, above, below".into()),
-    }
 }
 
 fn label(entry: &LabelEntry) -> Result<Label, String> {

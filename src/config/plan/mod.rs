@@ -4,6 +4,7 @@ mod anchor;
 mod bounds;
 mod data;
 mod fast_mh;
+mod features;
 mod gradient;
 mod measure;
 mod model;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use super::ConfigError;
 use super::schema::RunConfig;
-use crate::data::{Feature, stem};
+use crate::data::stem;
 
 /// A run file with its place, checked piece by piece as it is used.
 #[derive(Clone, Debug)]
@@ -150,9 +151,8 @@ impl Plan {
         let source = self.source(&data.file, data.label_file.as_ref())?;
         self.bounds()?;
         self.public_test()?;
-        let names: Vec<String> = source.features.iter().flat_map(Feature::names).collect();
         let norm = source.norm_bound();
-        let model = self.model_for(&names, norm)?;
+        let model = self.model_for(&source.names(), norm)?;
         // Any number of rows: they scale clips and noise, and make nothing valid or not.
         self.sampler(&*model, 1000, norm)?;
         self.warm_start(&*model)?;
