@@ -332,7 +332,12 @@ fn every_branch_is_charged_its_own_event() {
     let events = curator.ledger().unwrap().events();
     let total: u64 = events.iter().map(|(_, n)| n).sum();
     assert_eq!(total, 60, "{events:?}");
-    for kind in ["bounded_range", "fast_mh_noisy", "discrete_gaussian"] {
+    for kind in [
+        "poisson_barker",
+        "bounded_range",
+        "fast_mh_noisy",
+        "discrete_gaussian",
+    ] {
         assert!(events.iter().any(|(e, _)| e.kind() == kind), "{kind}");
     }
 }

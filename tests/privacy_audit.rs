@@ -160,7 +160,7 @@ fn samplers_of_one_order_come_nearer_in_longer_runs() {
 }
 
 /// Rows with public bounds of their own: the widest is held against the charge, a narrow one
-/// against η = w c(2 + Λ/λ), a quarter of it.
+/// against what w c costs, a quarter of it in η.
 #[test]
 fn rows_with_bounds_of_their_own_stay_under_their_claims_and_come_near() {
     for (subject, trials, teeth) in [
