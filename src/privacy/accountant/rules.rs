@@ -254,8 +254,12 @@ fn losses(sequence: &Sequence, question: Question, tolerance: f64) -> Option<Ans
     if sequence.total() == 1.0 {
         let pair = pairs[0].pair;
         let bounds = on_lattice(sequence, question, |question| single(pair, question));
+        let method = match attained {
+            true => "exact profile",
+            false => "profile of the bounded range",
+        };
         return Some(Answer {
-            method: "exact profile",
+            method,
             ..known(bounds)
         });
     }
