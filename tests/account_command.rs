@@ -37,6 +37,7 @@ fn all_kinds() -> Value {
         {"kind": "poisson_gaussian", "rate": 0.01, "sensitivity": 2, "sigma": 1, "count": 100},
         {"kind": "fixed_batch_gaussian", "batch": 500, "rows": 50000, "sensitivity": 1, "sigma": 2},
         {"kind": "bounded_range", "eta": 0.05, "count": 100},
+        {"kind": "poisson_barker", "clip": 0.02, "ratio": 1, "count": 100},
         {"kind": "pure", "epsilon": 0.1, "count": 2},
         {"kind": "heikkila", "batch": 1000, "rows": 1000000, "form": "tightened", "count": 20},
         {"kind": "fast_mh_noisy", "mean": 0.001, "sensitivity": 1, "sigma": 8, "count": 10},

@@ -320,7 +320,7 @@ fn every_branch_is_charged_its_own_event() {
     });
     assert!(!walk.has_rho());
     let mut curator = private(Measure::Renyi { order: 2.5 }, 100);
-    let mut chains = Chains::new(&vec![vec![0.0]; 60], [3; 32]);
+    let mut chains = Chains::new(&vec![vec![0.0]; 400], [3; 32]);
     let before = chains.thetas.clone();
     let info = walk.step(&mut chains, &mut curator).unwrap();
     let moved = info
@@ -331,8 +331,13 @@ fn every_branch_is_charged_its_own_event() {
     assert!(moved.into_iter().all(|((&a, old), new)| a == (old != new)));
     let events = curator.ledger().unwrap().events();
     let total: u64 = events.iter().map(|(_, n)| n).sum();
-    assert_eq!(total, 60, "{events:?}");
-    for kind in ["bounded_range", "fast_mh_noisy", "discrete_gaussian"] {
+    assert_eq!(total, 400, "{events:?}");
+    for kind in [
+        "poisson_barker",
+        "bounded_range",
+        "fast_mh_noisy",
+        "discrete_gaussian",
+    ] {
         assert!(events.iter().any(|(e, _)| e.kind() == kind), "{kind}");
     }
 }

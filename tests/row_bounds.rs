@@ -11,7 +11,7 @@ use chains::{AnyCurator, assert_moments, drive, log_posterior_by_curator, quadra
 use dpmc::data::{Dataset, LabelKind, Population};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Linear, Logistic, Mixture, Model, Prior, Support};
-use dpmc::privacy::{Acceptance, Curator, Estimator, FastMhSettings, Lambda};
+use dpmc::privacy::{Acceptance, Curator, Estimator, Event, FastMhSettings, Lambda};
 use dpmc::sampler::{Adapt, Adaptation, ClipNorm, ClipRule, FastMh, Preconditioner, RandomWalk};
 
 const NORM: f64 = 2.0;
@@ -194,7 +194,7 @@ fn dp_fast_mh_samples_the_posterior_of_bounded_rows() {
     }
 }
 
-/// η = c max w (2 + Λ/λ), Λ = c Σw; without bounds c(2 + Nc/λ), as ever.
+/// ρ = (c max w)² ρ₀(K), K = Λ/λ, Λ = c Σw; without bounds c²ρ₀(Nc/λ).
 #[test]
 fn a_step_costs_what_its_widest_row_makes_it_cost() {
     let population = logistic_data().population();
@@ -217,10 +217,13 @@ fn a_step_costs_what_its_widest_row_makes_it_cost() {
             largest: 0.5,
         },
     ] {
-        let eta = 0.25 * population.largest * (2.0 + 0.25 * population.total / 3.0);
-        let charged = rho(population);
-        // η is rounded up to 512 steps an octave.
-        assert!(charged >= eta * eta / 8.0 && charged < 1.003 * eta * eta / 8.0);
+        let event = Event::PoissonBarker {
+            clip: 0.25 * population.largest,
+            ratio: 0.25 * population.total / 3.0,
+        };
+        let (charged, exact) = (rho(population), event.rho().unwrap());
+        // Clip and ratio are rounded up to 512 steps an octave; both numbers are bounds.
+        assert!(charged >= exact * (1.0 - 1.0 / 4096.0) && charged < 1.006 * exact);
     }
 }
 

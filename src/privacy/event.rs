@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::flow;
+
 /// When two data sets count as neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -83,12 +85,19 @@ pub enum Event {
         /// Standard deviation σ, same unit.
         sigma: f64,
     },
-    /// A bit whose logit moves by at most η (Barker acceptance; mathematics, sections 3
-    /// and 4). η-DP and η²/8-zCDP: Dong, Durfee & Rogers 2020; Cesar & Rogers 2021. Both
-    /// relations.
+    /// A bit whose logit moves by at most η (Barker acceptance on all rows). η-DP and
+    /// η²/8-zCDP: Dong, Durfee & Rogers 2020; Cesar & Rogers 2021. Both relations.
     BoundedRange {
         /// Bound η on the change of the logit, nats.
         eta: f64,
+    },
+    /// Barker acceptance on a Poisson minibatch, priced by its flow (`docs/guarantee.md`).
+    /// Substitution only.
+    PoissonBarker {
+        /// Clip c of the widest row, nats.
+        clip: f64,
+        /// K = Λ/λ: how much the ratios' clips add to the minibatch, over what is drawn anyway.
+        ratio: f64,
     },
     /// Anything ε-DP. Both relations.
     Pure {
@@ -137,10 +146,44 @@ impl Event {
             Event::PoissonGaussian { .. } => "poisson_gaussian",
             Event::FixedBatchGaussian { .. } => "fixed_batch_gaussian",
             Event::BoundedRange { .. } => "bounded_range",
+            Event::PoissonBarker { .. } => "poisson_barker",
             Event::Pure { .. } => "pure",
             Event::Heikkila { .. } => "heikkila",
             Event::FastMhNoisy { .. } => "fast_mh_noisy",
             Event::NotPrivate => "not_private",
+        }
+    }
+
+    /// ρ where it is zCDP, nats, rounded up but for a few ulp.
+    pub fn rho(&self) -> Option<f64> {
+        let gaussian = |sensitivity: f64, sigma: f64| 0.5 * (sensitivity / sigma).powi(2);
+        match *self {
+            Event::Gaussian { sensitivity, sigma }
+            | Event::DiscreteGaussian {
+                sensitivity, sigma, ..
+            } => Some(gaussian(sensitivity, sigma)),
+            // Sampling never costs: D_α is quasi-convex.
+            Event::PoissonGaussian { rate: 0.0, .. } => Some(0.0),
+            Event::PoissonGaussian {
+                sensitivity, sigma, ..
+            }
+            | Event::FixedBatchGaussian {
+                sensitivity, sigma, ..
+            } => Some(gaussian(sensitivity, sigma)),
+            Event::BoundedRange { eta } => Some(0.125 * eta * eta),
+            Event::PoissonBarker { clip, ratio } => Some(clip * clip * flow::rho(ratio)),
+            Event::Pure { epsilon } => Some(0.5 * epsilon * epsilon),
+            Event::Heikkila { .. } | Event::FastMhNoisy { .. } | Event::NotPrivate => None,
+        }
+    }
+
+    /// The bounded range η of a decision, nats; `None` of anything else.
+    pub(super) fn eta(&self) -> Option<f64> {
+        match *self {
+            Event::BoundedRange { eta } => Some(eta),
+            Event::PoissonBarker { clip, ratio } => Some(clip * flow::range(ratio)),
+            Event::Pure { epsilon } => Some(2.0 * epsilon),
+            _ => None,
         }
     }
 
@@ -150,6 +193,7 @@ impl Event {
             || !matches!(
                 self,
                 Event::FixedBatchGaussian { .. }
+                    | Event::PoissonBarker { .. }
                     | Event::Heikkila { .. }
                     | Event::FastMhNoisy { .. }
             )
@@ -203,6 +247,21 @@ impl Event {
                 noise(sensitivity, sigma)
             }
             Event::BoundedRange { eta } => moderate("eta", eta),
+            Event::PoissonBarker { clip, ratio } => {
+                positive("ratio", ratio)?;
+                if ratio > flow::MOST_RATIO {
+                    return refuse("ratio", format!("must be at most 1e9, not {ratio}"));
+                }
+                positive("clip", clip)?;
+                let most = 100.0 / flow::range(ratio);
+                if clip > most {
+                    return refuse(
+                        "clip",
+                        format!("must be at most {most:.3e} at this ratio, not {clip}"),
+                    );
+                }
+                Ok(())
+            }
             Event::Pure { epsilon } => moderate("epsilon", epsilon),
             Event::Heikkila { batch, rows, .. } => {
                 sample(batch, rows)?;

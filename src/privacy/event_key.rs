@@ -1,6 +1,7 @@
 //! Events on a grid, so that the ledger can count equal ones together.
 
 use super::event::{Event, Form, Neighbours};
+use super::flow::MOST_RATIO;
 
 /// Steps an octave of the grid that bounded ranges are rounded **up** to.
 const ETA_GRID: f64 = 512.0;
@@ -33,6 +34,10 @@ enum Kind {
     /// The same, where a chain's end is taken for a draw of its target.
     PosteriorDraw,
     DiscreteGaussian,
+    /// Index of the clip; `ratio`: index of Λ/λ.
+    PoissonBarker {
+        ratio: i32,
+    },
     /// Index of the mean; `ratio`: index of σ over the weight's bound.
     FastMhNoisy {
         ratio: i32,
@@ -64,6 +69,20 @@ impl EventKey {
             kind: Kind::PosteriorDraw,
             index: round_up(eta, ETA_GRID)?,
         })
+    }
+
+    /// Barker acceptance on a Poisson minibatch: clip of the widest row and Λ/λ, both rounded up
+    /// to the grid 2^(k/512); the price grows in either. `None` unless both are positive and
+    /// finite, Λ/λ at most 1e9.
+    pub fn poisson_barker(clip: f64, ratio: f64) -> Option<Self> {
+        let key = EventKey {
+            index: round_up(clip, ETA_GRID)?,
+            kind: Kind::PoissonBarker {
+                ratio: round_up(ratio, ETA_GRID)?,
+            },
+        };
+        matches!(key.event(), Event::PoissonBarker { ratio, .. } if ratio <= MOST_RATIO)
+            .then_some(key)
     }
 
     /// Whether its guarantee holds only under a condition that no computation here can check.
@@ -137,6 +156,7 @@ impl EventKey {
                 Some(eta * eta / 8.0)
             }
             Kind::DiscreteGaussian => Some(grid_value(self.index, RHO_GRID)),
+            Kind::PoissonBarker { .. } => self.event().rho(),
             Kind::FastMhNoisy { .. } | Kind::PoissonGaussian { .. } | Kind::Heikkila { .. } => None,
         }
     }
@@ -151,6 +171,10 @@ impl EventKey {
                 sensitivity: 1.0,
                 sigma: (0.5 / grid_value(self.index, RHO_GRID)).sqrt(),
                 step: SUM_STEP,
+            },
+            Kind::PoissonBarker { ratio } => Event::PoissonBarker {
+                clip: grid_value(self.index, ETA_GRID),
+                ratio: grid_value(ratio, ETA_GRID),
             },
             Kind::FastMhNoisy { ratio } => Event::FastMhNoisy {
                 mean: grid_value(self.index, ETA_GRID),
@@ -238,6 +262,22 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn a_minibatch_decision_is_never_undercharged(c in -20f64..1.0, k in -8f64..8.0) {
+            let (clip, ratio) = (c.exp(), k.exp());
+            let key = EventKey::poisson_barker(clip, ratio);
+            let Some(Event::PoissonBarker { clip: c, ratio: k }) = key.map(EventKey::event) else {
+                return Err(TestCaseError::fail("no event"));
+            };
+            prop_assert!(c >= clip && c < clip * 1.0014 && k >= ratio && k < ratio * 1.0014);
+            let exact = Event::PoissonBarker { clip, ratio }.rho().unwrap_or(f64::NAN);
+            let charged = key.and_then(EventKey::rho).unwrap_or(f64::NAN);
+            // Both are bounds from above, the exact one by up to 1/4096 of it.
+            prop_assert!(charged >= exact * (1.0 - 1.0 / 4096.0) && charged < exact * 1.006);
+        }
+    }
+
     #[test]
     fn events_without_rho_are_checked_by_their_theorems() {
         assert!(EventKey::fast_mh_noisy(0.51, 1.0, 1.0).is_none());
@@ -259,5 +299,30 @@ mod tests {
         assert!(EventKey::bounded_range(0.0).is_none());
         assert!(EventKey::bounded_range(f64::NAN).is_none());
         assert!(EventKey::bounded_range(f64::INFINITY).is_none());
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e9] {
+            assert!(EventKey::poisson_barker(0.1, bad).is_none());
+        }
+        assert!(EventKey::poisson_barker(f64::INFINITY, 1.0).is_none());
+    }
+
+    /// Keys that saved states have had since before minibatches were priced by their flow.
+    #[test]
+    fn keys_of_old_states_are_read() {
+        for (text, kind) in [
+            (r#"{"kind":"BoundedRange","index":-512}"#, "bounded_range"),
+            (
+                r#"{"kind":{"FastMhNoisy":{"ratio":-65536}},"index":-512}"#,
+                "fast_mh_noisy",
+            ),
+        ] {
+            let key: EventKey = serde_json::from_str(text).unwrap();
+            assert_eq!(key.event().kind(), kind);
+        }
+        let old: EventKey =
+            serde_json::from_str(r#"{"kind":"BoundedRange","index":-512}"#).unwrap();
+        assert_eq!(Some(old), EventKey::bounded_range(0.5));
+        let new = EventKey::poisson_barker(0.5, 1.0);
+        let json = serde_json::to_string(&new).unwrap();
+        assert_eq!(new, serde_json::from_str(&json).unwrap());
     }
 }

@@ -1,5 +1,5 @@
 //! Gaussian DP as a filter's measure (Dong, Roth & Su 2022; Smith & Thakurta 2022): what a
-//! limit on Σ μ²/2 guarantees, and what a bit of bounded range costs. Proofs are in
+//! limit on Σ μ²/2 guarantees, and what a decision by a coin costs. Proofs are in
 //! `docs/guarantee.md`, "As Gaussian DP".
 
 use std::f64::consts::FRAC_PI_2;
@@ -40,11 +40,11 @@ pub(super) fn reserve(limit: f64) -> f64 {
     limit * RESERVE
 }
 
-/// μ²/2 of a release of bounded range η, `rho` = η²/8, after which `reserve` is left: π/2 of its
-/// ρ in any case, and `ρ/(1 − ρ/reserve)` where that is less.
-pub(super) fn bounded_range(rho: f64, reserve: f64) -> f64 {
+/// μ²/2 of a decision of bounded range `eta` and of ρ `rho` ≤ η²/8, after which `reserve` is left:
+/// π/2 of η²/8 in any case, and `ρ/(1 − ρ/reserve)` where that is less.
+pub(super) fn decision(rho: f64, eta: f64, reserve: f64) -> f64 {
     let share = 1.0 - rho / reserve;
-    let alone = FRAC_PI_2 * rho;
+    let alone = FRAC_PI_2 * 0.125 * eta * eta;
     let among_many = match share >= 0.5 * rho && share > 0.0 {
         true => rho / share,
         false => alone,
@@ -83,7 +83,7 @@ mod tests {
         let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
         let mut closest = 0.0f64;
         for eta in [1e-3, 0.05, 0.5, 2.0, 8.0] {
-            let charged = mu(bounded_range(eta * eta / 8.0, 0.0));
+            let charged = mu(decision(eta * eta / 8.0, eta, 0.0));
             for i in -400..=400 {
                 let z = f64::from(i) * 0.05 + 0.5 * eta;
                 // Of the two tails that with digits.

@@ -6,7 +6,7 @@ use super::budget::Budget;
 use super::charge_error::ChargeError;
 use super::event::Neighbours;
 use super::event_key::EventKey;
-use super::gaussian_dp::{bounded_range, limit};
+use super::gaussian_dp::{decision, limit};
 use super::ledger::Ledger;
 use super::measure::Measure;
 
@@ -46,12 +46,12 @@ fn worst(x: f64, left: f64, releases: u32, epsilon: f64, rules: &[Rule]) -> f64 
     most
 }
 
-/// The largest ρ that `bounded_range` prices at `cost`, by bisection.
+/// The largest ρ = η²/8 that `decision` prices at `cost`, by bisection.
 fn by_price(cost: f64, after: f64) -> f64 {
     let (mut low, mut high) = (0.0, cost);
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        match bounded_range(middle, after) <= cost {
+        match decision(middle, (8.0 * middle).sqrt(), after) <= cost {
             true => low = middle,
             false => high = middle,
         }

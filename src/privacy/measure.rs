@@ -124,9 +124,9 @@ impl Measure {
             }
             Measure::Gaussian => {
                 let rho = key.rho().ok_or_else(|| uncounted("mu", key))?;
-                return Ok(whole(match key.is_gaussian() {
-                    true => rho,
-                    false => gaussian_dp::bounded_range(rho, self.reserve(budget)),
+                return Ok(whole(match key.event().eta() {
+                    None => rho,
+                    Some(eta) => gaussian_dp::decision(rho, eta, self.reserve(budget)),
                 }));
             }
             Measure::Renyi { order } => order,

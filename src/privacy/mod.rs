@@ -51,6 +51,9 @@ mod event;
 mod event_key;
 #[cfg(test)]
 mod filter_tests;
+mod flow;
+#[cfg(test)]
+mod flow_tests;
 mod gaussian_dp;
 #[cfg(test)]
 mod gaussian_filter_tests;

@@ -188,6 +188,13 @@ pub fn releases(certificate: &Value) -> (f64, f64) {
     events.iter().fold((0.0, 0.0), |(count, rho), event| {
         let one = match event["kind"].as_str().unwrap() {
             "bounded_range" => number(event, "eta").powi(2) / 8.0,
+            "poisson_barker" => {
+                let event = dpmc::privacy::Event::PoissonBarker {
+                    clip: number(event, "clip"),
+                    ratio: number(event, "ratio"),
+                };
+                event.rho().unwrap()
+            }
             _ => 0.5 * (number(event, "sensitivity") / number(event, "sigma")).powi(2),
         };
         let times = number(event, "count");

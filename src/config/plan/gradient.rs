@@ -53,7 +53,7 @@ impl Plan {
                 ));
             }
         };
-        let estimator = self.estimator(s, chosen, rows)?;
+        let estimator = self.estimator(s, chosen, (model, rows))?;
         let acceptance = self.acceptance(s, chosen, model)?;
         let mut settings = HamiltonianSettings {
             estimator,

@@ -3,6 +3,7 @@
 mod anchor;
 mod bounds;
 mod data;
+mod estimator;
 mod fast_mh;
 mod features;
 mod gradient;

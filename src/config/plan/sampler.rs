@@ -5,7 +5,7 @@ use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::data::Population;
 use crate::model::{Model, cholesky};
-use crate::privacy::{Acceptance, Correction, Estimator, Lambda};
+use crate::privacy::{Acceptance, Correction};
 use crate::sampler::{
     AcceptanceName, Adaptation, ClipNorm, ClipRule, Combination, EstimatorName, Family, FastMh,
     Preconditioner, RandomWalk, Sampler,
@@ -60,7 +60,7 @@ impl Plan {
         (rows, row_norm): (Population, f64),
     ) -> Result<RandomWalk, ConfigError> {
         let d = model.dim();
-        let estimator = self.estimator(s, chosen, rows)?;
+        let estimator = self.estimator(s, chosen, (model, rows))?;
         let acceptance = self.acceptance(s, chosen, model)?;
         let target = self.target(s, chosen.default_target())?;
         let length = self.length()?;
@@ -230,43 +230,6 @@ impl Plan {
             ));
         }
         Ok(())
-    }
-
-    pub(super) fn estimator(
-        &self,
-        s: &SamplerSection,
-        chosen: Combination,
-        rows: Population,
-    ) -> Result<Estimator, ConfigError> {
-        let given: Vec<(&str, Lambda)> = [
-            ("lambda", s.lambda.map(Lambda::Fixed)),
-            ("lambda_ratio", s.lambda_ratio.map(Lambda::Ratio)),
-            ("chi", s.chi.map(Lambda::Chi)),
-        ]
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect();
-        if let [_, (key, _), ..] = given.as_slice() {
-            return Err(self.refuse(
-                &format!("sampler.{key}"),
-                "lambda, lambda_ratio and chi exclude each other",
-            ));
-        }
-        // A remainder's Λ is so small that more rows are cheaper than more privacy.
-        let usual = Lambda::Ratio(if chosen.anchored { 4.0 } else { 1.0 });
-        Ok(match chosen.estimator {
-            EstimatorName::Poisson if s.as_published => {
-                Estimator::PublishedFastMh(self.fast_mh(s, chosen, rows)?)
-            }
-            EstimatorName::FixedBatch => Estimator::FixedBatch {
-                batch: self.batch(s)?,
-            },
-            EstimatorName::Poisson if chosen.is_minibatch() => Estimator::Poisson {
-                lambda: given.first().map_or(usual, |(_, lambda)| *lambda),
-            },
-            // DP-Fast MH: each move's own follows from its clip bound.
-            EstimatorName::All | EstimatorName::Poisson => Estimator::FullBatch,
-        })
     }
 
     pub(super) fn acceptance(

@@ -45,7 +45,7 @@ pub enum CalibrationError {
 /// Relative width at which the search stops.
 const CLOSE: f64 = 1e-4;
 
-/// Solves for `name`: a field (`sigma`, `eta`, `count`, `rate`, `epsilon`, `batch`) that one
+/// Solves for `name`: a field (`sigma`, `eta`, `clip`, `count`, `rate`, `epsilon`, `batch`) that one
 /// event alone has, or `INDEX.field`. The smallest σ, or the largest of anything else.
 ///
 /// # Errors
@@ -138,6 +138,7 @@ fn fields(event: &Event) -> &'static [&'static str] {
         Event::PoissonGaussian { .. } => &["sigma", "rate", "count"],
         Event::FixedBatchGaussian { .. } => &["sigma", "batch", "count"],
         Event::BoundedRange { .. } => &["eta", "count"],
+        Event::PoissonBarker { .. } => &["clip", "count"],
         Event::Pure { .. } => &["epsilon", "count"],
         Event::FastMhNoisy { .. } => &["sigma", "count"],
         Event::Heikkila { .. } => &["count"],
@@ -198,6 +199,7 @@ fn value_of(sequence: &Sequence, index: usize, field: &str) -> f64 {
         ("rate", Event::PoissonGaussian { rate, .. }) => rate.max(1e-9),
         ("batch", Event::FixedBatchGaussian { batch, .. }) => batch as f64,
         ("eta", Event::BoundedRange { eta }) => eta,
+        ("clip", Event::PoissonBarker { clip, .. }) => clip,
         ("epsilon", Event::Pure { epsilon }) => epsilon,
         _ => f64::NAN,
     }
@@ -220,6 +222,7 @@ fn with(sequence: &Sequence, index: usize, field: &str, value: f64) -> Option<Se
         ("rate", Event::PoissonGaussian { rate, .. }) => *rate = value,
         ("batch", Event::FixedBatchGaussian { batch, .. }) => *batch = value as u64,
         ("eta", Event::BoundedRange { eta }) => *eta = value,
+        ("clip", Event::PoissonBarker { clip, .. }) => *clip = value,
         ("epsilon", Event::Pure { epsilon }) => *epsilon = value,
         _ => return None,
     }

@@ -2,7 +2,7 @@
 //! decisions, which cost the less the more of the sum is kept for what follows them
 //! (`docs/guarantee.md`, "As Gaussian DP").
 
-use super::rules::{Answer, Question, answer, rho};
+use super::rules::{Answer, Question, answer};
 use super::sequence::Sequence;
 use crate::privacy::event::Event;
 use crate::privacy::gaussian_dp;
@@ -28,10 +28,10 @@ pub(super) fn gaussian_dp(sequence: &Sequence, question: Question) -> Option<Ans
 fn half_mu_squared(sequence: &Sequence) -> Option<f64> {
     let (mut noise, mut decisions) = (0.0, Vec::new());
     for (event, count) in sequence.events() {
-        let (rho, count) = (rho(event)?, *count as f64);
-        match *event {
-            Event::BoundedRange { .. } | Event::Pure { .. } => decisions.push((rho, count)),
-            Event::DiscreteGaussian { sigma, step, .. } => {
+        let (rho, count) = (event.rho()?, *count as f64);
+        match (*event, event.eta()) {
+            (_, Some(eta)) => decisions.push((rho, eta, count)),
+            (Event::DiscreteGaussian { sigma, step, .. }, _) => {
                 let steps = sigma / step;
                 if steps < FINE_LATTICE {
                     return None;
@@ -43,7 +43,9 @@ fn half_mu_squared(sequence: &Sequence) -> Option<f64> {
         }
     }
     let with = |reserve: f64| -> f64 {
-        let cost = |(rho, count): &(f64, f64)| count * gaussian_dp::bounded_range(*rho, reserve);
+        let cost = |(rho, eta, count): &(f64, f64, f64)| {
+            count * gaussian_dp::decision(*rho, *eta, reserve)
+        };
         reserve + decisions.iter().map(cost).sum::<f64>()
     };
     let alone = with(0.0);

@@ -1,7 +1,7 @@
 //! The Rényi accountant: the best order of the summed curves.
 
 use super::renyi;
-use super::rules::{Answer, Question, answer, rho};
+use super::rules::{Answer, Question, answer};
 use super::sequence::Sequence;
 use crate::privacy::event::{Event, Neighbours};
 
@@ -117,7 +117,7 @@ fn of_event(event: Event, neighbours: Neighbours, cut: u32, alpha: f64) -> f64 {
         } => renyi::fast_mh(mean, sigma / sensitivity, cut, alpha),
         Event::NotPrivate => f64::INFINITY,
         // A coarse lattice has no pair, but its zCDP bound.
-        Event::DiscreteGaussian { .. } => rho(&event).map_or(f64::INFINITY, |rho| alpha * rho),
+        Event::DiscreteGaussian { .. } => event.rho().map_or(f64::INFINITY, |rho| alpha * rho),
         other => Sequence::new(neighbours, vec![(other, 1)])
             .ok()
             .and_then(|s| s.pairs())

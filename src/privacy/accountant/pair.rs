@@ -41,6 +41,8 @@ pub(super) enum Pair {
     BoundedRange {
         /// η, nats.
         eta: f64,
+        /// What ρ is known to be, over η²/8: in (0, 1]. It bounds Rényi divergences alone.
+        share: f64,
     },
     /// Randomised response.
     Pure {
@@ -72,13 +74,13 @@ impl Pair {
         !matches!(self, Pair::Mixture { rate, .. } if rate < 1.0)
     }
 
-    /// (kind, sampling rate, scale): the profile grows in the scale.
+    /// (kind, sampling rate, scale): what is known of it grows in rate and scale.
     pub(super) fn parameters(self) -> (u8, f64, f64) {
         match self {
             Pair::Mixture { rate, shift } => (0, rate, shift),
             Pair::TwoSided { rate, shift } => (1, rate, shift),
             Pair::FixedBatch { rate, shift } => (2, rate, shift),
-            Pair::BoundedRange { eta } => (3, 1.0, eta),
+            Pair::BoundedRange { eta, share } => (3, share, eta),
             Pair::Pure { epsilon } => (4, 1.0, epsilon),
         }
     }
@@ -90,7 +92,10 @@ impl Pair {
             Pair::Mixture { .. } => Pair::Mixture { rate, shift },
             Pair::TwoSided { .. } => Pair::TwoSided { rate, shift },
             Pair::FixedBatch { .. } => Pair::FixedBatch { rate, shift },
-            Pair::BoundedRange { .. } => Pair::BoundedRange { eta: scale },
+            Pair::BoundedRange { .. } => Pair::BoundedRange {
+                eta: scale,
+                share: rate,
+            },
             Pair::Pure { .. } => Pair::Pure { epsilon: scale },
         }
     }
@@ -101,7 +106,7 @@ impl Pair {
     pub(super) fn attained(self) -> Pair {
         match self {
             Pair::FixedBatch { rate, shift } => Pair::Mixture { rate, shift },
-            Pair::BoundedRange { eta } => Pair::Pure { epsilon: 0.5 * eta },
+            Pair::BoundedRange { eta, share: 1.0 } => Pair::Pure { epsilon: 0.5 * eta },
             other => other,
         }
     }
@@ -127,7 +132,7 @@ impl Pair {
                     error: rounding(x, shift),
                 }
             }
-            Pair::BoundedRange { eta } => {
+            Pair::BoundedRange { eta, .. } => {
                 let up = (0.5 * (eta - loss)).max(0.0).exp_m1() / (2.0 * (0.5 * eta).sinh());
                 Tail {
                     p: (0.5 * loss).exp() * up,

@@ -28,7 +28,10 @@ const PAIRS: [Pair; 8] = [
         rate: 0.05,
         shift: 1.0,
     },
-    Pair::BoundedRange { eta: 0.8 },
+    Pair::BoundedRange {
+        eta: 0.8,
+        share: 1.0,
+    },
     Pair::Pure { epsilon: 0.5 },
 ];
 
@@ -99,7 +102,7 @@ fn the_bounded_range_profile_is_the_supremum_over_bits() {
             .map(|k| f64::from(k) * 0.002)
             .map(|z| sigma(z) - f64::exp(epsilon) * sigma(z - eta))
             .fold(0.0, f64::max);
-        let closed = Pair::BoundedRange { eta }.delta(epsilon).1;
+        let closed = Pair::BoundedRange { eta, share: 1.0 }.delta(epsilon).1;
         assert!((closed - brute).abs() < 1e-6 && closed >= brute - 1e-15);
     }
 }

@@ -42,7 +42,9 @@ pub(super) fn of_pair(pair: Pair, alpha: f64) -> f64 {
         Pair::Mixture { rate, shift } => mixture(rate, shift, alpha),
         Pair::TwoSided { rate, shift } => two_sided(rate, shift, alpha),
         Pair::FixedBatch { rate, shift } => fixed_batch(rate, shift, alpha),
-        Pair::BoundedRange { eta } => bounded_range(eta, alpha),
+        Pair::BoundedRange { eta, share } => {
+            bounded_range(eta, alpha).min(0.125 * alpha * eta * eta * share)
+        }
         Pair::Pure { epsilon } => pure(epsilon, alpha),
     }
 }

@@ -156,9 +156,8 @@ fn basic(sequence: &Sequence, question: Question) -> Option<Answer> {
         sum += *count as f64
             * match event {
                 Event::Pure { epsilon } => *epsilon,
-                Event::BoundedRange { eta } => *eta,
                 Event::PoissonGaussian { rate: 0.0, .. } => 0.0,
-                _ => return None,
+                event => event.eta()?,
             };
     }
     let sum = sum * (1.0 + 1e-12);
@@ -218,32 +217,10 @@ fn closed_form(sequence: &Sequence, question: Question) -> Option<Answer> {
     })
 }
 
-/// ρ of an event where it is zCDP.
-pub(super) fn rho(event: &Event) -> Option<f64> {
-    let gaussian = |sensitivity: f64, sigma: f64| 0.5 * (sensitivity / sigma).powi(2);
-    match *event {
-        Event::Gaussian { sensitivity, sigma }
-        | Event::DiscreteGaussian {
-            sensitivity, sigma, ..
-        } => Some(gaussian(sensitivity, sigma)),
-        // Sampling never costs: D_α is quasi-convex.
-        Event::PoissonGaussian { rate: 0.0, .. } => Some(0.0),
-        Event::PoissonGaussian {
-            sensitivity, sigma, ..
-        }
-        | Event::FixedBatchGaussian {
-            sensitivity, sigma, ..
-        } => Some(gaussian(sensitivity, sigma)),
-        Event::BoundedRange { eta } => Some(0.125 * eta * eta),
-        Event::Pure { epsilon } => Some(0.5 * epsilon * epsilon),
-        _ => None,
-    }
-}
-
 fn zcdp(sequence: &Sequence, question: Question) -> Option<Answer> {
     let mut sum = 0.0;
     for (event, count) in sequence.events() {
-        sum += *count as f64 * rho(event)?;
+        sum += *count as f64 * event.rho()?;
     }
     let sum = sum * (1.0 + 1e-12);
     Some(Answer {
@@ -258,8 +235,13 @@ fn zcdp(sequence: &Sequence, question: Question) -> Option<Answer> {
 /// Privacy loss distributions, or the exact profile of a single event.
 fn losses(sequence: &Sequence, question: Question, tolerance: f64) -> Option<Answer> {
     let pairs = sequence.pairs()?;
+    // No decision on a minibatch is known to attain the pair that dominates it.
+    let attained = !sequence
+        .events()
+        .iter()
+        .any(|(event, _)| matches!(event, Event::PoissonBarker { .. }));
     let known = |bounds: (f64, f64)| Answer {
-        lower: bounds.0,
+        lower: if attained { bounds.0 } else { 0.0 },
         upper: bounds.1,
         ..answer("privacy loss distribution", false)
     };
@@ -272,8 +254,12 @@ fn losses(sequence: &Sequence, question: Question, tolerance: f64) -> Option<Ans
     if sequence.total() == 1.0 {
         let pair = pairs[0].pair;
         let bounds = on_lattice(sequence, question, |question| single(pair, question));
+        let method = match attained {
+            true => "exact profile",
+            false => "profile of the bounded range",
+        };
         return Some(Answer {
-            method: "exact profile",
+            method,
             ..known(bounds)
         });
     }

@@ -175,7 +175,14 @@ impl Sequence {
                     }
                 }
             }
-            Event::BoundedRange { eta } => Pair::BoundedRange { eta },
+            Event::BoundedRange { eta } => Pair::BoundedRange { eta, share: 1.0 },
+            Event::PoissonBarker { .. } => match (event.eta(), event.rho()) {
+                (Some(eta), Some(rho)) => Pair::BoundedRange {
+                    eta,
+                    share: (8.0 * rho / (eta * eta)).min(1.0),
+                },
+                _ => return Profile::Unknown,
+            },
             Event::Pure { epsilon } => Pair::Pure { epsilon },
             _ => return Profile::Unknown,
         })

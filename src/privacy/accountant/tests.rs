@@ -43,7 +43,11 @@ fn any_event(kind: usize, a: f64, b: f64) -> Event {
         },
         4 => Event::BoundedRange { eta: a },
         5 => Event::Pure { epsilon: a },
-        6 => Event::Heikkila {
+        6 => Event::PoissonBarker {
+            clip: 0.4 * a,
+            ratio: 4.0 * b,
+        },
+        7 => Event::Heikkila {
             batch: 500 + (500.0 * a) as u64,
             rows: 100_000,
             form: if b < 0.5 {
@@ -67,7 +71,7 @@ proptest! {
     /// and asking back gives the δ that was asked for, or less.
     #[test]
     fn composition_is_the_sum_of_counts(
-        kind in 0usize..8, a in 0.01f64..1.0, b in 0.01f64..1.0, n in 1u64..40, m in 1u64..40,
+        kind in 0usize..9, a in 0.01f64..1.0, b in 0.01f64..1.0, n in 1u64..40, m in 1u64..40,
     ) {
         let event = any_event(kind, a, b);
         let together = epsilon(SUBSTITUTION, &[(event, n + m)]);

@@ -33,8 +33,8 @@ impl RowWeights {
         }
     }
 
-    /// The same, had no row a wider bound than the one that differs: η = w c(2 + Λ/λ), which
-    /// is what its owner is promised (`docs/guarantee.md`).
+    /// The same, had no row a wider bound than the one that differs: the price of w c, which is
+    /// what its owner is promised (`docs/guarantee.md`).
     pub(super) fn own_population(self, rows: usize) -> Population {
         Population {
             largest: self.stored()[0],
@@ -53,7 +53,7 @@ impl Case {
     /// narrow one. `None` where such rows are not drawn by their bounds.
     pub fn weighted(subject: Subject) -> Option<[Self; 2]> {
         match subject {
-            // η = 0.99 of the row that differs, and 3.96 of the widest.
+            // η = 0.90 of the row that differs, and 3.6 of the widest.
             Subject::PoissonBarker => {
                 let plain = Case::of(subject)?;
                 let widest = Case {

@@ -37,13 +37,13 @@ impl Curator {
                 Ok(Some((key, 0.0)))
             }
             (Estimator::Poisson { lambda }, Acceptance::Barker) => {
-                // η = c(2 + Λ/λ) (mathematics, section 4), inflated for f64 arithmetic; c is
-                // the widest row's.
+                // By its flow; c is the widest row's, inflated for f64 arithmetic, and by half of
+                // what the coin moves the logit, for the flow's speed is at least 2.
                 let (lambda, big) = poisson_rates(population, grid, lambda)?;
-                let clip = grid.clip_bound() * population.largest;
-                let eta = clip * (2.0 + big / lambda) * (1.0 + 1e-9) + LOGIT_ERROR;
-                let key =
-                    EventKey::bounded_range(eta).ok_or_else(|| refuse("eta is not finite"))?;
+                let slack = 1.0 + 1e-9;
+                let clip = grid.clip_bound() * population.largest * slack + 0.5 * LOGIT_ERROR;
+                let key = EventKey::poisson_barker(clip, big / lambda * slack)
+                    .ok_or_else(|| refuse("the clip is not finite"))?;
                 Ok(Some((key, draw_delta(lambda + big))))
             }
             (Estimator::FullBatch, Acceptance::Penalty { tau }) => {
@@ -225,6 +225,28 @@ pub(super) fn penalty_variance(grid: Grid, tau: f64) -> Result<u64, Halt> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A minibatch's decision is charged more than its flow, by what coin and rounding move the
+    /// logit: where c is tiny, next to nothing but that.
+    #[test]
+    fn a_minibatch_pays_for_its_coin() {
+        let lambda = Lambda::Ratio(2.0);
+        for clip in [0.3, 1e-5, 1e-13] {
+            let estimator = Estimator::Poisson { lambda };
+            let (key, _) = Curator::cost(10, clip, estimator, Acceptance::Barker)
+                .unwrap()
+                .unwrap();
+            let eta = key.event().eta().unwrap();
+            let speed = 1.5 + 1.0 / 1.5;
+            let (least, most) = (
+                speed * clip + LOGIT_ERROR,
+                speed * (clip + 0.5 * LOGIT_ERROR),
+            );
+            assert!(eta >= least && eta < 1.005 * most, "{clip}: {eta} {least}");
+            let rho = (clip + 0.5 * LOGIT_ERROR).powi(2) * 0.503_1;
+            assert!(key.rho().unwrap() >= rho && key.rho().unwrap() < 1.006 * rho);
+        }
+    }
 
     /// ρ = Δ²/(2C) with Δ = 2c, rounded up a little; the noise has variance C.
     #[test]

@@ -10,6 +10,7 @@ use super::shares::{Drawn, RowShares};
 use super::weights::poisson_weights;
 use crate::data::{Dataset, Population};
 use crate::engine::Grid;
+use crate::privacy::flow::range;
 
 /// Rows of the given bounds; their cells do not matter here.
 fn rows(bounds: &[f64]) -> (RowShares, Population) {
@@ -132,14 +133,14 @@ fn weighted_minibatches_are_reversible() {
     }
 }
 
-/// Substituting row i moves the logit by at most `w_i c(2 + Λ/λ)`, for rows of every bound;
-/// for the widest by nearly as much, so that a missing factor of two would show.
+/// Substituting row i moves the logit by at most its flow's range, `w_i c g(1)`, for rows of every
+/// bound; by nearly as much, so that a missing factor of two would show.
 #[test]
 fn a_row_moves_the_logit_by_its_own_bound_at_most() {
     let (mut closest, mut counted) = ([0.0f64; 3], 0);
     for (clip, lambda) in [(0.02, 0.5), (0.3, 0.2), (0.3, 2.0), (1.0, 1.0)] {
         let e = Enumerated::new(&BOUNDS, clip, lambda);
-        let factor = 2.0 + e.big() / e.lambda;
+        let factor = range(e.big() / e.lambda);
         for (i, closest) in closest.iter_mut().enumerate() {
             let eta = e.bounds[i] * e.grid.clip_bound() * factor;
             for others in [-1.0, 0.5] {
