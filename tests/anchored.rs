@@ -19,8 +19,8 @@ use dpmc::privacy::{
     Releases,
 };
 use dpmc::sampler::{
-    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Preconditioner,
-    RandomWalk,
+    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Decisions,
+    Preconditioner, RandomWalk,
 };
 
 const AT: [f64; 2] = [0.7, -0.5];
@@ -49,7 +49,7 @@ fn open(seed: u64) -> OpenCurator {
     Curator::not_private(data(), model(), EngineChoice::Cpu, seed).unwrap()
 }
 
-fn anchor(noise: Option<AnchorNoise>, radius: f64) -> Anchor {
+fn anchor(noise: AnchorNoise, radius: f64) -> Anchor {
     let expansion = open(3).anchor(&AT, &metric(), noise).unwrap();
     Anchor {
         at: AT.to_vec(),
@@ -61,6 +61,8 @@ fn anchor(noise: Option<AnchorNoise>, radius: f64) -> Anchor {
         // Off the middle, so that the ellipsoid's centre is seen.
         centre: vec![0.3, -0.4],
         radius,
+        spread: Vec::new(),
+        doubts: Default::default(),
     }
 }
 
@@ -73,13 +75,14 @@ fn settings(proposal: AnchoredProposal) -> AnchoredSettings {
             row_norm: model_norm(),
             unit: 0.7,
             slopes: Slopes::logistic(),
-            clip: 100.0,
+            clip: Some(100.0),
             radius: 3.0,
             split: None,
         },
         proposal,
         share: 1.0,
         refresh_after: None,
+        decisions: Decisions::All,
     }
 }
 
@@ -99,7 +102,7 @@ fn sampler(estimator: Estimator, acceptance: Acceptance, proposal: AnchoredPropo
 /// log posterior + (noisy expansion − exact expansion), −∞ outside the ellipsoid: from
 /// exact full-batch ratios, which know nothing of remainders.
 fn target(noisy: Anchor) -> impl Fn(&[f64]) -> f64 {
-    let exact = anchor(None, noisy.radius);
+    let exact = anchor(AnchorNoise::expansion(0.0, 0.0), noisy.radius);
     let curator = std::cell::RefCell::new(open(1));
     let prior = model().prior().clone();
     move |theta: &[f64]| {
@@ -120,15 +123,14 @@ fn target(noisy: Anchor) -> impl Fn(&[f64]) -> f64 {
 #[test]
 fn anchored_chains_match_quadrature_of_the_tilted_posterior() {
     // Noise of half a posterior sd, curvature off by a tenth: the tilt is seen.
-    let noisy = anchor(
-        Some(AnchorNoise {
-            gradient: 0.12,
-            curvature: 0.2,
-        }),
-        3.0,
-    );
+    let noisy = anchor(AnchorNoise::expansion(0.12, 0.2), 3.0);
     let exact = quadrature(target(noisy.clone()), &AT, &[0.25, 0.25], 1e9);
-    let untilted = quadrature(target(anchor(None, 3.0)), &AT, &[0.25, 0.25], 1e9);
+    let untilted = quadrature(
+        target(anchor(AnchorNoise::expansion(0.0, 0.0), 3.0)),
+        &AT,
+        &[0.25, 0.25],
+        1e9,
+    );
     let tilt = (exact[0].0 - untilted[0].0).hypot(exact[1].0 - untilted[1].0);
     assert!(tilt > 0.03, "the noise does nothing: {tilt}");
     let poisson = Estimator::Poisson {
@@ -178,38 +180,28 @@ fn private(ledger: Ledger) -> Curator {
 
 #[test]
 fn an_anchor_is_charged_before_it_is_released_and_refusals_charge_nothing() {
-    let noise = AnchorNoise {
-        gradient: 2.0,
-        curvature: 5.0,
-    };
+    let noise = AnchorNoise::expansion(2.0, 5.0);
     let mut curator = private(large());
-    curator.anchor(&AT, &metric(), Some(noise)).unwrap();
+    curator.anchor(&AT, &metric(), noise).unwrap();
     let spent = curator.ledger().unwrap().spent();
     let expected = 0.5 / 4.0 + 0.5 / 25.0;
     assert!(spent >= expected * (1.0 - 1e-9) && spent < expected * 1.0001);
 
     let small = Ledger::in_memory(Budget::new(0.1, 1e-6).unwrap());
     let mut curator = private(small);
-    let halt = curator.anchor(&AT, &metric(), Some(noise));
+    let halt = curator.anchor(&AT, &metric(), noise);
     assert!(matches!(halt, Err(Halt::BudgetSpent(_))), "{halt:?}");
     let upper = Metric {
         row_bound: f64::NAN,
         ..metric()
     };
     for halt in [
-        curator.anchor(&AT, &metric(), None),
-        curator.anchor(&[0.0], &metric(), Some(noise)),
-        curator.anchor(&[f64::NAN, 0.0], &metric(), Some(noise)),
-        curator.anchor(&AT, &upper, Some(noise)),
-        curator.anchor(&AT, &Metric::identity(3, 1.0), Some(noise)),
-        curator.anchor(
-            &AT,
-            &metric(),
-            Some(AnchorNoise {
-                gradient: 0.0,
-                ..noise
-            }),
-        ),
+        curator.anchor(&AT, &metric(), AnchorNoise::expansion(0.0, 0.0)),
+        curator.anchor(&[0.0], &metric(), noise),
+        curator.anchor(&[f64::NAN, 0.0], &metric(), noise),
+        curator.anchor(&AT, &upper, noise),
+        curator.anchor(&AT, &Metric::identity(3, 1.0), noise),
+        curator.anchor(&AT, &metric(), AnchorNoise::expansion(0.0, 5.0)),
     ] {
         assert!(matches!(halt, Err(Halt::Refused(_))), "{halt:?}");
     }
@@ -220,14 +212,26 @@ fn an_anchor_is_charged_before_it_is_released_and_refusals_charge_nothing() {
 fn models_without_a_remainder_and_anchors_outside_the_support_are_refused() {
     let table = synthetic::mixture(50, Some(3.0), 1).unwrap();
     let mixture = Arc::new(Mixture::new(2.0, 3.0, Prior::flat_box(2, 3.0), 1.0).unwrap());
-    assert!(Anchored::new(mixture.clone(), anchor(None, 3.0)).is_err());
+    assert!(
+        Anchored::new(
+            mixture.clone(),
+            anchor(AnchorNoise::expansion(0.0, 0.0), 3.0)
+        )
+        .is_err()
+    );
     let mut curator = Curator::not_private(table, mixture, EngineChoice::Cpu, 1).unwrap();
     assert!(matches!(
-        curator.anchor(&[0.0, 0.0], &metric(), None),
+        curator.anchor(&[0.0, 0.0], &metric(), AnchorNoise::expansion(0.0, 0.0)),
         Err(Halt::Refused(_))
     ));
     let boxed = Logistic::new(data().features(), 3.0, Prior::flat_box(2, 0.1), 0.7).unwrap();
-    assert!(Anchored::new(Arc::new(boxed), anchor(None, 3.0)).is_err());
+    assert!(
+        Anchored::new(
+            Arc::new(boxed),
+            anchor(AnchorNoise::expansion(0.0, 0.0), 3.0)
+        )
+        .is_err()
+    );
     // A sampler that wants an anchor makes no step without one.
     let mut sampler = sampler(
         Estimator::FullBatch,
@@ -263,7 +267,7 @@ fn a_warm_start_that_does_not_settle_fails_and_says_what_was_spent() {
         row_norm: 1.0,
         unit: 1.0,
         slopes: Slopes::logistic(),
-        clip: 2.0,
+        clip: Some(2.0),
         radius: 8.0,
         split: Some(dpmc::sampler::AnchorSplit {
             refresh: 0.0,

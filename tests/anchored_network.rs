@@ -17,8 +17,8 @@ use dpmc::engine::EngineChoice;
 use dpmc::model::{Anchor, Mlp, Model, Prior};
 use dpmc::privacy::{Acceptance, AnchorNoise, Curator, Estimator, Lambda, OpenCurator, Releases};
 use dpmc::sampler::{
-    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Preconditioner,
-    RandomWalk,
+    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Decisions,
+    Preconditioner, RandomWalk,
 };
 
 const KAPPA: f64 = 0.8;
@@ -66,7 +66,7 @@ fn anchoring() -> Anchoring {
         row_norm: 2.0,
         unit: KAPPA,
         slopes: model().slopes().unwrap(),
-        clip: 100.0,
+        clip: Some(100.0),
         radius: RADIUS,
         split: None,
     }
@@ -79,6 +79,7 @@ fn sampler(estimator: Estimator, rule: Acceptance, proposal: AnchoredProposal) -
         // So wide that nothing is clipped: these rows bend less.
         share: 2.8,
         refresh_after: None,
+        decisions: Decisions::All,
     };
     let adaptation = Adaptation::new(Adapt::None, 0.3, 0, 4);
     let identity = Preconditioner::Identity;
@@ -99,13 +100,8 @@ fn anchors() -> (Anchor, Anchor) {
     let mut exact = anchoring().run(model().prior(), &mut open(1)).unwrap();
     // Off the middle, so that the ellipsoid's centre is seen.
     exact.centre = vec![0.3, -0.2, 0.2, 0.1];
-    let noise = AnchorNoise {
-        gradient: 0.12,
-        curvature: 0.12,
-    };
-    let noisy = open(3)
-        .anchor(&exact.at, &exact.metric, Some(noise))
-        .unwrap();
+    let noise = AnchorNoise::expansion(0.12, 0.12);
+    let noisy = open(3).anchor(&exact.at, &exact.metric, noise).unwrap();
     let noisy = Anchor {
         gradient: noisy.gradient,
         curvature: noisy.curvature,

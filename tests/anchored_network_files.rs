@@ -107,7 +107,7 @@ fn run_files_sample_networks_around_private_anchors() {
         let columns: Vec<Vec<Vec<f64>>> = (0..4)
             .map(|j| vec![draws.iter().map(|d| d.theta[j]).collect()])
             .collect();
-        let noise = noise_aware(&columns, &anchor).unwrap();
+        let noise = noise_aware(&columns, &anchor, true).unwrap();
         for j in 0..4 {
             let (m, s) = (mean(&columns[j][0]), sd(&columns[j][0]));
             let ess = ess_bulk(&columns[j]);

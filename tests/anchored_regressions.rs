@@ -109,14 +109,11 @@ fn moved(a: &[(f64, f64)], b: &[(f64, f64)]) -> f64 {
 fn anchored_linear_chains_draw_from_the_conjugate_posterior_and_its_tilt() {
     let table = table(120, NUMBER);
     // So large an ellipsoid that it is not felt.
-    let exact = table.anchor(None, 40.0);
+    let exact = table.anchor(AnchorNoise::expansion(0.0, 0.0), 40.0);
     let posterior = conjugate(&table, KAPPA, PRIOR_SD, ([0.0; 4], [0.0; 2]));
     check_chains(&table, &exact, &posterior);
-    let noise = AnchorNoise {
-        gradient: 0.15,
-        curvature: 0.15,
-    };
-    let noisy = table.anchor(Some(noise), 40.0);
+    let noise = AnchorNoise::expansion(0.15, 0.15);
+    let noisy = table.anchor(noise, 40.0);
     let tilted = conjugate(&table, KAPPA, PRIOR_SD, tilt(&noisy, &exact));
     let far = moved(&posterior, &tilted);
     assert!(far > 0.1, "the noise does nothing: {far}");
@@ -126,12 +123,9 @@ fn anchored_linear_chains_draw_from_the_conjugate_posterior_and_its_tilt() {
 #[test]
 fn anchored_poisson_chains_match_quadrature_of_the_tilted_posterior() {
     let table = table(120, COUNT);
-    let exact = table.anchor(None, 3.0);
-    let noise = AnchorNoise {
-        gradient: 0.05,
-        curvature: 0.05,
-    };
-    let noisy = table.anchor(Some(noise), 3.0);
+    let exact = table.anchor(AnchorNoise::expansion(0.0, 0.0), 3.0);
+    let noise = AnchorNoise::expansion(0.05, 0.05);
+    let noisy = table.anchor(noise, 3.0);
     let model = table.model();
     // Straight from the rows' densities, which know nothing of remainders.
     let target = |anchor: &Anchor, theta: &[f64]| {

@@ -83,7 +83,7 @@ fn run_files_sample_regressions_around_private_anchors() {
         let (draws, _) = run.take_draws();
         let column = |j: usize| -> Vec<f64> { draws.iter().map(|d| d.theta[j]).collect() };
         let columns: Vec<Vec<Vec<f64>>> = (0..2).map(|j| vec![column(j)]).collect();
-        let noise = noise_aware(&columns, &anchor).unwrap();
+        let noise = noise_aware(&columns, &anchor, true).unwrap();
         for j in 0..2 {
             let (m, s) = (mean(&columns[j][0]), sd(&columns[j][0]));
             let ess = ess_bulk(&columns[j]);

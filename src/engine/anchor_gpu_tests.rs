@@ -32,7 +32,6 @@ fn cases(d: usize) -> [Case; 3] {
     let case = |data: Dataset, slopes| Case {
         data: Arc::new(data),
         slopes,
-        parts: AnchorParts::EXPANSION,
     };
     let logistic = synthetic::logistic(1_003, &theta, 4).unwrap();
     let linear = synthetic::linear(1_001, &theta, 0.8, 3.0, 4).unwrap();

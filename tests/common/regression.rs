@@ -8,7 +8,8 @@ use dpmc::engine::EngineChoice;
 use dpmc::model::{Anchor, Linear, Lower, Metric, Model, Poisson, Prior};
 use dpmc::privacy::{Acceptance, AnchorNoise, Curator, Estimator, OpenCurator, Releases};
 use dpmc::sampler::{
-    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Preconditioner, RandomWalk,
+    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Decisions, Preconditioner,
+    RandomWalk,
 };
 
 pub const AT: [f64; 2] = [0.6, -0.8];
@@ -94,7 +95,7 @@ impl Table {
         Metric { factor, row_bound }
     }
 
-    pub fn anchor(&self, noise: Option<AnchorNoise>, radius: f64) -> Anchor {
+    pub fn anchor(&self, noise: AnchorNoise, radius: f64) -> Anchor {
         let expansion = self.open(3).anchor(&AT, &self.metric(), noise).unwrap();
         Anchor {
             at: AT.to_vec(),
@@ -105,6 +106,8 @@ impl Table {
             curvature_sd: expansion.curvature_sd,
             centre: vec![0.3, -0.4],
             radius,
+            spread: Vec::new(),
+            doubts: Default::default(),
         }
     }
 
@@ -123,13 +126,14 @@ impl Table {
                 row_norm: NORM,
                 unit: KAPPA * model.unit(),
                 slopes: model.slopes().unwrap(),
-                clip: 100.0,
+                clip: Some(100.0),
                 radius: 3.0,
                 split: None,
             },
             proposal,
             share: 1.0,
             refresh_after: None,
+            decisions: Decisions::All,
         };
         let adaptation = Adaptation::new(Adapt::None, 0.3, 0, 2);
         let prior = model.prior().clone();

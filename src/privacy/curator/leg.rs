@@ -108,7 +108,7 @@ mod tests {
             &mut self,
             at: &[f64],
             metric: &Metric,
-            noise: Option<AnchorNoise>,
+            noise: AnchorNoise,
         ) -> Result<Expansion, Halt> {
             let answer = self.curator.anchor(at, metric, noise)?;
             self.released();
