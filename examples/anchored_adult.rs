@@ -16,7 +16,7 @@ use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Anchor, AnchorRelease, Metric};
 use dpmc::posterior_run::{PosteriorRun, Status};
-use dpmc::privacy::{Curator, Ledger, Releases};
+use dpmc::privacy::{AnchorNoise, Curator, Ledger, Releases};
 use dpmc::sampler::Chains;
 
 type Failure = Box<dyn std::error::Error>;
@@ -39,7 +39,7 @@ fn main() -> Result<(), Failure> {
         rates.push(rate);
         spent = spent.max(epsilon);
         let chains: Vec<Vec<Vec<f64>>> = draws.iter().map(|c| vec![c.clone()]).collect();
-        let aware = noise_aware(&chains, &anchor).ok_or("the anchor does not fit")?;
+        let aware = noise_aware(&chains, &anchor, true).ok_or("the anchor does not fit")?;
         total += 1;
         for (j, a) in aware.iter().enumerate() {
             let inside = (a.mean_interval[0]..=a.mean_interval[1]).contains(&exact[j].0);
@@ -171,7 +171,11 @@ fn tilted(plan: &Plan, reference: &Draws, anchor: &Anchor) -> Result<Vec<(f64, f
     // The same expansion without noise, and with a row bound that clips nothing.
     let factor = anchor.metric.factor.clone();
     let row_bound = norm * factor.inverse_norm();
-    let expansion = open.anchor(&anchor.at, &Metric { factor, row_bound }, None)?;
+    let expansion = open.anchor(
+        &anchor.at,
+        &Metric { factor, row_bound },
+        AnchorNoise::expansion(0.0, 0.0),
+    )?;
     let exact = Anchor {
         gradient: expansion.gradient,
         curvature: expansion.curvature,
