@@ -16,12 +16,13 @@ fn budget() -> Budget {
 }
 
 /// One event of every kind.
-fn keys() -> [EventKey; 4] {
+fn keys() -> [EventKey; 5] {
     [
         EventKey::bounded_range(0.02).unwrap(),
         EventKey::discrete_gaussian(1.0, 60.0).unwrap(),
         EventKey::fast_mh_noisy(1e-3, 1.0, 10.0).unwrap(),
         EventKey::heikkila(1000, 1_000_000).unwrap(),
+        EventKey::poisson_barker(0.008, 1.0).unwrap(),
     ]
 }
 
@@ -74,7 +75,7 @@ fn the_filter_is_never_over_its_budget_and_uses_it() {
 /// ledger's (no cut), and never under its best.
 #[test]
 fn epsilon_spent_is_the_accountants_number() {
-    let [eta, gauss, _, test] = keys();
+    let [eta, gauss, _, test, _] = keys();
     for key in [eta, gauss, test] {
         let order = best_order(&[key], budget());
         let mut ledger = Ledger::counting(budget(), Measure::Renyi { order });
@@ -114,7 +115,7 @@ fn multiplicities_beyond_the_cut_are_paid_from_delta() {
 
 #[test]
 fn what_the_measure_cannot_count_is_refused_before_anything_is_charged() {
-    let [eta, _, noisy, test] = keys();
+    let [eta, _, noisy, test, _] = keys();
     for (measure, key, says) in [
         (Measure::Zcdp, noisy, "a ledger of its own"),
         (Measure::Zcdp, test, "a ledger of its own"),
@@ -165,7 +166,39 @@ fn a_file_keeps_its_measure_and_refuses_another() {
     let json = serde_json::to_string(&voucher).unwrap();
     again.accept(&serde_json::from_str(&json).unwrap()).unwrap();
     assert_eq!(again.spent_of_run(), spent);
-    assert_eq!(again.events().len(), 4);
+    assert_eq!(again.events().len(), 5);
+}
+
+/// At K = 1: 0.5365 c² in a ledger of ρ, little more in one of Gaussian DP where much is left, and
+/// at an order α times that, or η = 2.5c if that is less.
+#[test]
+fn minibatch_decisions_are_priced_by_their_flow() {
+    let price = |measure: Measure, clip: f64| {
+        let key = EventKey::poisson_barker(clip, 1.0).unwrap();
+        measure.price(key, budget()).unwrap().cost.nats()
+    };
+    for clip in [1e-6, 0.01] {
+        let rho = price(Measure::Zcdp, clip);
+        let exact = 0.5365 * clip * clip;
+        assert!(rho >= exact && rho < 1.006 * exact, "{clip}: {rho}");
+        let gaussian = price(Measure::Gaussian, clip);
+        let reserve = Measure::Gaussian.reserve(budget());
+        let more = 1.0 / (1.0 - rho / reserve);
+        assert!(
+            (gaussian / (rho * more) - 1.0).abs() < 1e-9,
+            "{clip}: {gaussian}"
+        );
+        for order in [1.5, 8.0] {
+            let at = price(Measure::Renyi { order }, clip);
+            assert!((at / (order * rho) - 1.0).abs() < 1e-9, "{clip}: {at}");
+        }
+        let most = price(Measure::Renyi { order: 1e5 }, 0.01);
+        assert!(most < 0.02505 && most > 0.0249, "{most}");
+    }
+    // One that is large beside what is left costs π/2 of η²/8 there.
+    let alone = std::f64::consts::FRAC_PI_2 * 2.5f64.powi(2) / 8.0;
+    let large = price(Measure::Gaussian, 1.0);
+    assert!(large >= alone && large < 1.006 * alone, "{large}");
 }
 
 fn bits(eta: f64) -> EventKey {

@@ -23,6 +23,7 @@ mod direction_tests;
 mod gaussian;
 mod gaussian_filter;
 mod grid;
+mod kept;
 mod normal;
 mod orders;
 mod pair;

@@ -67,8 +67,12 @@ fn renyi_at_cut(sequence: &Sequence, question: Question, cut: u32) -> Option<Ans
 /// The summed curve, and the mass beyond the cut.
 fn curve(sequence: &Sequence, cut: u32) -> (impl Fn(f64) -> f64 + '_, f64) {
     use rayon::prelude::*;
-    // Pairs are merged and bucketed; what has none keeps its own curve.
-    let pairs = sequence.pairs().unwrap_or_default();
+    // Pairs are merged and bucketed; what has none keeps its own curve, as all do where
+    // multiplicities are cut.
+    let pairs = match cut == 0 {
+        true => sequence.pairs().unwrap_or_default(),
+        false => Vec::new(),
+    };
     let rest: Vec<(Event, u64)> = if pairs.is_empty() {
         sequence.events().to_vec()
     } else {

@@ -7,6 +7,7 @@
 //! (Zhu, Dong & Wang 2022, Theorem 10). The proofs for each pair are in
 //! `docs/accounting.md`.
 
+use super::kept;
 use super::normal::{above, below};
 
 /// A dominating pair; scales in units of the noise's standard deviation.
@@ -49,6 +50,13 @@ pub(super) enum Pair {
         /// ε, nats.
         epsilon: f64,
     },
+    /// P = Σ_s Pois(m; s) N(sν, 1), Q = Σ_s Pois(m; s) N(−sν, 1): noisy Poisson minibatches.
+    Kept {
+        /// Mean m of the number of times that a row is kept.
+        mean: f64,
+        /// Largest weight ν of one of them.
+        shift: f64,
+    },
 }
 
 /// Masses beyond a value of the loss.
@@ -74,6 +82,14 @@ impl Pair {
         !matches!(self, Pair::Mixture { rate, .. } if rate < 1.0)
     }
 
+    /// Rounding error of a loss, nats, for losses that matter.
+    pub(super) fn loss_error(self) -> f64 {
+        match self {
+            Pair::Kept { .. } => 1e-13,
+            _ => 1e-15,
+        }
+    }
+
     /// (kind, sampling rate, scale): what is known of it grows in rate and scale.
     pub(super) fn parameters(self) -> (u8, f64, f64) {
         match self {
@@ -82,6 +98,7 @@ impl Pair {
             Pair::FixedBatch { rate, shift } => (2, rate, shift),
             Pair::BoundedRange { eta, share } => (3, share, eta),
             Pair::Pure { epsilon } => (4, 1.0, epsilon),
+            Pair::Kept { mean, shift } => (5, mean, shift),
         }
     }
 
@@ -97,6 +114,7 @@ impl Pair {
                 share: rate,
             },
             Pair::Pure { .. } => Pair::Pure { epsilon: scale },
+            Pair::Kept { .. } => Pair::Kept { mean: rate, shift },
         }
     }
 
@@ -141,6 +159,7 @@ impl Pair {
                 }
             }
             Pair::Pure { .. } => Tail::default(),
+            Pair::Kept { mean, shift } => kept::tail_above(mean, shift, loss),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::grid::{Knots, Slices};
 use super::pair::Pair;
 
-const PAIRS: [Pair; 8] = [
+const PAIRS: [Pair; 9] = [
     Pair::Mixture {
         rate: 1.0,
         shift: 0.7,
@@ -33,6 +33,10 @@ const PAIRS: [Pair; 8] = [
         share: 1.0,
     },
     Pair::Pure { epsilon: 0.5 },
+    Pair::Kept {
+        mean: 0.3,
+        shift: 0.6,
+    },
 ];
 
 /// Masses add up to one, and on every slice of losses P over Q lies between its ends.

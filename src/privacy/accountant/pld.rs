@@ -91,7 +91,10 @@ fn direction(
         Target::Delta(_) => 1e-9,
         Target::Epsilon(_) => 1e-30,
     };
-    let rounding = total * 1e-15;
+    let rounding = parts
+        .iter()
+        .map(|part| part.upper as f64 * part.pair.loss_error())
+        .sum();
     let mut best: Option<Bounds> = None;
     let mut last: Option<(f64, f64)> = None;
     for round in 0..ROUNDS {

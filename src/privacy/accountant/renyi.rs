@@ -46,6 +46,8 @@ pub(super) fn of_pair(pair: Pair, alpha: f64) -> f64 {
             bounded_range(eta, alpha).min(0.125 * alpha * eta * eta * share)
         }
         Pair::Pure { epsilon } => pure(epsilon, alpha),
+        // Poisson counts have heavier tails than noise.
+        Pair::Kept { .. } => f64::INFINITY,
     }
 }
 

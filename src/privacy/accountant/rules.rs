@@ -235,11 +235,13 @@ fn zcdp(sequence: &Sequence, question: Question) -> Option<Answer> {
 /// Privacy loss distributions, or the exact profile of a single event.
 fn losses(sequence: &Sequence, question: Question, tolerance: f64) -> Option<Answer> {
     let pairs = sequence.pairs()?;
-    // No decision on a minibatch is known to attain the pair that dominates it.
-    let attained = !sequence
-        .events()
-        .iter()
-        .any(|(event, _)| matches!(event, Event::PoissonBarker { .. }));
+    // Nothing on a Poisson minibatch is known to attain the pair that dominates it.
+    let attained = !sequence.events().iter().any(|(event, _)| {
+        matches!(
+            event,
+            Event::PoissonBarker { .. } | Event::FastMhNoisy { .. }
+        )
+    });
     let known = |bounds: (f64, f64)| Answer {
         lower: if attained { bounds.0 } else { 0.0 },
         upper: bounds.1,
@@ -256,7 +258,7 @@ fn losses(sequence: &Sequence, question: Question, tolerance: f64) -> Option<Ans
         let bounds = on_lattice(sequence, question, |question| single(pair, question));
         let method = match attained {
             true => "exact profile",
-            false => "profile of the bounded range",
+            false => "profile of the dominating pair",
         };
         return Some(Answer {
             method,
