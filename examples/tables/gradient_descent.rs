@@ -2,9 +2,10 @@
 //! half of its steps averaged. Neighbours by substitution; all steps together are one Gaussian
 //! mechanism, priced exactly (Dong, Roth & Su 2022), which is a little kinder than zCDP.
 //!
-//! Its settings follow a public rule: rows clipped at a norm of 1, the step 4/(wB²)
-//! of a row's largest curvature wB², and as many steps T as make the noise of a direction
-//! without curvature a quarter, but 20 to 2,000. More steps fit better and are noisier.
+//! Its settings follow a public rule: gradients clipped at B times a bound on the score that few
+//! rows reach (1, two residual sds, √MAX of a count; tighter clips were biased by several sds on
+//! Adult), steps of 1/(wB²), wB² a row's largest curvature, and as many of them as make the noise
+//! of a direction without curvature a quarter, but 20 to 2,000.
 
 use std::time::Instant;
 
@@ -19,12 +20,12 @@ pub fn run(problem: &Problem<'_>, (epsilon, delta): (f64, f64), seed: u64) -> Ou
     let start = Instant::now();
     let (d, rows) = (problem.design.d, problem.design.rows() as f64);
     let mu = gaussian_mu(epsilon, delta);
-    let (weight, clip) = match problem.model {
+    let (weight, most_score) = match problem.model {
         Model::Logistic => (0.25, 1.0),
-        // Residuals of about one sd, rows of about unit norm.
         Model::Linear { variance } => (1.0 / variance, 2.0 / variance.sqrt()),
-        Model::Poisson => (2.0, 2.0),
+        Model::Poisson => (2.0, problem.label[1].sqrt()),
     };
+    let clip = most_score * problem.row_norm;
     let step = 1.0 / (weight * problem.row_norm.powi(2) * rows);
     // T steps drift by T·step·2·clip/μ: noise √T·2·clip/μ a step, √T steps' worth of it.
     let drift = step * 2.0 * clip / mu;

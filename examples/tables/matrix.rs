@@ -58,12 +58,6 @@ pub fn inverse(l: &[f64], d: usize) -> Vec<f64> {
     out
 }
 
-/// `L v`.
-pub fn times_lower(l: &[f64], v: &[f64]) -> Vec<f64> {
-    let d = v.len();
-    (0..d).map(|i| dot(&l[i * d..][..=i], &v[..=i])).collect()
-}
-
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -62,7 +62,7 @@ pub fn run(
         intervals: intervals(|n| n.interval),
         draws: thinned(&thetas, PREDICTING),
         seconds,
-        effective_draws: Some(effective.fold(f64::INFINITY, f64::min)),
+        effective_draws: Some(effective.fold(f64::INFINITY, least)),
         status: match status {
             Status::Failed(what) => format!("failed: {what}"),
             other => other.name().into(),
@@ -98,4 +98,9 @@ fn sample(
     while *run.step() == Status::Running {}
     directory.finish(&mut run)?;
     Ok((run.status().clone(), start.elapsed().as_secs_f64()))
+}
+
+/// A chain that never moved has no ESS that could be counted: it is one draw.
+fn least(a: f64, b: f64) -> f64 {
+    a.min(if b.is_finite() { b } else { 1.0 })
 }
