@@ -8,7 +8,7 @@ use super::report::Report;
 /// Pixels.
 const PANEL: (f64, f64) = (250.0, 170.0);
 const GAP: (f64, f64) = (44.0, 62.0);
-const MARGIN: (f64, f64) = (46.0, 96.0);
+const MARGIN: (f64, f64) = (46.0, 104.0);
 const COLUMNS: usize = 3;
 
 /// Start of a method's name, what the legend calls it, colour (Okabe & Ito 2008), dashes.
@@ -199,12 +199,8 @@ fn curve(
         if y.is_none() {
             let x = axes.at(x, 1.0).0;
             let at = (x, axes.top + PANEL.1 - 4.0);
-            text(
-                out,
-                at,
-                &format!("text-anchor=\"middle\" fill=\"{color}\""),
-                "×",
-            );
+            let look = format!("text-anchor=\"middle\" font-size=\"20\" fill=\"{color}\"");
+            text(out, at, &look, "×");
         }
     }
 }
@@ -224,8 +220,7 @@ fn legend(out: &mut String, reports: &[Report]) {
         text(out, (x + 32.0, y + 4.0), "", name);
     }
     let note = "open dots: some runs released nothing; ×: none did";
-    let y = 44.0 + 17.0 * (reports.len().min(1) * 3) as f64;
-    text(out, (MARGIN.0, y + 2.0), "fill=\"#555\"", note);
+    text(out, (MARGIN.0, MARGIN.1 - 8.0), "fill=\"#555\"", note);
 }
 
 fn text(out: &mut String, (x, y): (f64, f64), attributes: &str, content: &str) {

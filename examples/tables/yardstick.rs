@@ -11,7 +11,7 @@ use super::matrix;
 use super::reference::Reference;
 
 /// Multiples of the rows' root mean square norm at which they are down-weighted.
-const MULTIPLES: [f64; 5] = [1.0, 1.5, 2.0, 3.0, 5.0];
+const MULTIPLES: [f64; 8] = [0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0];
 
 /// The weighted mode of one clip and the sds of its noise at μ = 1, both in posterior sds.
 struct Clip {
@@ -79,10 +79,12 @@ impl Yardstick {
 fn score_bounds(problem: &Problem<'_>) -> Vec<f64> {
     match problem.model {
         Model::Logistic => vec![1.0],
-        Model::Linear { variance } => [2.0, 3.0, 4.0].map(|sds| sds / variance.sqrt()).into(),
+        Model::Linear { variance } => [1.0, 2.0, 3.0, 4.0].map(|sds| sds / variance.sqrt()).into(),
         Model::Poisson => {
             let most = problem.label[1];
-            [1.0, 2.0, 4.0].map(|k| (k * most.sqrt()).min(most)).into()
+            [0.5, 1.0, 2.0, 4.0]
+                .map(|k| (k * most.sqrt()).min(most))
+                .into()
         }
     }
 }
@@ -101,8 +103,11 @@ fn weighted_mode(
     for _ in 0..40 {
         let sums = problem.design.sums(&at, true, |i, eta| {
             let weight = (b / norms[i]).powi(2).min(1.0);
-            let score = problem.model.score(eta, y[i]).clamp(-bound, bound);
-            [0.0, weight * score, weight * problem.model.weight(eta)]
+            let score = problem.model.score(eta, y[i]);
+            let cut = score.clamp(-bound, bound);
+            // A score that is cut off has no slope.
+            let slope = f64::from(u8::from(cut == score)) * problem.model.weight(eta);
+            [0.0, weight * cut, weight * slope]
         });
         let curvature = matrix::with_ridge(&sums.curvature, d, problem.precision);
         factor = matrix::cholesky(&curvature, d)?;
