@@ -32,6 +32,7 @@ mod yardstick;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use arguments::Arguments;
 use table::Table;
@@ -58,7 +59,9 @@ fn study(a: Arguments) -> Result<(), String> {
                 continue;
             }
         };
+        let start = Instant::now();
         let report = trials::on_table(&table, &a, folder.path())?;
+        eprintln!("{name}: {:.0} s", start.elapsed().as_secs_f64());
         report::print(&report);
         reports.push(report);
         // After each table: a long study may be stopped.

@@ -116,14 +116,15 @@ fn first(text: &str) -> String {
 /// What the columns are, once, above all tables.
 pub fn print_legend(repeats: usize) {
     println!(
-        "{repeats} repeats. rms: error over coefficients of the released mean against the posterior \
-         mean without\nprivacy, in posterior sds (mean of repeats). worst: the same of the worst \
-         coefficient. mean: share\nof 90 % intervals of the noise alone that hold that mean. truth, \
-         least: share of full 90 % intervals\nthat hold the generating coefficients; the least of \
-         any coefficient. draws: effective, of the worst\ncoefficient. none: runs that released \
-         nothing. yardstick: one noisy gradient at the mode with metric,\nmode and curvature for \
-         free. Neighbours by substitution but where a method says otherwise. Peers add\nfloating-\
-         point noise: good for a comparison, not for a release."
+        "{repeats} repeats. rms: error over coefficients of the released mean against the \
+         posterior mean\nwithout privacy, in posterior sds (mean of repeats). worst: the same of \
+         the worst coefficient. mean:\nshare of 90 % intervals of the noise alone that hold that \
+         mean. truth, least: share of full 90 %\nintervals that hold the generating \
+         coefficients; the least of any coefficient. draws: effective, of\nthe worst \
+         coefficient. none: runs that released nothing. yardstick: one noisy gradient at the\n\
+         mode with metric, mode and curvature for free. Neighbours by substitution but where a \
+         method says\notherwise. Peers add floating-point noise: good for a comparison, not for \
+         a release."
     );
 }
 

@@ -22,18 +22,27 @@ const Z90: f64 = 1.644_853_626_951_472_2;
 /// Trials by ε and method, in the order of the methods' first use.
 #[derive(Default)]
 struct Trials {
-    lines: Vec<(usize, String, Vec<Result<Trial, String>>)>,
+    lines: Vec<Line>,
+}
+
+/// One method at one ε.
+struct Line {
+    /// Which ε.
+    e: usize,
+    method: String,
+    trials: Vec<Result<Trial, String>>,
 }
 
 impl Trials {
     fn keep(&mut self, e: usize, method: &str, trial: Result<Trial, String>) {
-        match self
-            .lines
-            .iter_mut()
-            .find(|l| (l.0, l.1.as_str()) == (e, method))
-        {
-            Some(line) => line.2.push(trial),
-            None => self.lines.push((e, method.into(), vec![trial])),
+        let mut lines = self.lines.iter_mut();
+        match lines.find(|l| l.e == e && l.method == method) {
+            Some(line) => line.trials.push(trial),
+            None => self.lines.push(Line {
+                e,
+                method: method.into(),
+                trials: vec![trial],
+            }),
         }
     }
 }
@@ -128,7 +137,7 @@ pub fn on_table(table: &Table, a: &Arguments, folder: &Path) -> Result<Report, S
         scores: trials
             .lines
             .iter()
-            .map(|(e, method, trials)| Score::new(table, a.epsilons[*e], method, trials))
+            .map(|l| Score::new(table, a.epsilons[l.e], &l.method, &l.trials))
             .collect(),
     })
 }
