@@ -14,7 +14,7 @@ Errors of dpmc and its peers on the development tables, in posterior standard de
   --repeats N       default 20
   --quick           three repeats, four tables, ε = 1, 3, 10: under two minutes
   --suite DIR       folder of CSV.gz tables, see examples/tables/README.md
-  --algorithms A,B  of dpmc; default anchored-barker
+  --algorithms A,B  of dpmc, the first is plotted; default anchored-barker
   --python PYTHON   interpreter with diffprivlib 0.6 and scikit-learn; default python3
   --json FILE       all numbers
   --plot FILE.svg   errors against ε
