@@ -33,8 +33,9 @@ pub struct RandomWalk {
     pub anchoring: Option<AnchorSettings>,
     pub(super) anchored: Option<AnchoredWalk>,
     pub(super) warmup_mean: WarmupMean,
-    /// Whether the rows are asked about moves; else a released Gaussian's draws are kept as they are.
-    pub(super) decides: bool,
+    /// Share of the iterations at which the rows are asked about a move; a chain stays where it is at
+    /// the others. At 0 a released Gaussian's draws are kept as they are.
+    pub(super) pace: f64,
     iteration: u64,
 }
 
@@ -79,7 +80,7 @@ impl RandomWalk {
             anchoring: None,
             anchored: None,
             warmup_mean: WarmupMean::default(),
-            decides: true,
+            pace: 1.0,
             iteration: 0,
         }
     }
@@ -120,12 +121,18 @@ impl RandomWalk {
             ));
         }
         let (count, d) = chains.thetas.dim();
-        if !self.decides {
+        if !self.decides() {
             self.start_at_anchor(chains);
             chains.accepted.iter_mut().for_each(|a| *a += 1);
             self.iteration += 1;
             return Ok(StepInfo {
                 accepted: vec![true; count],
+            });
+        }
+        if !self.is_due() {
+            self.iteration += 1;
+            return Ok(StepInfo {
+                accepted: vec![false; count],
             });
         }
         let mut proposals = Array2::zeros((count, d));
@@ -218,8 +225,14 @@ impl RandomWalk {
     pub fn decides(&self) -> bool {
         match (&self.anchoring, &self.anchored) {
             (Some(AnchorSettings::Expansion(s)), None) => s.decisions != Decisions::None,
-            _ => self.decides,
+            _ => self.pace > 0.0,
         }
+    }
+
+    /// Whether this iteration makes a decision: as many as the pace has by now.
+    fn is_due(&self) -> bool {
+        let made = |n: u64| (n as f64 * self.pace).floor();
+        made(self.iteration + 1) > made(self.iteration)
     }
 
     /// The public state.

@@ -409,10 +409,12 @@ impl Plan {
             };
             let affordable = decisions / price;
             if section.decisions.is_none() && !penalty {
-                // A price goes with the square of the clip.
-                let most = clip * (affordable / target.min(steps)).sqrt();
+                let holds = |count: f64| clip * (affordable / count).sqrt();
                 settings.decisions = match affordable >= target.min(steps) {
-                    true => Decisions::UpTo(most),
+                    true => Decisions::Paced {
+                        most: holds(target.min(steps)),
+                        full: holds(steps),
+                    },
                     false => Decisions::None,
                 };
             }

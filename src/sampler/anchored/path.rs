@@ -370,7 +370,11 @@ impl<'a> Path<'a> {
             s.curvature / (s.gradient + s.curvature)
         }) * whole;
         let gradients = purse.left - curvature_share;
-        let norms = Norms::new(&seen, bound);
+        let mean = self.weight / (self.plan.unit * self.plan.rows as f64);
+        let slopes = self.plan.slopes;
+        let norms = Norms::new(&seen, bound, |share| {
+            slopes.influence(share, mean).row_weight(share)
+        });
         let (bound, bias) = match self.plan.clip {
             Some(multiple) => {
                 let bound = multiple * coordinates.usual;
@@ -532,29 +536,36 @@ struct Bent {
 }
 
 /// Rows' norms by a released profile: the norm of each range, and Σ κw in it.
-struct Norms(Vec<(f64, f64)>);
+struct Norms<F: Fn(f64) -> f64> {
+    ranges: Vec<(f64, f64)>,
+    /// ω of a row of mean weight that is shortened by so much.
+    omega: F,
+}
 
-impl Norms {
-    fn new(seen: &Expansion, bound: f64) -> Self {
+impl<F: Fn(f64) -> f64> Norms<F> {
+    fn new(seen: &Expansion, bound: f64, omega: F) -> Self {
         let half = 2f64.powf(0.25);
         let mut ends = profile_thresholds();
         ends.extend(ends.last().map(|e| 1.4 * e));
         let pairs = ends.iter().zip(&seen.profile);
-        Norms(
-            pairs
-                .map(|(end, sum)| {
-                    let loud = *sum > LOUD * seen.profile_sd;
-                    (end * bound / half, if loud { *sum } else { 0.0 })
-                })
-                .collect(),
-        )
+        let ranges = pairs
+            .map(|(end, sum)| {
+                let loud = *sum > LOUD * seen.profile_sd;
+                (end * bound / half, if loud { *sum } else { 0.0 })
+            })
+            .collect();
+        Norms { ranges, omega }
+    }
+
+    fn weight(&self, bound: f64, norm: f64) -> f64 {
+        (self.omega)((bound / norm).min(1.0))
     }
 
     /// Mean square of the bias a coordinate, posterior sds, where rows beyond `bound` are weighted
     /// down: what they would have told.
     fn bias(&self, bound: f64, d: usize) -> f64 {
-        let lost = self.0.iter().map(|(norm, sum)| {
-            let away = 1.0 - (bound / norm).min(1.0);
+        let lost = self.ranges.iter().map(|(norm, sum)| {
+            let away = 1.0 - self.weight(bound, *norm);
             sum * norm * norm * away * away
         });
         MISFIT * lost.sum::<f64>() / d as f64
@@ -562,11 +573,15 @@ impl Norms {
 
     /// Share of the information that is kept.
     fn kept(&self, bound: f64) -> f64 {
-        let whole: f64 = self.0.iter().map(|(norm, sum)| sum * norm * norm).sum();
-        let kept = self
-            .0
+        let whole: f64 = self
+            .ranges
             .iter()
-            .map(|(norm, sum)| sum * norm * norm * (bound / norm).min(1.0));
+            .map(|(norm, sum)| sum * norm * norm)
+            .sum();
+        let kept = self
+            .ranges
+            .iter()
+            .map(|(norm, sum)| sum * norm * norm * self.weight(bound, *norm));
         kept.sum::<f64>() / whole.max(1e-300)
     }
 
