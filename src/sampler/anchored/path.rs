@@ -240,7 +240,8 @@ impl<'a> Path<'a> {
     ) -> Result<bool, Halt> {
         let coordinates = self.coordinates()?;
         let (_, prior) = self.prior_slopes();
-        let bound = STAGE_BOUND * coordinates.usual;
+        let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
+        let bound = (STAGE_BOUND * coordinates.usual).min(longest);
         let whole = self.plan.whole_noise(bound, purse);
         let spread = solve(&(&self.curvature + &prior), &coordinates.factor)?;
         let noise = (spread.transpose() * &self.first * &spread)
@@ -410,6 +411,9 @@ impl<'a> Path<'a> {
                 self.plan.whole_noise(b, purse) / gradients.sqrt()
             }),
         };
+        // No row is longer than this.
+        let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
+        let bound = bound.min(longest);
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
         let mut observations: Vec<Observation> = Vec::new();
         for i in 0..FINAL_GRADIENTS {
