@@ -99,7 +99,7 @@ pub(super) fn print_outlook(r: &Report) {
     match &r.budget {
         Some(budget) => {
             if let Some(anchor) = &r.anchor {
-                print_anchor(anchor, &budget.symbol);
+                print_anchor(anchor);
             }
             print_budget(budget);
         }
@@ -116,8 +116,8 @@ pub(super) fn print_outlook(r: &Report) {
     }
 }
 
-/// What an anchored run releases first.
-fn print_anchor(anchor: &Anchor, symbol: &str) {
+/// What an anchored run releases first: Gaussian noise, whose ρ is its μ²/2.
+fn print_anchor(anchor: &Anchor) {
     let second = match anchor {
         Anchor::Path {
             path_at_most,
@@ -126,7 +126,10 @@ fn print_anchor(anchor: &Anchor, symbol: &str) {
             second_one,
         } => {
             println!(
-                "anchor     {symbol} {path_at_most:.4} for the path at most (what it leaves goes to the gradients), {gradients:.4} for the gradients, {curvature:.4} for the curvature"
+                "anchor     rho {} for the path at most (what it leaves goes to the gradients), {} for the gradients, {} for the curvature",
+                amount(*path_at_most),
+                amount(*gradients),
+                amount(*curvature)
             );
             *second_one
         }
@@ -137,24 +140,41 @@ fn print_anchor(anchor: &Anchor, symbol: &str) {
             second_one,
         } => {
             println!(
-                "anchor     {symbol} {warm_start:.4} for the warm start, {gradient:.4} for the gradient, {curvature:.4} for the curvature"
+                "anchor     rho {} for the warm start, {} for the gradient, {} for the curvature",
+                amount(*warm_start),
+                amount(*gradient),
+                amount(*curvature)
             );
             *second_one
         }
         Anchor::Moments { moments, degree } => {
-            println!("anchor     {symbol} {moments:.4} for moments up to degree {degree}");
+            println!(
+                "anchor     rho {} for moments up to degree {degree}",
+                amount(*moments)
+            );
             0.0
         }
     };
     if second > 0.0 {
-        println!("           {symbol} {second:.4} for a second one after warm-up");
+        println!(
+            "           rho {} for a second one after warm-up",
+            amount(second)
+        );
+    }
+}
+
+/// Four decimals, or four digits where those are zeros.
+fn amount(nats: f64) -> String {
+    match nats < 1e-3 {
+        true => format!("{nats:.3e}"),
+        false => format!("{nats:.4}"),
     }
 }
 
 fn print_budget(b: &BudgetReport) {
     let symbol = &b.symbol;
     if b.start_cost > 0.0 {
-        println!("start      {symbol} {:.4} for the start", b.start_cost);
+        println!("start      {symbol} {} for the start", amount(b.start_cost));
     }
     let step = match (b.step_cost, b.step_epsilon) {
         (None, _) => String::new(),
@@ -165,8 +185,10 @@ fn print_budget(b: &BudgetReport) {
         }
     };
     println!(
-        "budget     ({}, {:e})-DP = {symbol} {:.4}{step}",
-        b.epsilon, b.delta, b.limit
+        "budget     ({}, {:e})-DP = {symbol} {}{step}",
+        b.epsilon,
+        b.delta,
+        amount(b.limit)
     );
     if symbol != "rho" {
         println!("           counted by a {}", b.filter);
@@ -270,6 +292,9 @@ fn two_digits(value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return format!("{value}");
     }
+    if value.abs() >= 1e6 {
+        return format!("{value:.1e}");
+    }
     let size = value.abs().log10().floor();
     let unit = 10f64.powf(size - 1.0);
     let decimals = (1.0 - size).max(0.0) as usize;
@@ -285,6 +310,7 @@ mod tests {
             (1.04, "1.0"),
             (99.7, "100"),
             (32_561.0, "33000"),
+            (7.3421e8, "7.3e8"),
             (0.0, "0"),
             (f64::INFINITY, "inf"),
         ] {

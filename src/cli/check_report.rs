@@ -119,7 +119,7 @@ pub(super) struct Gradients {
     pub rate: Option<f64>,
 }
 
-/// What an anchored run releases first, nats of rho (of mu^2/2 in a ledger of Gaussian DP).
+/// What an anchored run releases first, nats of rho (of Gaussian noise that is mu^2/2 too).
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Anchor {
