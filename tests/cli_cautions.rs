@@ -261,8 +261,8 @@ fn check_says_what_numbers_of_an_anchored_run_mean() {
     place.write("people.csv", &table(20_000));
     let text = place.works("check run.toml");
     for word in [
-        "steps cost next to nothing",
-        "no row at most steps",
+        "draws      free: of the released quadratic",
+        "nothing to decide",
         "prior      normal, mean 0, sd 3",
     ] {
         assert!(text.contains(word), "no '{word}': {text}");
