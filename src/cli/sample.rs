@@ -64,6 +64,13 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         }
         None => (RunDirectory::create(&out_directory(a, &plan))?, None),
     };
+    if saved.as_ref().is_some_and(|s| s.free)
+        && let Sampler::Walk(walk) = &mut parts.sampler
+    {
+        // It goes on as it began, whatever this length would have planned.
+        walk.draw_freely();
+        parts.typical = 0.0;
+    }
     let mut run = match assemble(&plan, parts, directory.path(), saved.as_ref()) {
         Ok(run) => run.stopping_by(stop),
         Err(e) => {

@@ -11,6 +11,9 @@ use crate::model::{Metric, Predictor, Slopes};
 const FEATURE_BITS: u32 = 14;
 /// Scores and curvature weights in units of their public bounds over 2^14.
 const WEIGHT_BITS: u32 = 14;
+/// Weights in a profile are in finer units by this power of two: the noise of a release is then on
+/// a lattice as fine beside its sensitivity as that of all others.
+const PROFILE_SHIFT: u32 = 8;
 /// Rows whose products are summed in an i64: weights and features are at most 2^14 whatever
 /// the model's bounds, and 2^(14+14+14+20) fits.
 const BLOCK_ROWS: usize = 1 << 20;
@@ -94,8 +97,9 @@ impl AnchorSums {
     pub const CURVATURE_SENSITIVITY_SQUARED: f64 =
         2.0 * (1u128 << (2 * (WEIGHT_BITS + 2 * FEATURE_BITS))) as f64;
 
-    /// The same for the profile in L2, **squared**: a row adds w ≤ 2^14 to one entry.
-    pub const PROFILE_SENSITIVITY_SQUARED: f64 = 2.0 * (1u64 << (2 * WEIGHT_BITS)) as f64;
+    /// The same for the profile in L2, **squared**: a row adds w·2^8 ≤ 2^22 to one entry.
+    pub const PROFILE_SENSITIVITY_SQUARED: f64 =
+        2.0 * (1u64 << (2 * (WEIGHT_BITS + PROFILE_SHIFT))) as f64;
 
     /// Upper ends of a profile's ranges of ‖z‖ in units of the row bound b; the last entry of the
     /// profile has none.
@@ -112,9 +116,9 @@ impl AnchorSums {
         }
     }
 
-    /// One unit of a weight w, κ and the model's unit left out.
+    /// One unit of a profile's weights w, κ and the model's unit left out.
     pub fn weight_unit(slopes: &Slopes) -> f64 {
-        slopes.largest_weight * f64::powi(2.0, -(WEIGHT_BITS as i32))
+        slopes.largest_weight * f64::powi(2.0, -((WEIGHT_BITS + PROFILE_SHIFT) as i32))
     }
 
     /// Adds other rows' sums.
@@ -241,7 +245,7 @@ fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize)
             let norm = norm(&reader.z);
             // NaN lies beyond the last.
             let place = thresholds.iter().position(|t| norm <= *t);
-            profile[place.unwrap_or(thresholds.len())] += weight;
+            profile[place.unwrap_or(thresholds.len())] += weight << PROFILE_SHIFT;
         }
         if !(parts.gradient || parts.curvature) {
             continue;

@@ -78,8 +78,8 @@ pub struct Doubts {
     pub lost: usize,
     /// Share of the information that is in rows beyond the row bound, and weighted down.
     pub weighted_down: f64,
-    /// Mean square of the last step over what noise makes it: the path had not settled where
-    /// that is well above 1.
+    /// Mean square of the last step over three times what noise makes it: the path had not settled
+    /// where that is well above 1.
     pub unsettled: f64,
 }
 

@@ -17,6 +17,7 @@ mod variational;
 mod windows;
 
 pub use adaptation::{Adapt, Adaptation};
+pub(crate) use anchored::LEAST_ANCHOR;
 pub use anchored::{
     AnchorSettings, AnchorSplit, AnchoredMoves, AnchoredProposal, AnchoredSettings, Anchoring,
     Decisions, MomentSettings, typical_moment_clip,

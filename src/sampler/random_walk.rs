@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array2, ArrayView1, ArrayViewMut1};
+use ndarray::{Array1, Array2, ArrayView1, ArrayViewMut1};
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::anchored::{AnchoredWalk, WarmupMean};
@@ -33,8 +34,9 @@ pub struct RandomWalk {
     pub anchoring: Option<AnchorSettings>,
     pub(super) anchored: Option<AnchoredWalk>,
     pub(super) warmup_mean: WarmupMean,
-    /// Whether the rows are asked about moves; else a released Gaussian's draws are kept as they are.
-    pub(super) decides: bool,
+    /// Share of the iterations at which the rows are asked about a move; a chain stays where it is at
+    /// the others. At 0 a released Gaussian's draws are kept as they are.
+    pub(super) pace: f64,
     iteration: u64,
 }
 
@@ -54,6 +56,9 @@ pub struct RandomWalkState {
     iteration: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warmup_mean: Option<WarmupMean>,
+    /// Share of the iterations that are decided on, of an anchored walk that has its anchor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pace: Option<f64>,
 }
 
 impl RandomWalk {
@@ -79,7 +84,7 @@ impl RandomWalk {
             anchoring: None,
             anchored: None,
             warmup_mean: WarmupMean::default(),
-            decides: true,
+            pace: 1.0,
             iteration: 0,
         }
     }
@@ -120,12 +125,15 @@ impl RandomWalk {
             ));
         }
         let (count, d) = chains.thetas.dim();
-        if !self.decides {
-            self.start_at_anchor(chains);
-            chains.accepted.iter_mut().for_each(|a| *a += 1);
+        if !self.decides() {
+            let accepted = self.free_step(chains);
+            self.iteration += 1;
+            return Ok(StepInfo { accepted });
+        }
+        if !self.is_due() {
             self.iteration += 1;
             return Ok(StepInfo {
-                accepted: vec![true; count],
+                accepted: vec![false; count],
             });
         }
         let mut proposals = Array2::zeros((count, d));
@@ -184,6 +192,28 @@ impl RandomWalk {
         Ok(info)
     }
 
+    /// One step on what is released alone: prior and expansion. No row is asked, so Metropolis'
+    /// rule decides by public coins; where the prior is normal, every proposal is a draw.
+    fn free_step(&self, chains: &mut Chains) -> Vec<bool> {
+        let (count, d) = chains.thetas.dim();
+        let mut accepted = vec![false; count];
+        for (c, accepted) in accepted.iter_mut().enumerate() {
+            let mut proposal = Array1::zeros(d);
+            let theta = chains.thetas.row(c).to_owned();
+            let rng = &mut chains.rngs[c];
+            let (_, hastings) = self.propose(theta.view(), proposal.view_mut(), rng);
+            let log = |t: &Array1<f64>| self.prior.log_density(t.as_slice().unwrap_or(&[f64::NAN]));
+            let change = log(&proposal) - log(&theta) + hastings;
+            let coin: f64 = rng.random();
+            if coin.ln() < change {
+                chains.thetas.row_mut(c).assign(&proposal);
+                chains.accepted[c] += 1;
+                *accepted = true;
+            }
+        }
+        accepted
+    }
+
     /// Proposes one chain's move; its clip bound and log Hastings ratio.
     fn propose(
         &self,
@@ -218,8 +248,21 @@ impl RandomWalk {
     pub fn decides(&self) -> bool {
         match (&self.anchoring, &self.anchored) {
             (Some(AnchorSettings::Expansion(s)), None) => s.decisions != Decisions::None,
-            _ => self.decides,
+            _ => self.pace > 0.0,
         }
+    }
+
+    /// Goes on without decisions, as the run began.
+    pub fn draw_freely(&mut self) {
+        if let Some(AnchorSettings::Expansion(s)) = &mut self.anchoring {
+            s.decisions = Decisions::None;
+        }
+    }
+
+    /// Whether this iteration makes a decision: as many as the pace has by now.
+    fn is_due(&self) -> bool {
+        let made = |n: u64| (n as f64 * self.pace).floor();
+        made(self.iteration + 1) > made(self.iteration)
     }
 
     /// The public state.
@@ -230,6 +273,7 @@ impl RandomWalk {
             adaptation: self.adaptation.clone(),
             iteration: self.iteration,
             warmup_mean: self.refresh_after().map(|_| self.warmup_mean.clone()),
+            pace: self.anchored.as_ref().map(|_| self.pace),
         }
     }
 
@@ -263,6 +307,12 @@ impl RandomWalk {
         let mean = state.warmup_mean.clone().unwrap_or_default();
         if !mean.is_consistent(d) {
             return Err(format!("'warmup_mean' is not one of {d} parameters"));
+        }
+        if let Some(pace) = state.pace {
+            if !(0.0..=1.0).contains(&pace) {
+                return Err("'pace' is damaged".into());
+            }
+            self.pace = pace;
         }
         self.warmup_mean = mean;
         self.step = state.step;

@@ -7,7 +7,7 @@ use crate::model::{Density, Model, Predictor, Slopes, Support, check_anchorable}
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
 use crate::sampler::{
     Adapt, AnchorSettings, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring, Decisions,
-    Family, stream,
+    Family, LEAST_ANCHOR, stream,
 };
 
 /// Stages of a regression's path at most: it ends where noise is all that they see.
@@ -15,7 +15,7 @@ const STAGES: u32 = 25;
 /// … or so many more than it may take to come near the labels …
 const MORE_STAGES: f64 = 10.0;
 /// … but no more than this: labels so far off should be scaled.
-const MOST_STAGES: f64 = 60.0;
+const MOST_STAGES: f64 = 300.0;
 /// Newton steps of a network, which are halved.
 const NETWORK_STAGES: u32 = 20;
 /// A network's rows are clipped at this multiple of their expected root mean square: its sure rows, of next to no weight, have long gradients.
@@ -63,7 +63,14 @@ impl Plan {
         }
         self.check_anchor_bounds()?;
         let section = s.anchor.clone().unwrap_or_default();
+        let laplace = self.family()? == Family::Laplace;
         if model.moment_form().is_some() {
+            if laplace {
+                return Err(self.refuse(
+                    "sampler.algorithm",
+                    "dp-laplace draws from a regression's released quadratic, and this model has none; use anchored-barker",
+                ));
+            }
             let settings = self.moment_settings(s, &section, model, (rows, row_norm), rule)?;
             return Ok(AnchorSettings::Moments(settings));
         }
@@ -95,7 +102,6 @@ impl Plan {
                 "an anchored network needs a proper prior, which alone holds the directions that no row tells of; give a prior or a box",
             ));
         }
-        let laplace = self.family()? == Family::Laplace;
         if laplace && network {
             return Err(self.refuse(
                 self.choice("sampler.algorithm"),
@@ -396,6 +402,8 @@ impl Plan {
             let cost = Curator::cost(settings.anchoring.rows, clip, estimator, acceptance);
             let price = match cost {
                 Ok(key) => key.map_or(0.0, |(key, _)| self.price_of(key, measure, budget)),
+                // No minibatch of that size can be drawn.
+                Err(_) if section.decisions.is_none() => f64::INFINITY,
                 Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
             };
             let worth = (rho / 18.0).clamp(LEAST_FOR_DECISIONS, MOST_FOR_DECISIONS) * rho;
@@ -404,15 +412,17 @@ impl Plan {
             let decisions = match section.decisions {
                 Some(share) => share * rho,
                 // A penalty costs the same for every move.
-                None if penalty => (1.0 + 1e-4) * steps * price,
+                None if penalty => ((1.0 + 1e-4) * steps * price).clamp(1e-3 * rho, 0.5 * rho),
                 None => (MARGIN * steps * price).clamp(1e-3 * rho, worth),
             };
             let affordable = decisions / price;
             if section.decisions.is_none() && !penalty {
-                // A price goes with the square of the clip.
-                let most = clip * (affordable / target.min(steps)).sqrt();
+                let holds = |count: f64| clip * (affordable / count).sqrt();
                 settings.decisions = match affordable >= target.min(steps) {
-                    true => Decisions::UpTo(most),
+                    true => Decisions::Paced {
+                        most: holds(target.min(steps)),
+                        full: holds(steps),
+                    },
                     false => Decisions::None,
                 };
             }
@@ -428,8 +438,28 @@ impl Plan {
         if settings.decisions == Decisions::None {
             let measure = self.measure_of_gaussians(budget)?;
             let rho = self.room(budget, measure)?;
+            if rho < LEAST_ANCHOR {
+                let enough = (LEAST_ANCHOR / rho).sqrt() * budget.epsilon();
+                return Err(self.refuse(
+                    "privacy.epsilon",
+                    format!("this budget's noise would drown any table, and draws would be the prior's; from about epsilon = {enough:.2} on there is something to be learned"),
+                ));
+            }
             // The rounding of charges, upwards.
-            settings.anchoring.split = Some(split(rho * (1.0 - 1e-4), 0.0));
+            let chosen = split(rho * (1.0 - 1e-4), 0.0);
+            if chosen.refresh > 0.0 {
+                return Err(self.refuse(
+                    "sampler.anchor.refresh",
+                    "takes the mean of decided draws, and here none is: the model is its own quadratic, the algorithm makes no decisions, or the budget does not hold enough of them; leave it out",
+                ));
+            }
+            if chosen.rho().is_nan() || chosen.rho() >= rho {
+                return Err(self.refuse(
+                    "sampler.anchor",
+                    "the shares of start, gradient and curvature exceed the budget; their sum must be under 1",
+                ));
+            }
+            settings.anchoring.split = Some(chosen);
         }
         Ok(())
     }

@@ -88,6 +88,9 @@ impl Plan {
         model: &dyn Model,
         rows: Population,
     ) -> Result<(), ConfigError> {
+        if !sampler.decides() {
+            return Ok(());
+        }
         self.check_fast_mh(sampler, model, rows)?;
         let d = model.dim();
         // Without a clip the curator starts from the length of the move, and widens.

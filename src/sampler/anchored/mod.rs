@@ -11,6 +11,7 @@ mod warm_start;
 
 pub use moments::{MomentSettings, typical_moment_clip};
 pub use moves::{AnchoredMoves, AnchoredProposal};
+pub(crate) use path::LEAST_ANCHOR;
 pub(in crate::sampler) use refresh::WarmupMean;
 pub(in crate::sampler) use walk::AnchoredWalk;
 pub use walk::{AnchorSettings, AnchoredSettings, Decisions};

@@ -47,11 +47,20 @@ const BELIEVED: f64 = 0.3;
 /// Where the last step is this much longer than noise makes it, mean square, the centre is as much
 /// less certain.
 const UNSETTLED: f64 = 3.0;
+/// Bias of down-weighted rows, mean square, where the profile is lost in its noise.
+const UNSEEN_BIAS: f64 = 0.1;
 /// Entries of a profile below this many sds of its noise are taken for empty: those of long rows
 /// count by the square of their norm.
 const LOUD: f64 = 4.0;
 /// Bias of down-weighted rows, over what the model holding would make it.
 const MISFIT: f64 = 2.0;
+
+/// ρ of the least release of a curvature: its noise multiplier is below 180, so that variances in
+/// integer units are below 2^99.
+const LEAST_RHO: f64 = 1.6e-5;
+
+/// Least ρ of an anchor whose start can be released: below it nothing is learned.
+pub(crate) const LEAST_ANCHOR: f64 = LEAST_RHO / 0.1;
 
 /// What may still be spent: shares of the whole, whose ρ is `rho`; `None` without privacy.
 struct Purse {
@@ -61,6 +70,11 @@ struct Purse {
 
 impl Purse {
     /// τ of a release for this share; 0 without privacy.
+    /// Smallest share of a release whose noise can be drawn.
+    fn least_share(&self) -> f64 {
+        self.rho.map_or(0.0, |rho| LEAST_RHO / rho)
+    }
+
     fn pay(&mut self, share: f64) -> f64 {
         self.left -= share;
         self.rho.map_or(0.0, |rho| multiplier(rho * share))
@@ -145,7 +159,8 @@ impl<'a> Path<'a> {
             releases.anchor(&plan.start, metric, noise)
         };
         let plain = Metric::identity(d, plan.row_norm);
-        let seen = ask(releases, &plain, purse.pay(START[0]))?;
+        let start = START.map(|share| share.max(purse.least_share()));
+        let seen = ask(releases, &plain, purse.pay(start[0]))?;
         let least = seen.curvature_sd.max(1e-9 * weight);
         let diagonal = DVector::from_fn(d, |j, _| seen.curvature[j * d + j].max(least));
         let floor = DIAGONAL_FLOOR * diagonal.max();
@@ -157,7 +172,7 @@ impl<'a> Path<'a> {
             factor: lower(&factor)?,
             row_bound: bound,
         };
-        let seen = ask(releases, &metric, purse.pay(START[1]))?;
+        let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let (guess, _) = shrink(&square(&seen.curvature, d), &target, seen.curvature_sd);
         let least = target.diagonal().min().min(0.02);
         let first = &factor * floored(&guess, least) * &factor;
@@ -233,8 +248,15 @@ impl<'a> Path<'a> {
             .max(0.0);
         let change = whole * (noise / self.first_weight).sqrt() / self.eta_unit();
         let [least, most] = STAGE_SHARES;
-        let share = (change / STAGE_CHANGE).powi(2).clamp(least, most);
-        if purse.left - (2.0 + PROFILE_SHARE) * share < kept {
+        let least = least.max(purse.least_share());
+        // Labels far off take so many stages in any case.
+        let needed = (self.plan.slopes.crossing.ceil() + 3.0 - f64::from(stage)).max(1.0);
+        let even = (purse.left - kept) / ((2.0 + PROFILE_SHARE) * needed);
+        let share = (change / STAGE_CHANGE)
+            .powi(2)
+            .clamp(least, most.max(least));
+        let share = share.min(even.max(purse.least_share()));
+        if purse.rho.is_some() && purse.left - (2.0 + PROFILE_SHARE) * share < kept {
             return Ok(false);
         }
         let noise = AnchorNoise {
@@ -296,7 +318,11 @@ impl<'a> Path<'a> {
         let observed = square(&seen.curvature, d);
         let (guess, kept) = shrink(&observed, &target, seen.curvature_sd);
         let sd = kept * seen.curvature_sd;
-        let floor = (EDGE_SHARE * noise_edge(d, sd)).max(LEAST_CURVATURE);
+        // Without noise the curvature is what it is.
+        let floor = match seen.curvature_sd > 0.0 {
+            true => (EDGE_SHARE * noise_edge(d, sd)).max(LEAST_CURVATURE),
+            false => 1e-12,
+        };
         let (values, vectors) = eigen(&guess);
         let raised = compose(&vectors, &values.map(|v| v.max(floor)));
         let believed = values.map(|v| {
@@ -368,9 +394,13 @@ impl<'a> Path<'a> {
         self.weigh(&seen);
         let curvature_share = self.plan.split.map_or(FINAL_CURVATURE, |s| {
             s.curvature / (s.gradient + s.curvature)
-        }) * whole;
+        }) * purse.left;
         let gradients = purse.left - curvature_share;
-        let norms = Norms::new(&seen, bound);
+        let mean = self.weight / (self.plan.unit * self.plan.rows as f64);
+        let slopes = self.plan.slopes;
+        let norms = Norms::new(&seen, bound, |share| {
+            slopes.influence(share, mean).row_weight(share)
+        });
         let (bound, bias) = match self.plan.clip {
             Some(multiple) => {
                 let bound = multiple * coordinates.usual;
@@ -465,7 +495,11 @@ impl<'a> Path<'a> {
         let root = factor(&precision)?;
         let length = forward(&root, &pull)?.norm_squared();
         let usual = forward_matrix(&root, &DMatrix::identity(d, d))?.norm_squared() * sd * sd;
-        let unsettled = length / (UNSETTLED * usual).max(1e-300);
+        let unsettled = match sd > 0.0 {
+            true => length / (UNSETTLED * usual).max(1e-300),
+            // Without noise a hundredth of a posterior sd a coordinate is far.
+            false => length / (1e-4 * d as f64),
+        };
         let spread = match sd > 0.0 {
             true => self.spread(bent, &prior, &centre, (sd, bias))?,
             false => Vec::new(),
@@ -486,7 +520,7 @@ impl<'a> Path<'a> {
             doubts: Doubts {
                 lost: bent.lost,
                 weighted_down: 0.0,
-                unsettled: if sd > 0.0 { unsettled } else { 0.0 },
+                unsettled,
             },
         })
     }
@@ -513,7 +547,8 @@ impl<'a> Path<'a> {
         let known = (&known + known.transpose()) * 0.5;
         let tiny = &one * 1e-9;
         let whole = solve(&(known + prior + &tiny), &one)?;
-        let own = solve(&(h + prior + &tiny), &one)?;
+        // What draws of the anchor's own Gaussian show of it already.
+        let own = solve(&(&precision + &tiny), &one)?;
         let spread = floored(&(whole - own), 0.0);
         Ok(spread.transpose().iter().copied().collect())
     }
@@ -532,29 +567,36 @@ struct Bent {
 }
 
 /// Rows' norms by a released profile: the norm of each range, and Σ κw in it.
-struct Norms(Vec<(f64, f64)>);
+struct Norms<F: Fn(f64) -> f64> {
+    ranges: Vec<(f64, f64)>,
+    /// ω of a row of mean weight that is shortened by so much.
+    omega: F,
+}
 
-impl Norms {
-    fn new(seen: &Expansion, bound: f64) -> Self {
+impl<F: Fn(f64) -> f64> Norms<F> {
+    fn new(seen: &Expansion, bound: f64, omega: F) -> Self {
         let half = 2f64.powf(0.25);
         let mut ends = profile_thresholds();
         ends.extend(ends.last().map(|e| 1.4 * e));
         let pairs = ends.iter().zip(&seen.profile);
-        Norms(
-            pairs
-                .map(|(end, sum)| {
-                    let loud = *sum > LOUD * seen.profile_sd;
-                    (end * bound / half, if loud { *sum } else { 0.0 })
-                })
-                .collect(),
-        )
+        let ranges = pairs
+            .map(|(end, sum)| {
+                let loud = *sum > LOUD * seen.profile_sd;
+                (end * bound / half, if loud { *sum } else { 0.0 })
+            })
+            .collect();
+        Norms { ranges, omega }
+    }
+
+    fn weight(&self, bound: f64, norm: f64) -> f64 {
+        (self.omega)((bound / norm).min(1.0))
     }
 
     /// Mean square of the bias a coordinate, posterior sds, where rows beyond `bound` are weighted
     /// down: what they would have told.
     fn bias(&self, bound: f64, d: usize) -> f64 {
-        let lost = self.0.iter().map(|(norm, sum)| {
-            let away = 1.0 - (bound / norm).min(1.0);
+        let lost = self.ranges.iter().map(|(norm, sum)| {
+            let away = 1.0 - self.weight(bound, *norm);
             sum * norm * norm * away * away
         });
         MISFIT * lost.sum::<f64>() / d as f64
@@ -562,16 +604,27 @@ impl Norms {
 
     /// Share of the information that is kept.
     fn kept(&self, bound: f64) -> f64 {
-        let whole: f64 = self.0.iter().map(|(norm, sum)| sum * norm * norm).sum();
-        let kept = self
-            .0
+        let whole: f64 = self
+            .ranges
             .iter()
-            .map(|(norm, sum)| sum * norm * norm * (bound / norm).min(1.0));
-        kept.sum::<f64>() / whole.max(1e-300)
+            .map(|(norm, sum)| sum * norm * norm)
+            .sum();
+        if whole <= 0.0 {
+            // Nothing was seen above the noise.
+            return 1.0;
+        }
+        let kept = self
+            .ranges
+            .iter()
+            .map(|(norm, sum)| sum * norm * norm * self.weight(bound, *norm));
+        kept.sum::<f64>() / whole
     }
 
     /// The row bound of least expected error and its bias; `noise`: of a gradient at a bound.
     fn best(&self, usual: f64, d: usize, noise: impl Fn(f64) -> f64) -> (f64, f64) {
+        if self.ranges.iter().all(|(_, sum)| *sum <= 0.0) {
+            return (STAGE_BOUND * usual, UNSEEN_BIAS);
+        }
         let mut best = (f64::INFINITY, usual, 0.0);
         for k in 0..=12 {
             let bound = usual * 2f64.powf(0.25 * f64::from(k));

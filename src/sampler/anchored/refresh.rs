@@ -64,7 +64,7 @@ impl RandomWalk {
     /// Iterations after which the anchor is refreshed, where it is to be.
     pub(in crate::sampler) fn refresh_after(&self) -> Option<u64> {
         match &self.anchoring {
-            Some(AnchorSettings::Expansion(settings)) => settings.refresh_after,
+            Some(AnchorSettings::Expansion(settings)) if self.decides() => settings.refresh_after,
             _ => None,
         }
     }

@@ -8,6 +8,9 @@ use crate::model::{Anchor, AnchorRelease, FLAT_CLIP, MomentAnchor, Prior, Surrog
 use crate::privacy::{Halt, Releases};
 use crate::sampler::{Chains, PublicRng, RandomWalk};
 
+/// What a typical move costs over what moves cost on average, about: long ones rule the mean.
+const DEAREST: f64 = 0.4;
+
 /// Settings of an anchored run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnchoredSettings {
@@ -71,9 +74,14 @@ impl AnchoredSettings {
 pub enum Decisions {
     /// All moves.
     All,
-    /// All, if the clip of a typical one at the released anchor is at most this, nats: dearer ones
-    /// could not be made often enough to be of use.
-    UpTo(f64),
+    /// As many as their share of the budget holds, spread over the run: by the clip of a typical one
+    /// at the released anchor, nats.
+    Paced {
+        /// None beyond this: dearer ones could not be made often enough to be of use.
+        most: f64,
+        /// At this one all steps fit; a price goes with the square of the clip.
+        full: f64,
+    },
     /// None: every draw is one of the expansion's own Gaussian.
     None,
 }
@@ -196,10 +204,16 @@ impl RandomWalk {
         };
         let moves = AnchoredMoves::new(anchor.clone(), &prior, settings.proposal, clip);
         let moves = moves.ok_or_else(refuse)?;
-        self.decides = match settings.decisions {
-            Decisions::All => true,
-            Decisions::UpTo(most) => settings.clip_at(&anchor, &moves) <= most,
-            Decisions::None => false,
+        self.pace = match settings.decisions {
+            Decisions::All => 1.0,
+            Decisions::Paced { most, full } => {
+                let clip = settings.clip_at(&anchor, &moves);
+                match clip <= most {
+                    true => (DEAREST * (full / clip).powi(2)).min(1.0),
+                    false => 0.0,
+                }
+            }
+            Decisions::None => 0.0,
         };
         self.anchored = Some(AnchoredWalk::Expansion(moves));
         self.prior = Arc::new(Prior {

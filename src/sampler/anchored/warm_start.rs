@@ -29,7 +29,8 @@ const FARTHEST_FLAT: f64 = 25.0;
 /// ρ of the parts of an anchored run, nats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AnchorSplit {
-    /// Newton steps of the warm start together.
+    /// A network's warm start; of a regression the most that its path may take, and what that
+    /// leaves goes to gradients and curvature.
     pub start: f64,
     /// The anchor's gradient.
     pub gradient: f64,
@@ -51,7 +52,7 @@ impl AnchorSplit {
 pub struct Anchoring {
     /// First point, public.
     pub start: Vec<f64>,
-    /// Newton steps; 0 anchors at `start`.
+    /// A network's Newton steps, a regression's stages at most; 0 anchors about `start`.
     pub stages: u32,
     /// Rows N.
     pub rows: usize,

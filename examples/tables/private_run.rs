@@ -1,0 +1,106 @@
+//! `dpmc` itself, by the path of its user: a run file, the table it names, the run to its end in
+//! a run directory, and what `dpmc summary` makes of that directory. All that the study knows
+//! of the library's samplers is in this file.
+
+use std::path::Path;
+use std::time::Instant;
+
+use dpmc::config::Plan;
+use dpmc::engine::EngineChoice;
+use dpmc::output::{RunDirectory, read_draws, summarize_directory};
+use dpmc::posterior_run::{PosteriorRun, Status};
+use dpmc::privacy::Curator;
+use dpmc::sampler::Chains;
+
+use super::outcome::Outcome;
+use super::reference::thinned;
+use super::table::Table;
+
+/// Draws that predictions are averaged over.
+const PREDICTING: usize = 200;
+
+/// One run on the table whose rows lie in `folder` as `NAME.csv`.
+///
+/// # Errors
+/// Why nothing was released.
+pub fn run(
+    table: &Table,
+    folder: &Path,
+    algorithm: &str,
+    (epsilon, delta): (f64, f64),
+    seed: u64,
+) -> Result<Outcome, String> {
+    let text = table.run_file(algorithm, epsilon, delta);
+    let out = folder.join(format!("{}-{algorithm}-{epsilon}-{seed}-run", table.name));
+    let (status, seconds) =
+        sample(&folder.join("run.toml"), text, &out, seed).map_err(|e| e.to_string())?;
+    let draws = read_draws(&out).map_err(|e| e.to_string())?;
+    if draws.len() < 2 {
+        let why = match status {
+            Status::Failed(what) => what,
+            other => format!("{} before the second draw", other.name()),
+        };
+        return Err(why);
+    }
+    let summary = summarize_directory(&out).map_err(|e| e.to_string())?;
+    let intervals = |of: fn(&dpmc::diagnostics::NoiseAware) -> [f64; 2]| {
+        let rows = summary.noise_aware.as_ref()?;
+        Some(rows.iter().map(|row| of(&row.noise)).collect())
+    };
+    let columns: Vec<Vec<f64>> = (0..draws.parameters.len())
+        .map(|j| draws.parameter(j).concat())
+        .collect();
+    let thetas: Vec<Vec<f64>> = (0..columns[0].len())
+        .map(|i| columns.iter().map(|c| c[i]).collect())
+        .collect();
+    let effective = summary.parameters.iter().map(|p| p.ess_bulk);
+    // Best effort: the folder goes when the study ends.
+    let _ = std::fs::remove_dir_all(&out);
+    Ok(Outcome {
+        mean: summary.parameters.iter().map(|p| p.mean).collect(),
+        mean_intervals: intervals(|n| n.mean_interval),
+        intervals: intervals(|n| n.interval),
+        draws: thinned(&thetas, PREDICTING),
+        seconds,
+        effective_draws: Some(effective.fold(f64::INFINITY, least)),
+        status: match status {
+            Status::Failed(what) => format!("failed: {what}"),
+            other => other.name().into(),
+        },
+    })
+}
+
+/// `dpmc sample`, but for the secret coins: here they are seeded, so that a study can be
+/// repeated, and nothing it prints is private.
+fn sample(
+    run_file: &Path,
+    text: String,
+    out: &Path,
+    seed: u64,
+) -> Result<(Status, f64), Box<dyn std::error::Error>> {
+    let plan = Plan::parse(run_file, text)?;
+    plan.check_declarations()?;
+    let data = plan.load_data()?;
+    let start = Instant::now();
+    let (rows, population) = (data.rows(), data.population());
+    let model = plan.model(&data)?;
+    let sampler = plan.sampler(&*model, population, data.row_norm())?;
+    plan.check_range(&sampler, &*model, population)?;
+    let mut public = [0; 32];
+    public[..8].copy_from_slice(&seed.to_le_bytes());
+    let chains = Chains::new(&plan.starts(&*model, public)?, public);
+    let ledger = plan.ledger(&sampler, &*model, rows)?.ok_or("no budget")?;
+    let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, Some(seed))?;
+    let resolved = plan.resolved()?;
+    let mut run = PosteriorRun::new(curator, sampler, chains, plan.length()?, resolved, vec![]);
+    let mut directory = RunDirectory::create(out)?;
+    directory.begin(&mut run)?;
+    while *run.step() == Status::Running {}
+    directory.finish(&mut run)?;
+    Ok((run.status().clone(), start.elapsed().as_secs_f64()))
+}
+
+/// A chain that never moved has no ESS that could be counted: it is one draw.
+fn least(a: f64, b: f64) -> f64 {
+    a.min(if b.is_finite() { b } else { 1.0 })
+}

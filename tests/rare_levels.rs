@@ -1,0 +1,190 @@
+//! The promise: on a table with rare levels an anchored run is not silently biased. Levels of 24 to
+//! 600 rows among 262,000 once gave errors of 10 to 40 posterior sds without a note.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dpmc::config::Plan;
+use dpmc::data::{Dataset, LabelKind};
+use dpmc::diagnostics::{mean, noise_aware};
+use dpmc::engine::EngineChoice;
+use dpmc::model::{AnchorRelease, Model};
+use dpmc::posterior_run::{PosteriorRun, Status};
+use dpmc::privacy::Curator;
+use dpmc::sampler::Chains;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+const ROWS: usize = 262_000;
+/// Rows of a block's levels; the rest is its reference.
+const LEVELS: [&[usize]; 2] = [
+    &[24, 60, 120, 270, 400, 600, 20_000, 60_000],
+    &[30, 90, 300, 3_000, 40_000, 90_000],
+];
+const NUMBERS: usize = 2;
+const PRIOR_SD: f64 = 5.0;
+
+/// Features and labels: an intercept, two numbers and two blocks of levels.
+struct Table {
+    rows: Vec<Vec<f32>>,
+    labels: Vec<f64>,
+}
+
+fn table() -> Table {
+    let mut rng = ChaCha20Rng::seed_from_u64(12);
+    let d = 1 + NUMBERS + LEVELS.iter().map(|b| b.len()).sum::<usize>();
+    let truth: Vec<f64> = (0..d)
+        .map(|j| {
+            if j == 0 {
+                -1.8
+            } else {
+                rng.random_range(-1.0..1.0)
+            }
+        })
+        .collect();
+    let mut rows = vec![vec![0.0f32; d]; ROWS];
+    for row in &mut rows {
+        row[0] = 1.0;
+        for x in &mut row[1..=NUMBERS] {
+            *x = rng.random_range(-1.0..1.0);
+        }
+    }
+    let mut column = 1 + NUMBERS;
+    for block in LEVELS {
+        // A walk through the rows with a step that has no divisor in common with their number.
+        let (mut place, step) = (rng.random_range(0..ROWS), 104_729);
+        for size in block {
+            for _ in 0..*size {
+                rows[place][column] = 1.0;
+                place = (place + step) % ROWS;
+            }
+            column += 1;
+        }
+    }
+    let labels = rows
+        .iter()
+        .map(|row| {
+            let eta: f64 = row.iter().zip(&truth).map(|(x, t)| f64::from(*x) * t).sum();
+            f64::from(u8::from(
+                rng.random_range(0.0..1.0) < 1.0 / (1.0 + (-eta).exp()),
+            ))
+        })
+        .collect();
+    Table { rows, labels }
+}
+
+impl Table {
+    fn data(&self) -> Dataset {
+        let names = (0..self.rows[0].len()).map(|j| format!("x{j}")).collect();
+        let norm = (1.0 + (NUMBERS + LEVELS.len()) as f64).sqrt();
+        let mut set = Dataset::builder_with(names, Some(LabelKind::Binary), norm).unwrap();
+        for (x, y) in self.rows.iter().zip(&self.labels) {
+            set.push(x, Some(*y > 0.0)).unwrap();
+        }
+        set.finish().unwrap()
+    }
+
+    /// Mode of the posterior and its sds there, by Newton's method.
+    fn posterior(&self) -> Vec<(f64, f64)> {
+        let d = self.rows[0].len();
+        let mut theta = nalgebra::DVector::<f64>::zeros(d);
+        let mut inverse = nalgebra::DMatrix::<f64>::zeros(d, d);
+        for _ in 0..12 {
+            let mut gradient = -&theta / (PRIOR_SD * PRIOR_SD);
+            let mut hessian = nalgebra::DMatrix::identity(d, d) / (PRIOR_SD * PRIOR_SD);
+            for (x, y) in self.rows.iter().zip(&self.labels) {
+                let used: Vec<usize> = (0..d).filter(|j| x[*j] != 0.0).collect();
+                let eta: f64 = used.iter().map(|j| f64::from(x[*j]) * theta[*j]).sum();
+                let p = 1.0 / (1.0 + (-eta).exp());
+                for &i in &used {
+                    gradient[i] += f64::from(x[i]) * (y - p);
+                    for &j in &used {
+                        hessian[(i, j)] += p * (1.0 - p) * f64::from(x[i]) * f64::from(x[j]);
+                    }
+                }
+            }
+            inverse = hessian.try_inverse().unwrap();
+            theta += &inverse * gradient;
+        }
+        (0..d).map(|j| (theta[j], inverse[(j, j)].sqrt())).collect()
+    }
+}
+
+fn plan(algorithm: &str, privacy: &str) -> Plan {
+    let text = format!(
+        "[data]\nfile = \"made up\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"x0\"]\nclamp = [-1, 1]\n[model]\nkind = \"logistic\"\nprior = {{ kind = \"normal\", sd = {PRIOR_SD} }}\n[sampler]\nalgorithm = \"{algorithm}\"\n[run]\nchains = 1\niterations = 1500\n[privacy]\n{privacy}\n"
+    );
+    Plan::parse(Path::new("made-up.toml"), text).unwrap()
+}
+
+/// Means, noise of the means (of the releases and of the chain), and whether draws were free.
+fn run(data: Dataset, plan: &Plan) -> Vec<(f64, f64)> {
+    let model = plan.model(&data).unwrap();
+    let sampler = plan.sampler(&*model, data.rows(), data.row_norm()).unwrap();
+    let chains = Chains::new(&plan.starts(&*model, [1; 32]).unwrap(), [1; 32]);
+    let curator = match plan.ledger(&sampler, &*model, data.rows()).unwrap() {
+        Some(ledger) => Curator::private(data, model, EngineChoice::Cpu, ledger, Some(3)).unwrap(),
+        None => Curator::not_private(data, model, EngineChoice::Cpu, 3)
+            .unwrap()
+            .into_curator(),
+    };
+    let length = plan.length().unwrap();
+    let mut run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
+    while *run.step() == Status::Running {}
+    assert!(
+        matches!(run.status(), Status::Finished),
+        "{:?}",
+        run.status()
+    );
+    let Some(AnchorRelease::Expansion(anchor)) = run.state(0).anchor else {
+        panic!("no expansion was released");
+    };
+    let (draws, _) = run.take_draws();
+    let columns: Vec<Vec<Vec<f64>>> = (0..anchor.at.len())
+        .map(|j| vec![draws.iter().map(|d| d.theta[j]).collect()])
+        .collect();
+    let noise = noise_aware(&columns, &anchor, true).unwrap();
+    let means = columns.iter().map(|c| mean(&c[0]));
+    means.zip(noise).map(|(m, n)| (m, n.mean_sd)).collect()
+}
+
+fn model_of(data: &Dataset, plan: &Plan) -> Arc<dyn Model> {
+    plan.model(data).unwrap()
+}
+
+/// Root mean square error over the parameters in posterior sds, and the largest error in units
+/// of the noise that the run states.
+fn errors(found: &[(f64, f64)], exact: &[(f64, f64)]) -> (f64, f64) {
+    let pairs = || found.iter().zip(exact);
+    let square: f64 = pairs().map(|((m, _), (t, s))| ((m - t) / s).powi(2)).sum();
+    let worst = pairs()
+        .map(|((m, noise), (t, _))| (m - t).abs() / noise)
+        .fold(0.0, f64::max);
+    ((square / exact.len() as f64).sqrt(), worst)
+}
+
+/// Without privacy means lie within a third of a posterior sd (draws of the Gaussian at the mode
+/// miss skewness, the chain has an error of its own), and at ε = 3 and 20 within what the run
+/// says: no parameter beyond 6 of its stated sds (2e-9 each), and 2.5 and 0.7 posterior sds root
+/// mean square. At ε = 20 the anchors of before were off by 10 and more.
+#[test]
+fn rare_levels_are_not_biased() {
+    let table = table();
+    let exact = table.posterior();
+    let open = plan("anchored-barker", "not_private = true");
+    let data = table.data();
+    assert_eq!(model_of(&data, &open).dim(), exact.len());
+    let (rms, _) = errors(&run(data, &open), &exact);
+    println!("without privacy: {rms:.3} sds");
+    assert!(rms < 0.33, "{rms}");
+    for (epsilon, most) in [(3.0, 2.5), (20.0, 0.7)] {
+        let private = plan(
+            "anchored-barker",
+            &format!("epsilon = {epsilon:?}\ndelta = 1e-6"),
+        );
+        let (rms, worst) = errors(&run(table.data(), &private), &exact);
+        println!("epsilon {epsilon}: {rms:.3} sds, worst {worst:.2} of the stated noise");
+        assert!(rms < most, "{epsilon}: {rms}");
+        assert!(worst < 6.0, "{epsilon}: {worst}");
+    }
+}
