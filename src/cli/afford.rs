@@ -5,7 +5,7 @@ use crate::config::{ConfigError, Plan};
 use crate::data::Population;
 use crate::model::Model;
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
-use crate::sampler::{AnchorSettings, RandomWalk, Sampler};
+use crate::sampler::{AnchorSettings, Decisions, RandomWalk, Sampler};
 
 /// The largest step, to one per cent, of which one typical move fits the budget; λ may
 /// depend on the step, so the cost is asked for and not scaled.
@@ -73,6 +73,14 @@ pub(super) fn has_remainders(walk: &RandomWalk) -> bool {
     match &walk.anchoring {
         Some(AnchorSettings::Expansion(s)) => !s.anchoring.slopes.is_quadratic(),
         _ => true,
+    }
+}
+
+/// Whether a run makes as many decisions as fit and spreads them, instead of ending early.
+pub(super) fn is_paced(walk: &RandomWalk) -> bool {
+    match &walk.anchoring {
+        Some(AnchorSettings::Expansion(s)) => matches!(s.decisions, Decisions::Paced { .. }),
+        _ => false,
     }
 }
 

@@ -42,6 +42,9 @@ pub(super) struct BudgetReport {
     pub steps_affordable: Option<f64>,
     /// Steps of all chains, warm-up included, that the run asks for.
     pub steps_asked: f64,
+    /// Where they do not all fit, whether as many decisions as do are spread over the run.
+    pub decisions_are_spread: bool,
+    /// … or it ends.
     pub ends_early: bool,
     /// What a step costs follows where the anchor comes to lie.
     pub step_is_a_guess: bool,
@@ -131,6 +134,7 @@ pub(super) fn fill(
             left: left.max(0.0),
         });
     }
+    let paced = sampler.walk().is_some_and(afford::is_paced);
     let epsilon = measure.epsilon(cost, budget.delta());
     let label = plan.config.data.label.as_ref();
     report.budget = Some(BudgetReport {
@@ -149,7 +153,8 @@ pub(super) fn fill(
         ledger: shared,
         steps_affordable: free.is_none().then_some(steps),
         steps_asked: total,
-        ends_early: total > steps,
+        decisions_are_spread: total > steps && paced,
+        ends_early: total > steps && !paced,
         step_is_a_guess: need.guessed,
         label_count: label.and_then(|l| l.count),
         adapts: free.is_none() && adapts(sampler),

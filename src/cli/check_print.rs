@@ -231,10 +231,10 @@ fn print_steps(b: &BudgetReport) {
             "           steps cost next to nothing: it affords far more than the {asked:.0} that the run asks for"
         );
     } else {
-        let early = if b.ends_early {
-            ": it will end early"
-        } else {
-            ""
+        let early = match (b.ends_early, b.decisions_are_spread) {
+            (true, _) => ": it will end early",
+            (_, true) => ": it will decide as often as that, spread over them",
+            _ => "",
         };
         println!("           affords about {steps:.0} steps; the run asks for {asked:.0}{early}");
     }
