@@ -116,7 +116,8 @@ impl Slopes {
             predictor: Predictor::Linear,
             largest_score,
             crossing: reach / largest_score,
-            largest_weight: 1.0,
+            // Twice what it is, for rows that are shortened to half.
+            largest_weight: 2.0,
             largest_third: 0.0,
             typical_weight: 1.0,
         }
@@ -151,15 +152,16 @@ impl Slopes {
 
     /// How a row whose z is shortened by `share` ≤ 1 to the row bound enters an expansion; `weight`:
     /// its w ≥ 0. Its influence is bounded (a Mallows-type generalised M-estimator). For
-    /// logistic regression ω is the share itself; a weight w/share, of the shortened z, is cut at
-    /// the largest weight, and the remainder takes what is cut. In the other models ω falls until
+    /// logistic and linear regression ω is the share itself; a weight w/share, of the shortened z, is
+    /// cut at the largest weight. A logistic remainder takes what is cut; a linear model has none, and
+    /// lacks it of rows that are shortened to less than half. In the other models ω falls until
     /// nothing is cut.
     pub fn influence(&self, share: f64, weight: f64) -> Influence {
         if share.is_nan() || share >= 1.0 {
             return Influence { score: 1.0, weight };
         }
         let most = self.largest_weight;
-        if self.score == Score::Logistic && self.predictor == Predictor::Linear {
+        if self.score != Score::Poisson && self.predictor == Predictor::Linear {
             return Influence {
                 score: 1.0,
                 weight: (weight / share).min(most),

@@ -80,7 +80,7 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool, quadratic: bool) -> V
     if doubts.unsettled > UNSETTLED {
         notes.push(format!(
             "the way to the mode had not settled (its last step was {:.1} times what noise makes it): the draws may lie far from the posterior, as on nearly separable or collinear tables; intervals were widened by as much. A larger epsilon, fewer or merged features, or a narrower prior would help",
-            doubts.unsettled.sqrt()
+            (3.0 * doubts.unsettled).sqrt()
         ));
     }
     if doubts.lost > 0 {
@@ -91,7 +91,7 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool, quadratic: bool) -> V
     }
     if doubts.weighted_down > WEIGHTED_DOWN {
         notes.push(format!(
-            "rows far out hold {:.0} % of the information that was weighted down to bound their influence: transform skewed columns, or declare tighter bounds",
+            "{:.0} % of the information is in rows far out and was weighted down to bound their influence: transform skewed columns, or declare tighter bounds",
             100.0 * doubts.weighted_down
         ));
     }

@@ -61,6 +61,9 @@ impl Plan {
                 return Err(self.refuse(key, "must be at least 1"));
             }
         }
+        if !(run.ess > 0.0 && run.ess.is_finite()) {
+            return Err(self.refuse("run.ess", format!("must be positive, not {}", run.ess)));
+        }
         if self.chains() > 65_536 {
             return Err(self.refuse("run.chains", "at most 65,536"));
         }

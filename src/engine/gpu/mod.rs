@@ -18,8 +18,8 @@ use pipelines::Pipelines;
 
 use super::cpu::CpuEngine;
 use super::{
-    AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
-    MomentSums, RatioQuery, RatioSum, Rows,
+    AnchorParts, AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery,
+    GradientSum, MomentSums, RatioQuery, RatioSum, Rows,
 };
 use crate::data::Dataset;
 use crate::model::{MomentBasis, Predictor};
@@ -203,10 +203,33 @@ impl Engine for GpuEngine {
         self.device.check()?;
         query.check(self.features, self.labelled)?;
         let shape = self.anchor_shape(query.slopes.score);
-        match (query.slopes.predictor, shape, query.parts.profile) {
-            (Predictor::Linear, Some(shape), false) => self.submit_anchor(query, shape),
-            _ => self.on_host()?.anchor_sums(query),
+        let (Predictor::Linear, Some(shape)) = (query.slopes.predictor, shape) else {
+            return self.on_host()?.anchor_sums(query);
+        };
+        let parts = query.parts;
+        // Norms alone are summed on the host.
+        let profile = match parts.profile {
+            true => {
+                let norms = AnchorQuery {
+                    parts: AnchorParts {
+                        gradient: false,
+                        curvature: false,
+                        profile: true,
+                    },
+                    ..*query
+                };
+                Some(self.on_host()?.anchor_sums(&norms)?.profile)
+            }
+            false => None,
+        };
+        let mut sums = match parts.gradient || parts.curvature {
+            true => self.submit_anchor(query, shape)?,
+            false => AnchorSums::zero(self.features),
+        };
+        if let Some(profile) = profile {
+            sums.profile = profile;
         }
+        Ok(sums)
     }
 
     /// Made on the host: once a run.

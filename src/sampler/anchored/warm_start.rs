@@ -285,7 +285,8 @@ impl Anchoring {
     pub fn typical_square(&self) -> f64 {
         let d = self.start.len() as f64;
         let anchor = self.split.map_or(0.0, |s| self.gradient_noise(s.gradient));
-        let start = if self.stages > 0 {
+        // A regression's path ends in gradients of one mode that are combined.
+        let start = if self.stages > 0 && self.slopes.predictor != Predictor::Linear {
             self.start_error()
         } else {
             0.0
