@@ -135,7 +135,7 @@ fn the_smallest_audit_says_nothing_and_does_not_fail() {
             assert_eq!(report["steps"], 2);
             // Beside the steps: an anchor's gradient and curvature, and moments.
             let parts = report["parts"].as_array().map_or(0, Vec::len);
-            assert_eq!(parts, if algorithm == "anchored-barker" { 3 } else { 0 });
+            assert_eq!(parts, if algorithm == "anchored-barker" { 6 } else { 0 });
         }
     }
 }

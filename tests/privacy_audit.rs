@@ -50,11 +50,12 @@ fn sound_samplers_stay_under_their_claims_and_come_near() {
         };
         assert_between(&report, most);
         assert!(report.epsilon_lower >= half * report.claim, "{report:?}");
-        // What else it releases: an anchor's gradient and curvature, moments.
+        // What else it releases: an anchor's gradient, curvature (both of rows beyond the row bound
+        // too) and profile, moments.
         assert_eq!(
             report.parts.len(),
             if subject == Subject::AnchoredBarker {
-                3
+                6
             } else {
                 0
             }

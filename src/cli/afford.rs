@@ -5,7 +5,7 @@ use crate::config::{ConfigError, Plan};
 use crate::data::Population;
 use crate::model::Model;
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
-use crate::sampler::{AnchorSettings, RandomWalk, Sampler};
+use crate::sampler::{AnchorSettings, Decisions, RandomWalk, Sampler};
 
 /// The largest step, to one per cent, of which one typical move fits the budget; λ may
 /// depend on the step, so the cost is asked for and not scaled.
@@ -68,13 +68,41 @@ pub(super) fn is_guess(sampler: &Sampler) -> bool {
     }
 }
 
+/// Whether there is anything to decide about moves around its anchor.
+pub(super) fn has_remainders(walk: &RandomWalk) -> bool {
+    match &walk.anchoring {
+        Some(AnchorSettings::Expansion(s)) => !s.anchoring.slopes.is_quadratic(),
+        _ => true,
+    }
+}
+
+/// Whether a run makes as many decisions as fit and spreads them, instead of ending early.
+pub(super) fn is_paced(walk: &RandomWalk) -> bool {
+    match &walk.anchoring {
+        Some(AnchorSettings::Expansion(s)) => matches!(s.decisions, Decisions::Paced { .. }),
+        _ => false,
+    }
+}
+
+/// ρ of a decision on a typical move around its anchor, nats; `None` where it has none.
+pub(super) fn price_of_decision(
+    walk: &RandomWalk,
+    rows: Population,
+    budget: Budget,
+) -> Option<f64> {
+    let clip = walk.anchoring.as_ref()?.typical_clip();
+    let (cost, _) = mean_cost(rows, &[clip], walk, budget, Measure::Zcdp).ok()??;
+    Some(cost)
+}
+
 /// Its ρ; 0 for others.
 pub(super) fn anchor_rho(sampler: &Sampler) -> f64 {
     anchor(sampler).and_then(AnchorSettings::rho).unwrap_or(0.0)
 }
 
 /// Cost of a typical step in the ledger's measure and the number of such steps that the
-/// budget holds; a budget too small for one is an error that says which step would fit.
+/// budget holds: 0 and infinity where draws are free. A budget too small for one is an error that
+/// says which step would fit.
 pub(super) fn affordable(
     plan: &Plan,
     sampler: &Sampler,

@@ -14,7 +14,9 @@ start from a non-private fit) void it. Runs on one data set add up: share a ledg
 
 const AUDIT_HELP: &str = "\
 A run makes T steps (the same move; or steps that follow gradients) on each of two neighbouring data sets of the audit's own \
-making, through the same curator as a private run; no table is read. Half of the runs choose \
+making, through the same curator as a private run; no table is read. Of anchored-barker each release of \
+an anchor is attacked too: gradient, curvature (of rows within and beyond the row bound), profile of row norms, \
+moments. Half of the runs choose \
 an event, the other half bound its probabilities (Clopper-Pearson). A bound above the claim \
 refutes it (but for 1 - C); a bound below proves nothing.";
 
@@ -35,7 +37,7 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Write a run file from a table's header; bounds are left for you to declare
     Init(InitArguments),
-    /// Say what a run file would do: cost of a step, steps the budget affords, memory
+    /// Say what a run file would do: cost of a step, steps the budget affords, noise to expect, memory
     Check(CheckArguments),
     /// Draw from the posterior
     #[command(after_long_help = PRIVACY_HELP)]
@@ -108,6 +110,9 @@ pub(super) struct CheckArguments {
     pub run: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags that override the run file.
@@ -116,8 +121,8 @@ pub(super) struct Overrides {
     /// Table to read instead of the run file's
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// mh, tuna-mh, barker, poisson-barker, anchored-barker, dp-penalty, dp-barker, dp-fast-mh, dp-fast-mh-full,
-    /// dp-barker-subsampled, hmc, dp-hmc, barker-hmc, sgld, dp-sgld, sghmc, dp-sghmc, sgnht, dp-sgnht, dpvi or ops
+    /// mh, tuna-mh, barker, poisson-barker, anchored-barker, dp-laplace, dp-penalty, dp-barker,
+    /// dp-fast-mh, dp-fast-mh-full, dp-barker-subsampled, hmc, dp-hmc, barker-hmc, sgld, dp-sgld, sghmc, dp-sghmc, sgnht, dp-sgnht, dpvi or ops
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
     /// dp-fast-mh (not private: with --not-private), dp-sgld or dp-sghmc to the letter of their papers

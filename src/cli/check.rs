@@ -1,12 +1,11 @@
 //! `dpmc check`: what a run file would do, before anything is spent.
 
 use super::args::{CheckArguments, Overrides};
-use super::{CliError, afford, check_budget, ledger, sample};
+use super::check_report::Report;
+use super::{CliError, check_budget, check_print, ledger, sample};
 use crate::config::Plan;
-use crate::data::{self, Population};
 use crate::output;
-use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise};
-use crate::sampler::{Algorithm, AnchorSettings, RandomWalk, Sampler};
+use crate::sampler::Algorithm;
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let mut plan = Plan::read(&a.run)?;
@@ -19,177 +18,28 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let population = data.population();
     let sampler = plan.sampler(&*model, population, data.row_norm())?;
     plan.check_range(&sampler, &*model, population)?;
-    let (rows, bytes) = (data.rows(), data.bytes());
-    println!(
-        "table      {} rows (public), {} features, row norm ≤ {:.4}",
-        rows,
-        data.features().len(),
-        data.row_norm()
-    );
-    print_bounds(population);
-    println!(
-        "model      {} with {} parameters, tempering {}",
-        model.name(),
-        model.dim(),
-        model.tempering()
-    );
-    println!("prior      {}", check_budget::prior(model.prior()));
-    println!(
-        "memory     {:.1} MiB of rows{}",
-        bytes as f64 / f64::from(1 << 20),
-        data::available_memory()
-            .map(|m| format!(", {} MiB available", m >> 20))
-            .unwrap_or_default()
-    );
-    let length = plan.length()?;
-    println!(
-        "run        {} × ({} warm-up + {} iterations), algorithm {}",
-        plan.chains(),
-        length.warmup,
-        length.iterations,
-        plan.family()?.name()
-    );
-    match &sampler {
-        Sampler::Walk(walk) if matches!(walk.estimator, Estimator::PublishedFastMh(_)) => {
-            println!("clip       each row's own bound, as published");
-        }
-        Sampler::Walk(walk) => {
-            print_clip(walk.typical_clip(model.dim()));
-            if walk.typical_clip(model.dim()).is_some() {
-                print_batches(walk, model.dim(), population);
-            }
-        }
-        Sampler::Hamiltonian(s) => {
-            print_clip(s.typical_clip(model.dim()));
-            let per_step = format!("{} a step", s.leapfrog_steps() + 1);
-            print_gradients(s.settings().gradient, rows, &per_step);
-        }
-        Sampler::StochasticGradient(s) => {
-            println!("step       {:.4e} at first", s.first_step());
-            print_gradients(s.noise_of_step(1), rows, "1 a step");
-        }
-        Sampler::PosteriorDraws(s) => {
-            println!(
-                "draws      each the end of {} secret steps",
-                s.request().steps
-            );
-        }
-        Sampler::Variational(s) => {
-            print_gradients(s.noise(), rows, &format!("{} in all", s.gradients()));
-        }
+    let mut report = Report::new(&plan, &data, &*model, &sampler)?;
+    // Comes before a budget that is refused.
+    if !a.json {
+        check_print::print_setting(&report);
     }
     if let Some(budget) = plan.budget()? {
-        print_anchor(afford::anchor(&sampler));
-        check_budget::print(&plan, &sampler, &*model, population, budget)?;
+        check_budget::fill(&mut report, &plan, &sampler, &*model, population, budget)?;
+    }
+    report
+        .warnings
+        .extend(sample::warnings(&plan, data.rows())?);
+    report.notes.extend(plan.notes_on_features()?);
+    let note = output::note_on_sampler(&sampler, report.private);
+    report.notes.extend(note.map(String::from));
+    if a.json {
+        let text =
+            serde_json::to_string_pretty(&report).map_err(|e| CliError::Failure(e.to_string()))?;
+        println!("{text}");
     } else {
-        println!("budget     none: NOT private");
-    }
-    for warning in sample::warnings(&plan, rows)? {
-        println!("warning: {warning}");
-    }
-    for note in plan.notes_on_features()? {
-        println!("note: {note}");
-    }
-    let private = plan.budget()?.is_some();
-    if let Some(note) = output::note_on_sampler(&sampler, private) {
-        println!("note: {note}");
+        check_print::print_outlook(&report);
     }
     Ok(())
-}
-
-/// How far rows reach, where they have bounds of their own.
-fn print_bounds(population: Population) {
-    if population != Population::from(population.rows) {
-        println!(
-            "bounds     public, of every row: {:.4} of the row norm on average, {:.4} at most",
-            population.total / population.rows as f64,
-            population.largest
-        );
-    }
-}
-
-fn print_clip(typical: Option<f64>) {
-    match typical {
-        Some(clip) => println!("clip       c = {clip:.3e} nats for a typical move"),
-        None => println!("clip       none (widened until nothing is clipped)"),
-    }
-}
-
-/// What an anchored run releases first.
-fn print_anchor(anchor: Option<&AnchorSettings>) {
-    match anchor {
-        Some(AnchorSettings::Expansion(s)) => {
-            if let Some(split) = s.anchoring.split {
-                println!(
-                    "anchor     rho {:.4} for the warm start, {:.4} for the gradient, {:.4} for the curvature",
-                    split.start, split.gradient, split.curvature
-                );
-                if split.refresh > 0.0 {
-                    println!(
-                        "           rho {:.4} for a second one after warm-up",
-                        split.refresh
-                    );
-                }
-            }
-        }
-        Some(AnchorSettings::Moments(s)) => {
-            if let Some(rho) = s.rho {
-                println!(
-                    "anchor     rho {rho:.4} for moments up to degree {}",
-                    s.degree
-                );
-            }
-        }
-        None => {}
-    }
-}
-
-/// How gradients are clipped and noised, and the rows that they read.
-fn print_gradients(noise: GradientNoise, rows: usize, count: &str) {
-    let Some(clip) = noise.clip else {
-        println!("gradients  {count}, not clipped");
-        return;
-    };
-    println!(
-        "gradients  {count}, clipped at {clip:.4e}, noise sd {:.3e} on the sum ({:.3} of its sensitivity)",
-        noise.sigma,
-        noise.sigma / (2.0 * clip)
-    );
-    if let Batch::Poisson { rate } = noise.batch {
-        let read = rate * rows as f64;
-        println!("minibatch  expects {read:.0} of {rows} rows a step");
-    }
-}
-
-/// Rows that a typical step reads, and how moves divide over the branches of DP-Fast MH.
-fn print_batches(sampler: &RandomWalk, d: usize, population: Population) {
-    let clips = sampler.typical_clips(d);
-    let rows = population.rows;
-    let (mut read, mut counts) = (0.0, [0u32; 4]);
-    for &clip in &clips {
-        let big = population.total * clip;
-        let (estimator, acceptance) = sampler.rule(clip);
-        read += match estimator {
-            Estimator::Poisson { lambda } => lambda.value(big) + big,
-            Estimator::FixedBatch { batch } => batch as f64,
-            _ => rows as f64,
-        };
-        let all = usize::from(estimator == Estimator::FullBatch);
-        counts[2 * all + usize::from(acceptance != Acceptance::Barker)] += 1;
-    }
-    let read = read / clips.len() as f64;
-    if read < 0.5 {
-        println!("minibatch  expects no row at most steps: {read:.0e} of {rows} rows a step");
-    } else if read < rows as f64 {
-        println!("minibatch  expects {read:.0} of {rows} rows a step");
-    }
-    if sampler.fast_mh.is_some() {
-        let share = counts.map(|n| 100.0 * f64::from(n) / clips.len() as f64);
-        println!(
-            "branches   about {:.0} % of moves on a minibatch without noise, {:.0} % with; {:.0} % on all rows without, {:.0} % with",
-            share[0], share[1], share[2], share[3]
-        );
-    }
 }
 
 /// A resumed run keeps data, model, algorithm, budget and ledger: its draws were made

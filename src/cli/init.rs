@@ -75,7 +75,10 @@ fn run_file(file: &str, columns: &[String]) -> String {
     line("prior = { kind = \"normal\", sd = 10.0 }");
     line("");
     line("[sampler]");
-    line("# Releases the log likelihood's expansion once; then steps cost what that misses.");
+    line("# Follows noisy gradients and curvature to the mode and releases the log likelihood's");
+    line("# expansion there, all out of one budget; rows decide about moves where the budget pays");
+    line("# for that, else draws are free, of the expansion. `dpmc check` says which, and how far");
+    line("# off the means will be. (\"dp-laplace\": regressions, never a decision.)");
     line("algorithm = \"anchored-barker\"");
     line("# Of other models:");
     line(
@@ -88,6 +91,13 @@ fn run_file(file: &str, columns: &[String]) -> String {
     line("");
     line("[run]");
     line("iterations = 5000         # no warm-up: the anchor scales the moves");
+    line(
+        "# ess = 400   # effective draws that decisions must buy; where they cannot, draws are free",
+    );
+    line(
+        "# Draws of a regression or an mlp hold the noise of the releases, so that intervals are as",
+    );
+    line("# wide as they must be; draws = \"chain\" leaves it out, for the chain's own target.");
     line("");
     line("[privacy]");
     line("epsilon = 1.0");

@@ -16,6 +16,8 @@ mod audit;
 mod bench;
 mod check;
 mod check_budget;
+mod check_print;
+mod check_report;
 mod devices;
 mod error;
 mod init;

@@ -5,7 +5,8 @@ mod plan;
 mod schema;
 
 pub use error::ConfigError;
-pub use plan::Plan;
+pub(crate) use plan::DECISIONS_A_DRAW;
+pub use plan::{Forecast, Plan, noise_of_means};
 pub use schema::{
     BoundsEntry, DataSection, DrawsName, FeatureEntry, InteractionEntry, LabelEntry, ModelSection,
     Numbers, PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry, TestSection,

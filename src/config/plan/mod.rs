@@ -6,6 +6,7 @@ mod data;
 mod estimator;
 mod fast_mh;
 mod features;
+mod forecast;
 mod gradient;
 mod measure;
 mod model;
@@ -15,6 +16,9 @@ mod run;
 mod sampler;
 mod start;
 mod stochastic;
+
+pub(crate) use forecast::DECISIONS_A_DRAW;
+pub use forecast::{Forecast, noise_of_means};
 
 use std::path::{Path, PathBuf};
 

@@ -65,9 +65,13 @@ impl Plan {
         let target = self.target(s, chosen.default_target())?;
         let length = self.length()?;
         let size = (rows.rows, row_norm);
-        let anchored = match chosen.anchored {
-            true => Some(self.anchoring(s, model, size, (estimator, acceptance))?),
-            false => None,
+        let (anchored, estimator) = match chosen.anchored {
+            true => {
+                let rule = (estimator, acceptance);
+                let (settings, estimator) = self.anchored_rule(s, model, size, rule)?;
+                (Some(settings), estimator)
+            }
+            false => (None, estimator),
         };
         let mut sampler = RandomWalk::new(
             model.prior().clone(),

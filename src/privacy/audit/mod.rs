@@ -39,6 +39,8 @@ mod gradient_runs;
 #[cfg(test)]
 mod gradient_tests;
 mod release;
+#[cfg(test)]
+mod release_tests;
 mod remainder;
 mod repeat;
 mod subject;

@@ -1,5 +1,5 @@
-//! The release of an anchor, attacked: gradient and curvature of worst-case neighbours,
-//! projected on the direction in which they differ.
+//! The release of an anchor, attacked: gradient, curvature and profile of row norms of worst-case
+//! neighbours, projected on the direction in which they differ.
 
 use std::sync::Arc;
 
@@ -34,15 +34,30 @@ pub enum AnchorPart {
     Gradient,
     /// `Σ −κ∇²ℓ_i(θ*)`.
     Curvature,
+    /// `Σ κw_i` by ‖z_i‖, of a row whose w moves from one entry to another.
+    Profile,
+    /// The gradient, of a row at twice the row bound: shortened, of bounded influence.
+    LongGradient,
+    /// The curvature, of such a row: its weight grows as it is shortened, up to the largest.
+    LongCurvature,
     /// `Σ x_i`, of a Gaussian model's rows.
     Moments,
 }
 
+/// Row bound of the parts that are of a row beyond it; rows are of norm 1.
+const SHORT: f64 = 0.5;
+/// Entries of the profile that a row of the norms 1 and 1/2 is in: up to 2⁰ and up to 2⁻¹, of
+/// thresholds that begin with 2^-3.5 and grow by √2.
+pub(super) const PROFILE_ENTRIES: [usize; 2] = [7, 5];
+
 impl AnchorPart {
     /// All of them.
-    pub const ALL: [AnchorPart; 3] = [
+    pub const ALL: [AnchorPart; 6] = [
         AnchorPart::Gradient,
         AnchorPart::Curvature,
+        AnchorPart::Profile,
+        AnchorPart::LongGradient,
+        AnchorPart::LongCurvature,
         AnchorPart::Moments,
     ];
 
@@ -50,18 +65,34 @@ impl AnchorPart {
         match self {
             AnchorPart::Gradient => "anchored-barker: the anchor's gradient",
             AnchorPart::Curvature => "anchored-barker: the anchor's curvature",
+            AnchorPart::Profile => "anchored-barker: the anchor's profile of row norms",
+            AnchorPart::LongGradient => {
+                "anchored-barker: the anchor's gradient, of a row beyond the row bound"
+            }
+            AnchorPart::LongCurvature => {
+                "anchored-barker: the anchor's curvature, of a row beyond the row bound"
+            }
             AnchorPart::Moments => "anchored-barker: moments",
         }
     }
 
     /// θ*. Far out scores are at their bound; at 0 weights are (1/4 of a logistic model, 1 of a
     /// linear one, 1 of a Poisson one with counts up to 1).
-    fn at(self) -> [f64; 2] {
+    pub(super) fn at(self) -> [f64; 2] {
         match self {
             // −60 = x·θ* for both rows.
-            AnchorPart::Gradient => [0.0, -60.0 / ANGLE.sin()],
-            AnchorPart::Curvature | AnchorPart::Moments => [0.0, 0.0],
+            AnchorPart::Gradient | AnchorPart::LongGradient => [0.0, -60.0 / ANGLE.sin()],
+            _ => [0.0, 0.0],
         }
+    }
+
+    /// Coordinates of the release.
+    pub(super) fn metric(self) -> Metric {
+        let bound = match self {
+            AnchorPart::LongGradient | AnchorPart::LongCurvature => SHORT,
+            _ => 1.0,
+        };
+        Metric::identity(2, bound)
     }
 
     /// The row that differs. (In one dimension no two rows' gradients are 2b apart: s·x lies
@@ -69,17 +100,25 @@ impl AnchorPart {
     fn row(self, neighbour: bool) -> [f32; 2] {
         let across = ANGLE.cos() as f32;
         match (self, neighbour) {
-            (AnchorPart::Gradient, false) => [across, ANGLE.sin() as f32],
-            (AnchorPart::Gradient, true) => [-across, ANGLE.sin() as f32],
-            (AnchorPart::Curvature, false) => [1.0, 0.0],
-            (AnchorPart::Curvature, true) => [0.0, 1.0],
-            (AnchorPart::Moments, false) => [1.0, 0.0],
+            (AnchorPart::Gradient | AnchorPart::LongGradient, false) => {
+                [across, ANGLE.sin() as f32]
+            }
+            (AnchorPart::Gradient | AnchorPart::LongGradient, true) => {
+                [-across, ANGLE.sin() as f32]
+            }
+            (AnchorPart::Curvature | AnchorPart::LongCurvature, true) => [0.0, 1.0],
+            (AnchorPart::Profile, true) => [0.5, 0.0],
             (AnchorPart::Moments, true) => [-1.0, 0.0],
+            (_, false) => [1.0, 0.0],
         }
     }
 
     /// D or D': a flat row and the one that differs.
-    fn data(self, neighbour: bool, label: Option<LabelKind>) -> Result<Dataset, DataError> {
+    pub(super) fn data(
+        self,
+        neighbour: bool,
+        label: Option<LabelKind>,
+    ) -> Result<Dataset, DataError> {
         let names = vec!["x".into(), "z".into()];
         let mut set = Dataset::builder_with(names, label, 1.0)?;
         let one = label.map(|_| 1.0);
@@ -93,7 +132,13 @@ impl AnchorPart {
     fn project(self, released: &Expansion) -> f64 {
         let c = &released.curvature;
         match self {
-            AnchorPart::Curvature => (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd),
+            AnchorPart::Curvature | AnchorPart::LongCurvature => {
+                (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd)
+            }
+            AnchorPart::Profile => {
+                let [one, other] = PROFILE_ENTRIES.map(|k| released.profile[k]);
+                (one - other) / (2f64.sqrt() * released.profile_sd)
+            }
             _ => released.gradient[0] / released.gradient_sd,
         }
     }
@@ -122,7 +167,7 @@ impl AnchorCase {
     }
 
     /// Labels of 1 at most; none where moments are released.
-    fn label(&self) -> Option<LabelKind> {
+    pub(super) fn label(&self) -> Option<LabelKind> {
         if self.part == AnchorPart::Moments {
             return None;
         }
@@ -136,7 +181,7 @@ impl AnchorCase {
         })
     }
 
-    fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, ModelError> {
+    pub(super) fn model(&self, data: &Dataset) -> Result<Arc<dyn Model>, ModelError> {
         let (names, prior) = (data.features(), Prior::normal(2, 1.0));
         let Some(label) = self.label() else {
             let covariance = [1.0, 0.0, 0.0, 1.0];
@@ -156,11 +201,16 @@ impl AnchorCase {
     }
 
     fn noise(&self) -> AnchorNoise {
-        let (gradient, curvature) = match self.part {
-            AnchorPart::Curvature => (QUIET, self.tau),
-            _ => (self.tau, QUIET),
-        };
-        AnchorNoise::expansion(gradient, curvature)
+        match self.part {
+            AnchorPart::Profile => AnchorNoise {
+                profile: Some(self.tau),
+                ..AnchorNoise::default()
+            },
+            AnchorPart::Curvature | AnchorPart::LongCurvature => {
+                AnchorNoise::expansion(QUIET, self.tau)
+            }
+            _ => AnchorNoise::expansion(self.tau, QUIET),
+        }
     }
 
     fn keys(&self, releases: u32) -> Result<Vec<(EventKey, u64)>, AuditError> {
@@ -177,7 +227,7 @@ impl AnchorCase {
             let moments = curator.moments(1, Some(MomentNoise { tau: self.tau }))?;
             return Ok(moments.sums[0] / moments.sds[0]);
         }
-        let (at, metric) = (self.part.at(), Metric::identity(2, 1.0));
+        let (at, metric) = (self.part.at(), self.part.metric());
         let released = curator.anchor(&at, &metric, self.noise())?;
         Ok(self.part.project(&released))
     }
@@ -265,77 +315,5 @@ fn release(curator: &mut Curator, case: &AnchorCase) -> Result<f64, Halt> {
             case.score(curator)
         }
         other => other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::{AnchorParts, AnchorQuery, AnchorSums, MomentSums};
-    use crate::model::MomentBasis;
-
-    /// Moments differ by the whole sensitivity.
-    #[test]
-    fn moments_of_a_case_are_as_far_apart_as_can_be() {
-        let case = AnchorCase::of(AnchorPart::Moments);
-        let sums = [false, true].map(|neighbour| {
-            let set = Arc::new(case.part.data(neighbour, None).unwrap());
-            let model = case.model(&set).unwrap();
-            let mut engine = crate::engine::open(EngineChoice::Cpu.into(), set, &*model).unwrap();
-            let basis = MomentBasis {
-                degree: 1,
-                features: 2,
-                bound: 1.0,
-            };
-            engine.moment_sums(&basis).unwrap().0
-        });
-        let gap = (sums[0][0] - sums[1][0]) as f64;
-        assert_eq!((gap, sums[0][1]), (MomentSums::SENSITIVITY, sums[1][1]));
-    }
-
-    /// The exact sums differ by nearly the whole sensitivity, and along the projection.
-    #[test]
-    fn anchors_of_a_case_are_as_far_apart_as_can_be() {
-        let scores = [Score::Logistic, Score::Linear, Score::Poisson];
-        for (part, score) in [AnchorPart::Gradient, AnchorPart::Curvature]
-            .into_iter()
-            .flat_map(|p| scores.map(|s| (p, s)))
-        {
-            let case = AnchorCase {
-                score,
-                ..AnchorCase::of(part)
-            };
-            let exact = |neighbour| {
-                let set = Arc::new(part.data(neighbour, case.label()).unwrap());
-                let model = case.model(&set).unwrap();
-                let setup = EngineSetup {
-                    choice: EngineChoice::Cpu,
-                    listed_rows: true,
-                    chains: 1,
-                };
-                let mut engine = crate::engine::open(setup, set, &*model).unwrap();
-                let metric = Metric::identity(2, 1.0);
-                let query = AnchorQuery {
-                    at: &part.at(),
-                    metric: &metric,
-                    slopes: model.slopes().unwrap(),
-                    parts: AnchorParts::EXPANSION,
-                };
-                engine.anchor_sums(&query).unwrap()
-            };
-            let (one, two) = (exact(false), exact(true));
-            let gap = |a: &[i128], b: &[i128], k: usize| (a[k] - b[k]) as f64;
-            let share = match part {
-                AnchorPart::Gradient => {
-                    gap(&one.gradient, &two.gradient, 0) / AnchorSums::GRADIENT_SENSITIVITY
-                }
-                _ => {
-                    let c = |k| gap(&one.curvature, &two.curvature, k);
-                    let whole = (2.0 * AnchorSums::CURVATURE_SENSITIVITY_SQUARED).sqrt();
-                    (c(0) - c(2)) / whole
-                }
-            };
-            assert!(share > 0.998 && share <= 1.0, "{part:?} {score:?}: {share}");
-        }
     }
 }

@@ -10,7 +10,7 @@ pub enum Subject {
     /// Poisson minibatch, Barker acceptance.
     PoissonBarker,
     /// Poisson minibatch of remainders at an anchor, Barker acceptance; the anchor's own
-    /// release is audited beside it ([`super::AnchorCase`]).
+    /// releases are audited beside it ([`super::AnchorCase`]).
     AnchoredBarker,
     /// All rows, discrete Gaussian noise, Metropolis with penalty.
     DpPenalty,

@@ -5,7 +5,7 @@ use super::Curator;
 use crate::engine::{AnchorParts, AnchorQuery, AnchorSums};
 use crate::model::{Metric, Slopes, check_anchorable};
 use crate::privacy::event_key::EventKey;
-use crate::privacy::mechanism::{self, AnchorVariances, MAX_VARIANCE, Secret};
+use crate::privacy::mechanism::{self, AnchorVariances, MAX_ANCHOR_VARIANCE, Secret};
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt};
 
 impl Curator {
@@ -132,7 +132,7 @@ fn variances(noise: AnchorNoise) -> Result<AnchorVariances, Halt> {
             return Ok(Some(0));
         }
         let variance = (tau * tau * squared).ceil();
-        if !(tau > 0.0 && variance >= 1.0 && variance < MAX_VARIANCE as f64 / 2.0) {
+        if !(tau > 0.0 && variance >= 1.0 && variance < MAX_ANCHOR_VARIANCE as f64 / 2.0) {
             return Err(Halt::Refused(format!(
                 "the anchor's {key} noise multiplier must be positive and moderate, not {tau}"
             )));
@@ -198,6 +198,8 @@ mod tests {
             }
         }
         assert!(anchor_events(variances(AnchorNoise::expansion(0.0, 1.0)).unwrap()).is_err());
+        // ε = 0.01: a curvature that gets a hundredth of its ρ.
+        assert!(anchor_events(variances(AnchorNoise::expansion(1e4, 5e3)).unwrap()).is_ok());
         for bad in [-1.0, f64::NAN, 1e30] {
             assert!(variances(AnchorNoise::expansion(bad, 1.0)).is_err());
         }

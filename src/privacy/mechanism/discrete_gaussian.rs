@@ -6,10 +6,14 @@ use num_bigint::BigUint;
 use super::bernoulli_exp::bernoulli_exp;
 use super::secret_rng::SecretRng;
 
-/// Largest S: keeps |ξ|·t within i128 with room to spare.
+/// Largest S of decisions, moments and gradients: keeps |ξ|·t within i128 with room to spare.
 pub(in crate::privacy) const MAX_VARIANCE: u128 = 1 << 100;
+/// Largest S of an anchor's sums, whose units are fine and whose τ is large where ε is small: |ξ|·t
+/// still fits a u128 up to 2^16 standard deviations, and is taken in floating point and big integers
+/// beyond.
+pub(in crate::privacy) const MAX_ANCHOR_VARIANCE: u128 = 1 << 112;
 
-/// One draw; `1 ≤ variance ≤ MAX_VARIANCE` in squared grid steps.
+/// One draw; `1 ≤ variance ≤ MAX_ANCHOR_VARIANCE` in squared grid steps.
 pub(super) fn discrete_gaussian(rng: &mut SecretRng, variance: u128) -> i128 {
     // t = ⌊√S⌋ + 1.
     let t = variance.isqrt() + 1;

@@ -1,0 +1,276 @@
+//! What an anchored run of a regression may expect of its budget, before it looks at a row: from
+//! public numbers and the assumptions that are stated with them.
+
+use serde::Serialize;
+
+use super::Plan;
+use crate::config::ConfigError;
+use crate::model::{Density, Model, Predictor};
+use crate::privacy::{Budget, Measure};
+use crate::sampler::{AnchorSettings, AnchoredProposal, Anchoring, Sampler};
+
+/// What noise of the means is, over `unit · S · √(d/W)/μ`: what a single gradient of rows clipped
+/// at twice their root mean square would show. Of seven tables (see the tests).
+const CONSTANT: f64 = 4.0;
+/// Noise of the means, posterior sds, that the ε and N of a forecast are for: intervals are an
+/// eighth wider for it.
+const TARGET: f64 = 0.5;
+/// Decisions for one effective draw of independent proposals, of which half are accepted.
+pub(crate) const DECISIONS_A_DRAW: f64 = 3.0;
+/// No larger ε is said to be of help: budgets end there.
+const MOST_EPSILON: f64 = 1000.0;
+/// What the numbers take for granted.
+pub const ASSUMPTIONS: &str = "within about a factor of two on rows spread evenly over their \
+    bounds; rare levels, skewed columns, collinear columns and separation make it worse (measured: \
+    up to 6 times)";
+
+/// What an anchored run of a regression may expect.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Noise of the coefficients' means, posterior sds, root mean square over them.
+    pub noise_posterior_sds: f64,
+    /// Whether the prior alone would be about as near: the noise exceeds its width.
+    pub prior_is_as_near: bool,
+    /// Effective draws of the chains' target; `None` where proposals make it a guess.
+    pub effective_draws: Option<f64>,
+    /// Noise, posterior sds, that the next two are for.
+    pub target_posterior_sds: f64,
+    /// ε, at the run's δ, at which the noise is expected to be that; `None` beyond 1000.
+    pub epsilon_for_target: Option<f64>,
+    /// Rows at which it is, at the run's own budget.
+    pub rows_for_target: f64,
+    /// What the numbers take for granted.
+    pub assumptions: &'static str,
+}
+
+impl Forecast {
+    /// Whether less noise than this is to be had for the asking.
+    pub fn falls_short(&self) -> bool {
+        self.noise_posterior_sds > self.target_posterior_sds
+    }
+}
+
+impl Plan {
+    /// What a private run with an anchored regression may expect; `None` of other samplers.
+    /// `steps`: decisions that the budget holds, infinite where draws are free.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where `[run]` or `[sampler]` does not say enough.
+    pub fn forecast(
+        &self,
+        sampler: &Sampler,
+        model: &dyn Model,
+        (budget, measure): (Budget, Measure),
+        steps: f64,
+    ) -> Result<Option<Forecast>, ConfigError> {
+        let Some(walk) = sampler.walk() else {
+            return Ok(None);
+        };
+        let Some(AnchorSettings::Expansion(settings)) = &walk.anchoring else {
+            return Ok(None);
+        };
+        let anchoring = &settings.anchoring;
+        let rho = anchoring.split.map_or(0.0, |s| s.rho());
+        let room = self.room(budget, measure)?;
+        if anchoring.slopes.predictor != Predictor::Linear || rho.is_nan() || rho <= 0.0 {
+            return Ok(None);
+        }
+        let released = noise_of_means(anchoring, rho);
+        let prior = prior_width(anchoring, &model.prior().density);
+        let length = self.length()?;
+        let chains = self.chains() as f64;
+        let kept = length.iterations as f64 * chains;
+        let effective_draws = match (walk.decides(), settings.proposal) {
+            // Thinned draws are as many fewer.
+            (false, _) => Some((kept / self.config.run.thin as f64).floor()),
+            (true, AnchoredProposal::RandomWalk { .. }) => None,
+            (true, AnchoredProposal::Autoregressive { correlation: c }) => {
+                let made = (steps - length.warmup as f64 * chains).clamp(0.0, kept);
+                Some((made / DECISIONS_A_DRAW * (1.0 - c) / (1.0 + c)).floor())
+            }
+        };
+        // The same share of a budget that holds so much more.
+        let needed = room * (released / TARGET).powi(2);
+        let epsilon = measure.epsilon(needed, budget.conversion_delta());
+        Ok(Some(Forecast {
+            noise_posterior_sds: released / (1.0 + (released / prior).powi(2)).sqrt(),
+            prior_is_as_near: released > prior,
+            effective_draws,
+            target_posterior_sds: TARGET,
+            epsilon_for_target: (epsilon <= MOST_EPSILON).then_some(epsilon),
+            rows_for_target: (anchoring.rows as f64 * (released / TARGET).powi(2)).ceil(),
+            assumptions: ASSUMPTIONS,
+        }))
+    }
+}
+
+/// Expected noise of the means in posterior sds, root mean square over coefficients, of an anchor
+/// released for ρ nats in all: `4 · unit · S · √(d/W)/√(2ρ)`, S the largest score and
+/// `W = unit · N · w̄` with the mean weight w̄ that is expected of a posterior.
+pub fn noise_of_means(anchoring: &Anchoring, rho: f64) -> f64 {
+    let d = anchoring.start.len() as f64;
+    let weight = whole_weight(anchoring);
+    let row = anchoring.unit * anchoring.slopes.largest_score * (d / weight).sqrt();
+    CONSTANT * row / (2.0 * rho).sqrt()
+}
+
+/// `Σ κw` over rows, as expected of a posterior.
+fn whole_weight(anchoring: &Anchoring) -> f64 {
+    let slopes = &anchoring.slopes;
+    let mean = slopes.typical_weight * slopes.first_weight();
+    anchoring.unit * anchoring.rows as f64 * mean
+}
+
+/// The narrowest prior sd in posterior sds, at most: those of columns as large as the row norm
+/// allows all of them. Infinite where the prior has none.
+fn prior_width(anchoring: &Anchoring, prior: &Density) -> f64 {
+    let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+    let sd = match prior {
+        Density::Flat => f64::INFINITY,
+        Density::Normal { sd, .. } => least(sd),
+        Density::Laplace { scale } => 2f64.sqrt() * least(scale),
+    };
+    let column = anchoring.row_norm / (anchoring.start.len() as f64).sqrt();
+    sd * column * whole_weight(anchoring).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Slopes;
+
+    /// Noise that runs of tables had at ε = 1, 3, 6 and 10 and δ = 1e-6, posterior sds.
+    struct Measured {
+        name: &'static str,
+        rows: usize,
+        features: usize,
+        noise: [f64; 4],
+    }
+
+    const EVEN: [Measured; 4] = [
+        Measured {
+            name: "Adult, 12 features",
+            rows: 32_561,
+            features: 12,
+            noise: [0.95, 0.45, 0.24, 0.16],
+        },
+        Measured {
+            name: "HMDA",
+            rows: 1904,
+            features: 20,
+            noise: [3.6, 2.6, 1.6, 1.04],
+        },
+        Measured {
+            name: "small",
+            rows: 1900,
+            features: 10,
+            noise: [2.4, 0.85, 0.45, 0.28],
+        },
+        Measured {
+            name: "skewed",
+            rows: 15_216,
+            features: 11,
+            noise: [1.6, 0.6, 0.38, 0.3],
+        },
+    ];
+
+    /// Outlying rows, and rare levels.
+    const HARD: [Measured; 3] = [
+        Measured {
+            name: "leverage",
+            rows: 20_000,
+            features: 8,
+            noise: [1.2, 0.6, 0.5, 0.4],
+        },
+        Measured {
+            name: "Adult, 85 features",
+            rows: 32_561,
+            features: 85,
+            noise: [4.5, 2.5, 1.9, 1.15],
+        },
+        Measured {
+            name: "rare levels",
+            rows: 262_000,
+            features: 49,
+            noise: [4.2, 1.5, 0.75, 0.53],
+        },
+    ];
+
+    fn anchoring(rows: usize, features: usize, slopes: Slopes, unit: f64) -> Anchoring {
+        Anchoring {
+            start: vec![0.0; features],
+            stages: 25,
+            rows,
+            row_norm: (features as f64).sqrt(),
+            unit,
+            slopes,
+            clip: None,
+            radius: 10.0,
+            split: None,
+        }
+    }
+
+    /// Measured over forecast, by ε.
+    fn ratios(table: &Measured) -> [f64; 4] {
+        let anchoring = anchoring(table.rows, table.features, Slopes::logistic(), 1.0);
+        let mut ratios = table.noise;
+        for (ratio, epsilon) in ratios.iter_mut().zip([1.0, 3.0, 6.0, 10.0]) {
+            let budget = Budget::new(epsilon, 1e-6).unwrap();
+            let rho = Measure::Gaussian.limit(budget);
+            *ratio /= noise_of_means(&anchoring, rho);
+        }
+        ratios
+    }
+
+    #[test]
+    fn forecasts_of_even_tables_are_within_a_factor_of_two() {
+        for table in EVEN {
+            let ratios = ratios(&table);
+            assert!(
+                ratios.iter().all(|r| (0.5..=2.0).contains(r)),
+                "{}: {ratios:.2?}",
+                table.name
+            );
+        }
+    }
+
+    /// As the assumptions say: never better than forecast by much, and up to six times worse.
+    #[test]
+    fn forecasts_of_hard_tables_are_too_good() {
+        for table in HARD {
+            let ratios = ratios(&table);
+            assert!(
+                ratios.iter().all(|r| (0.9..=6.5).contains(r)),
+                "{}: {ratios:.2?}",
+                table.name
+            );
+        }
+    }
+
+    /// Noise goes with 1/√ρ and 1/√N; a linear model's does not depend on its unit of labels.
+    #[test]
+    fn forecasts_scale_as_they_should() {
+        let noise = |rows, rho| noise_of_means(&anchoring(rows, 9, Slopes::logistic(), 1.0), rho);
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+        assert!(near(noise(1000, 0.1), 2.0 * noise(1000, 0.4)));
+        assert!(near(noise(1000, 0.1), 3.0 * noise(9000, 0.1)));
+        let linear = |s: f64| {
+            let (low, high) = (-10.0 * s, 10.0 * s);
+            let slopes = Slopes::linear(crate::data::LabelKind::Number { low, high }, s * s);
+            noise_of_means(&anchoring(1000, 9, slopes, 1.0 / (s * s)), 0.1)
+        };
+        assert!(near(linear(1.0), linear(7.0)));
+    }
+
+    /// A prior of sd 1 in 9 columns of size 1, a posterior of sd 0.1: ten posterior sds.
+    #[test]
+    fn priors_are_measured_in_posterior_sds() {
+        let anchoring = anchoring(1000, 9, Slopes::logistic(), 1.0);
+        let normal = Density::Normal {
+            mean: vec![0.0; 9],
+            sd: vec![1.0; 9],
+        };
+        assert!((prior_width(&anchoring, &normal) - 10.0).abs() < 1e-9);
+        assert_eq!(prior_width(&anchoring, &Density::Flat), f64::INFINITY);
+    }
+}
