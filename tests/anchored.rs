@@ -243,10 +243,10 @@ fn models_without_a_remainder_and_anchors_outside_the_support_are_refused() {
     assert!(matches!(halt, Err(Halt::Refused(_))));
 }
 
-/// Data that a hyperplane separates under a flat prior: the likelihood has no mode, and
-/// Newton steps do not shrink.
+/// Data that a hyperplane separates under a flat prior: the likelihood has no mode. The run has an
+/// anchor all the same, keeps to its budget, and knows that it did not settle.
 #[test]
-fn a_warm_start_that_does_not_settle_fails_and_says_what_was_spent() {
+fn an_anchor_of_separated_rows_is_known_to_be_unsettled() {
     let mut set = Dataset::builder(vec!["x".into()], true, 1.0).unwrap();
     for i in 0..40_000 {
         let x = 0.5 + 0.5 * (i % 97) as f32 / 97.0;
@@ -276,11 +276,8 @@ fn a_warm_start_that_does_not_settle_fails_and_says_what_was_spent() {
             curvature: 0.5,
         }),
     };
-    let outcome = anchoring.run(&prior, &mut curator);
-    let Err(Halt::Failed(what)) = outcome else {
-        panic!("{outcome:?}");
-    };
-    assert!(what.contains("did not settle"), "{what}");
+    let anchor = anchoring.run(&prior, &mut curator).unwrap();
+    assert!(anchor.doubts.unsettled > 10.0, "{:?}", anchor.doubts);
     let spent = curator.ledger().unwrap().spent();
-    assert!((spent / 1.0 - 1.0).abs() < 1e-3, "{spent}");
+    assert!((1.999..=2.0).contains(&spent), "{spent}");
 }

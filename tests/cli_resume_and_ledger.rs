@@ -322,11 +322,17 @@ fn a_resumed_run_keeps_its_anchor() {
         };
         (count("discrete_gaussian"), count("bounded_range"))
     };
-    // Six Newton steps and the anchor, gradient and curvature each.
-    assert_eq!(events(&place.certificate("out")), (14.0, 10.0));
+    // Two curvatures at the start, stages of three parts, the last profile, four gradients and a
+    // curvature: how many stages, the noise decides.
+    let (released, decided) = events(&place.certificate("out"));
+    assert!(
+        released >= 8.0 && (released - 8.0) % 3.0 == 0.0,
+        "{released}"
+    );
+    assert_eq!(decided, 10.0);
     place.works("sample --resume out --iterations 25");
     assert_eq!(place.json("out/state.json")["anchor"], anchor);
-    assert_eq!(events(&place.certificate("out")), (14.0, 25.0));
+    assert_eq!(events(&place.certificate("out")), (released, 25.0));
     let certificate = place.certificate("out");
     assert_eq!(number(&certificate, "epsilon"), 300.0);
     let summary = place.works("summary out --json");

@@ -76,3 +76,5 @@ mod sensitivity_tests;
 mod test_cases;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod weighted_rows_tests;
