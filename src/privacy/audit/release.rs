@@ -77,7 +77,7 @@ impl AnchorPart {
     }
 
     /// θ*. Far out scores are at their bound; at 0 weights are (1/4 of a logistic model, 1 of a
-    /// linear one, 1 of a Poisson one with counts up to 1).
+    /// Poisson one with counts up to 1; of a linear one those of rows at twice the row bound).
     pub(super) fn at(self) -> [f64; 2] {
         match self {
             // −60 = x·θ* for both rows.

@@ -48,10 +48,11 @@ impl<'a> CuratorRuns<'a> {
             ));
         }
         let open = |neighbour| -> Result<Curator, AuditError> {
-            // Minibatch rows are asked of the engine itself: a run keeps a CPU copy for them.
+            // Minibatch rows are asked of the engine itself: a run keeps a CPU copy for them. Rows at
+            // an anchor are weighed on that.
             let setup = EngineSetup {
                 choice: engine,
-                listed_rows: engine != EngineChoice::Gpu,
+                listed_rows: engine != EngineChoice::Gpu || case.anchored,
                 chains,
             };
             case.curator(neighbour, setup, Ledger::counting(budget, measure), seed)
