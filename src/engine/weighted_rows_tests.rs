@@ -8,7 +8,7 @@ use crate::model::{Anchor, Anchored, Logistic, Lower, Metric, Model, Prior, Slop
 use crate::privacy::{AnchorNoise, Curator, Releases};
 
 /// A row's weight ω, written out: the share of its length that the row bound leaves, for Poisson
-/// rows at most W share²/w. Linear rows here are not shortened to less than half.
+/// rows at most W share²/w.
 fn weight(slopes: &Slopes, metric: &Metric, at: &[f64], row: &[f64]) -> f64 {
     let mut z = row.to_vec();
     metric.factor.solve(&mut z);
@@ -86,7 +86,17 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
             let row: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
             let omega = weight(&slopes, &metric, &at, &row);
             long += usize::from(omega < 1.0);
-            expected += omega * model.log_ratio(&row, f64::from(*y), &theta, &end);
+            let y64 = f64::from(*y);
+            expected += omega * model.log_ratio(&row, y64, &theta, &end);
+            if slopes.score == crate::model::Score::Linear {
+                // Of a shortened row the curvature is the share's square, not the share.
+                let dot = |t: &[f64]| -> f64 {
+                    let gaps = t.iter().zip(&at).map(|(t, a)| t - a);
+                    row.iter().zip(gaps).map(|(x, g)| x * g).sum()
+                };
+                let squares = dot(&end).powi(2) - dot(&theta).powi(2);
+                expected += 0.6 / 0.25 * 0.5 * (omega - omega * omega) * squares;
+            }
             left += anchored.log_ratio(&row, f64::from(*y), &theta, &end);
         }
         let got = quadratic + left;

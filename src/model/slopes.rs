@@ -116,8 +116,7 @@ impl Slopes {
             predictor: Predictor::Linear,
             largest_score,
             crossing: reach / largest_score,
-            // Twice what it is, for rows that are shortened to half.
-            largest_weight: 2.0,
+            largest_weight: 1.0,
             largest_third: 0.0,
             typical_weight: 1.0,
         }
@@ -153,9 +152,9 @@ impl Slopes {
     /// How a row whose z is shortened by `share` ≤ 1 to the row bound enters an expansion; `weight`:
     /// its w ≥ 0. Its influence is bounded (a Mallows-type generalised M-estimator). For
     /// logistic and linear regression ω is the share itself; a weight w/share, of the shortened z, is
-    /// cut at the largest weight. A logistic remainder takes what is cut; a linear model has none, and
-    /// lacks it of rows that are shortened to less than half. In the other models ω falls until
-    /// nothing is cut.
+    /// cut at the largest weight. A logistic remainder takes what is cut; a linear model has none: of
+    /// shortened rows its curvature has the share's square, too little, and intervals are wide. In
+    /// the other models ω falls until nothing is cut.
     pub fn influence(&self, share: f64, weight: f64) -> Influence {
         if share.is_nan() || share >= 1.0 {
             return Influence { score: 1.0, weight };

@@ -55,9 +55,8 @@ const LOUD: f64 = 4.0;
 /// Bias of down-weighted rows, over what the model holding would make it.
 const MISFIT: f64 = 2.0;
 
-/// ρ of the least release of a curvature: its noise multiplier is below 180, so that variances in
-/// integer units are below 2^99.
-const LEAST_RHO: f64 = 1.6e-5;
+/// ρ of the least release of a curvature whose noise can be drawn: its multiplier is below 2^13.
+const LEAST_RHO: f64 = 1e-8;
 
 /// Least ρ of an anchor whose start can be released: below it nothing is learned.
 pub(crate) const LEAST_ANCHOR: f64 = LEAST_RHO / 0.1;

@@ -88,6 +88,7 @@ pub enum Decisions {
 
 /// What is released before the first step, and how chains move with it.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)] // One a run.
 pub enum AnchorSettings {
     /// An expansion at a point; moves follow its Gaussian.
     Expansion(AnchoredSettings),
