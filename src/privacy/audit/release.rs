@@ -76,8 +76,8 @@ impl AnchorPart {
         }
     }
 
-    /// θ*. Far out scores are at their bound; at 0 weights are (1/4 of a logistic model, 1 of a
-    /// Poisson one with counts up to 1; of a linear one those of rows at twice the row bound).
+    /// θ*. Far out scores are at their bound; at 0 weights are (1/4 of a logistic model, 1 of a linear
+    /// one, and of a Poisson one with counts up to 1).
     pub(super) fn at(self) -> [f64; 2] {
         match self {
             // −60 = x·θ* for both rows.

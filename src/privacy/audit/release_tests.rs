@@ -76,14 +76,8 @@ fn anchors_of_a_case_are_as_far_apart_as_can_be() {
                 (c(0) - c(2)) / whole
             }
         };
-        // A linear model's largest weight is that of shortened rows, twice the others'.
-        let short = matches!(part, AnchorPart::Curvature | AnchorPart::Profile);
-        let whole = match score == Score::Linear && short {
-            true => 0.5,
-            false => 1.0,
-        };
         assert!(
-            share > 0.998 * whole && share <= whole + 1e-12,
+            share > 0.998 && share <= 1.0 + 1e-12,
             "{part:?} {score:?}: {share}"
         );
     }
