@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::anchored::{AnchoredWalk, WarmupMean};
 use super::proposal::{ClipNorm, ClipRule, Preconditioner, propose};
 use super::{Adaptation, AnchorSettings, Chains, Decisions, FastMh, PublicRng};
-use crate::model::Prior;
+use crate::model::{Predictor, Prior};
 use crate::privacy::{Acceptance, Estimator, Halt, MOST_STEPS, Moves, Releases};
 
 /// A random-walk sampler: every algorithm of the catalogue.
@@ -249,6 +249,14 @@ impl RandomWalk {
         match (&self.anchoring, &self.anchored) {
             (Some(AnchorSettings::Expansion(s)), None) => s.decisions != Decisions::None,
             _ => self.pace > 0.0,
+        }
+    }
+
+    /// Whether it is anchored by the expansion of a regression.
+    pub fn expands_regression(&self) -> bool {
+        match &self.anchoring {
+            Some(AnchorSettings::Expansion(s)) => s.anchoring.slopes.predictor == Predictor::Linear,
+            _ => false,
         }
     }
 

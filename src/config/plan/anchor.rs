@@ -29,9 +29,7 @@ const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
 const DECISIONS_A_DRAW: f64 = 3.0;
 /// What decisions are worth: without them a draw is off by about `√(d/(N w̄))/2` posterior sds where
 /// the likelihood is skewed, and the noise of the rest by 2kb/μ with b = k√(d/(N w̄)); so they are
-/// worth (μ/(4k))² of the budget, ρ/18 of it at k = 3/2. But they may have this much in any case …
-const LEAST_FOR_DECISIONS: f64 = 0.05;
-/// … and no more than this.
+/// worth (μ/(4k))² of the budget, ρ/18 of it at k = 3/2, but no more than this.
 const MOST_FOR_DECISIONS: f64 = 0.3;
 /// The warm start gets more where its error would exceed this, posterior sds a coordinate …
 const START_ERROR: f64 = 1.2;
@@ -395,9 +393,9 @@ impl Plan {
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         if settings.decisions != Decisions::None {
-            let measure = self.divided_measure(budget)?;
+            let measure = self.measure_of_gaussians(budget)?;
             let rho = self.room(budget, measure)?;
-            settings.anchoring.split = Some(split(rho, LEAST_FOR_DECISIONS * rho));
+            settings.anchoring.split = Some(split(rho, 0.0));
             let clip = settings.typical_clip();
             let cost = Curator::cost(settings.anchoring.rows, clip, estimator, acceptance);
             let price = match cost {
@@ -406,14 +404,14 @@ impl Plan {
                 Err(_) if section.decisions.is_none() => f64::INFINITY,
                 Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
             };
-            let worth = (rho / 18.0).clamp(LEAST_FOR_DECISIONS, MOST_FOR_DECISIONS) * rho;
+            let worth = (rho / 18.0).min(MOST_FOR_DECISIONS) * rho;
             let target = DECISIONS_A_DRAW * self.config.run.ess;
             let penalty = matches!(acceptance, Acceptance::Penalty { .. });
             let decisions = match section.decisions {
                 Some(share) => share * rho,
                 // A penalty costs the same for every move.
                 None if penalty => ((1.0 + 1e-4) * steps * price).clamp(1e-3 * rho, 0.5 * rho),
-                None => (MARGIN * steps * price).clamp(1e-3 * rho, worth),
+                None => (MARGIN * steps * price).min(worth),
             };
             let affordable = decisions / price;
             if section.decisions.is_none() && !penalty {

@@ -27,7 +27,8 @@ impl Plan {
             return Ok(measure);
         }
         let keys = match sampler.walk() {
-            Some(walk) if !walk.decides() => return self.measure_of_gaussians(budget),
+            // Few and small decisions beside Gaussian noise.
+            Some(walk) if walk.expands_regression() => return self.measure_of_gaussians(budget),
             Some(walk) if walk.has_rho() => Vec::new(),
             Some(walk) => walk_events(walk, model, rows.into()),
             None => {
