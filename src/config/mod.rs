@@ -5,6 +5,7 @@ mod plan;
 mod schema;
 
 pub use error::ConfigError;
+#[cfg(feature = "cli")]
 pub(crate) use plan::DECISIONS_A_DRAW;
 pub use plan::{Forecast, Plan, noise_of_means};
 pub use schema::{

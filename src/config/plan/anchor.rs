@@ -1,6 +1,7 @@
 //! `[sampler.anchor]`: how an anchored run divides its budget, before it looks at a row.
 
 use super::Plan;
+use super::forecast::DECISIONS_A_DRAW;
 use crate::config::ConfigError;
 use crate::config::schema::{AnchorSection, SamplerSection, StartEntry};
 use crate::model::{Density, Model, Predictor, Slopes, Support, check_anchorable};
@@ -25,8 +26,6 @@ const NETWORK_CLIP: f64 = 3.0;
 const PATH_SHARES: [f64; 3] = [0.5, 0.44, 0.06];
 /// The same of a network: warm start, gradient, curvature.
 const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
-/// Decisions for one effective draw, about: half of independent proposals are accepted.
-const DECISIONS_A_DRAW: f64 = 3.0;
 /// What decisions are worth: without them a draw is off by about `√(d/(N w̄))/2` posterior sds where
 /// the likelihood is skewed, and the noise of the rest by 2kb/μ with b = k√(d/(N w̄)); so they are
 /// worth (μ/(4k))² of the budget, ρ/18 of it at k = 3/2, but no more than this.

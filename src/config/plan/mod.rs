@@ -17,6 +17,7 @@ mod sampler;
 mod start;
 mod stochastic;
 
+#[cfg(feature = "cli")]
 pub(crate) use forecast::DECISIONS_A_DRAW;
 pub use forecast::{Forecast, noise_of_means};
 
