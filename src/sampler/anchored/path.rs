@@ -162,6 +162,10 @@ impl<'a> Path<'a> {
         let seen = ask(releases, &plain, purse.pay(start[0]))?;
         let least = seen.curvature_sd.max(1e-9 * weight);
         let diagonal = DVector::from_fn(d, |j, _| seen.curvature[j * d + j].max(least));
+        // A trace is at most that of N rows of the largest norm: few rows and much noise else look
+        // like much curvature.
+        let most = weight * plan.row_norm * plan.row_norm;
+        let diagonal = &diagonal * (most / diagonal.sum()).min(1.0);
         let floor = DIAGONAL_FLOOR * diagonal.max();
         let factor = DMatrix::from_diagonal(&diagonal.map(|v| (v + floor).sqrt()));
         let target = DMatrix::from_diagonal(&diagonal.map(|v| v / (v + floor)));
@@ -175,6 +179,7 @@ impl<'a> Path<'a> {
         let (guess, _) = shrink(&square(&seen.curvature, d), &target, seen.curvature_sd);
         let least = target.diagonal().min().min(0.02);
         let first = &factor * floored(&guess, least) * &factor;
+        let first = &first * (most / first.trace()).min(1.0);
         Ok(Path {
             plan,
             prior,
