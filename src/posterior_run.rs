@@ -6,7 +6,7 @@ mod state;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::model::AnchorRelease;
+use crate::model::{AnchorRelease, RowFunction};
 use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts};
 use crate::sampler::{Chains, RandomWalk, Sampler, StepInfo};
 pub use state::RunState;
@@ -387,7 +387,9 @@ impl PosteriorRun {
             paid: self.curator.ledger().map(Ledger::voucher),
             anchor: self.anchor.clone(),
             noise_aware: self.noise_aware,
-            free: !self.sampler.walk().is_none_or(RandomWalk::decides),
+            // Rows of a linear model have nothing left to be asked about.
+            free: !self.sampler.walk().is_none_or(RandomWalk::decides)
+                && self.curator.model().row_function() != RowFunction::Affine,
             chains: self.chains.state(),
             sampler: self.sampler.state(),
         }

@@ -71,10 +71,10 @@ pub(super) fn notes(
 }
 
 /// What the releases of an anchor say of how hard its table is.
-pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool, quadratic: bool) -> Vec<String> {
+pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
     let (d, doubts) = (anchor.at.len(), anchor.doubts);
     let mut notes = Vec::new();
-    if free && !quadratic {
+    if free {
         notes.push("the rows were not asked about moves: the draws are those of the released quadratic alone, which misses skewness and is off by a fraction of a posterior sd for it; decisions on moves would cost more noise than that here".into());
     }
     if doubts.unsettled > UNSETTLED {

@@ -97,7 +97,7 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     let mut doubts = Vec::new();
     let (noise_aware, moments) = match state.anchor {
         Some(AnchorRelease::Expansion(a)) => {
-            doubts.extend(notes_on_anchor(&a, state.free, false));
+            doubts.extend(notes_on_anchor(&a, state.free));
             (noise_aware(&columns, &a, state.noise_aware), None)
         }
         Some(AnchorRelease::Moments(m)) => (None, Some(m)),

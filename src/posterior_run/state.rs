@@ -31,7 +31,7 @@ pub struct RunState {
     /// Whether draws have the noise of the anchor's releases in them.
     #[serde(default)]
     pub noise_aware: bool,
-    /// Whether draws are an anchor's own Gaussian's, which no row was asked about.
+    /// Whether draws are an anchor's own Gaussian's, and no row was asked what that misses.
     #[serde(default)]
     pub free: bool,
     /// θ, counts and streams.

@@ -19,7 +19,8 @@ const MORE_STAGES: f64 = 10.0;
 const MOST_STAGES: f64 = 300.0;
 /// Newton steps of a network, which are halved.
 const NETWORK_STAGES: u32 = 20;
-/// A network's rows are clipped at this multiple of their expected root mean square: its sure rows, of next to no weight, have long gradients.
+/// A network's rows are clipped at this multiple of their expected root mean square: its sure rows,
+/// of next to no weight, have long gradients.
 const NETWORK_CLIP: f64 = 3.0;
 /// Shares of what the steps leave over of a regression: the path at most (the rest of it goes to
 /// the gradients), gradients, curvature.

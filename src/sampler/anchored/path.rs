@@ -68,12 +68,12 @@ struct Purse {
 }
 
 impl Purse {
-    /// τ of a release for this share; 0 without privacy.
     /// Smallest share of a release whose noise can be drawn.
     fn least_share(&self) -> f64 {
         self.rho.map_or(0.0, |rho| LEAST_RHO / rho)
     }
 
+    /// τ of a release for this share; 0 without privacy.
     fn pay(&mut self, share: f64) -> f64 {
         self.left -= share;
         self.rho.map_or(0.0, |rho| multiplier(rho * share))
