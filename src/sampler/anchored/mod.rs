@@ -1,11 +1,14 @@
 //! Samplers on rows' remainders at a released anchor (mathematics, section 4.1): how the anchor is
 //! found, and moves around it.
 
+mod algebra;
 mod denoise;
 mod moments;
 mod moves;
+mod norms;
 mod path;
 mod refresh;
+mod secant;
 mod walk;
 mod warm_start;
 

@@ -2,13 +2,16 @@
 //! Newton-like steps until the noise of one is all that is left, then a few releases whose
 //! observations of one mode are combined. All of it is post-processing of what the curator charges.
 
-use nalgebra::{Cholesky, DMatrix, DVector};
+use nalgebra::{DMatrix, DVector};
 
 use super::Anchoring;
+use super::algebra::{factor, forward, forward_matrix, lower, solve, solve_vector, square, whiten};
 use super::denoise::{compose, eigen, floored, noise_edge, shrink};
+use super::norms::Norms;
+use super::secant::{self, Observation};
 use super::warm_start::multiplier;
-use crate::model::{Anchor, Doubts, Lower, Metric, Prior, Score};
-use crate::privacy::{AnchorNoise, Expansion, Halt, Releases, profile_thresholds};
+use crate::model::{Anchor, Doubts, Metric, Prior, Score};
+use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
 /// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
 /// curvature there in the coordinates which that gives.
@@ -21,12 +24,16 @@ const STAGE_CHANGE: f64 = 0.3;
 const STAGE_SHARES: [f64; 2] = [0.01, 0.06];
 const PROFILE_SHARE: f64 = 0.1;
 /// Rows of a stage are clipped at this multiple of the root mean square norm.
-const STAGE_BOUND: f64 = 1.5;
+pub(super) const STAGE_BOUND: f64 = 1.5;
 /// Longest step, root mean square of the change of η.
 const LONGEST_STEP: f64 = 2.0;
 /// A stage whose step keeps less than this of what was seen (the rest is what its noise alone would
 /// show, James & Stein 1961) is the last.
-const SETTLED: f64 = 0.75;
+const SETTLED: f64 = 0.5;
+/// A step is lengthened by what the curvature will fall along it, up to this …
+const LENGTHENED: f64 = 4.0;
+/// … where more than this of it was kept, wholly where all was.
+const TRUSTED: f64 = 0.8;
 /// Share of what is left after the stages for the final profile, and for the final curvature.
 const FINAL_PROFILE: f64 = 0.02;
 const FINAL_CURVATURE: f64 = 0.12;
@@ -43,17 +50,17 @@ const LONGEST_LEVEL: f64 = 1.2;
 const LEAST_CURVATURE: f64 = 0.03;
 const EDGE_SHARE: f64 = 0.5;
 /// … and of those that are not, this share is believed in intervals.
-const BELIEVED: f64 = 0.3;
+const BELIEVED: f64 = 0.6;
+/// The least eigenvalue that gradients may make of a curvature.
+const LEAST_SECANT: f64 = 0.01;
+/// Of the noise of a curvature's entries at least this share is left, mean square, when it is drawn
+/// to what was believed …
+const LEAST_NOISE: f64 = 0.1;
+/// … and in intervals it counts so much more, mean square: the floor and the drawing have errors too.
+const CURVATURE_DOUBT: f64 = 4.0;
 /// Where the last step is this much longer than noise makes it, mean square, the centre is as much
 /// less certain.
-const UNSETTLED: f64 = 3.0;
-/// Bias of down-weighted rows, mean square, where the profile is lost in its noise.
-const UNSEEN_BIAS: f64 = 0.1;
-/// Entries of a profile below this many sds of its noise are taken for empty: those of long rows
-/// count by the square of their norm.
-const LOUD: f64 = 4.0;
-/// Bias of down-weighted rows, over what the model holding would make it.
-const MISFIT: f64 = 2.0;
+const UNSETTLED: f64 = 6.0;
 
 /// ρ of the least release of a curvature whose noise can be drawn: its multiplier is below 2^13.
 const LEAST_RHO: f64 = 1e-8;
@@ -91,19 +98,16 @@ struct Path<'a> {
     /// Σ κw, now and at the start.
     weight: f64,
     first_weight: f64,
+    /// Gradients that were released on the way, and how uncertain the entries of the last released
+    /// curvature are.
+    observations: Vec<Observation>,
+    uncertain: f64,
 }
 
 /// Coordinates of a release: factor L, and the expected root mean square norm of L⁻¹x.
 struct Coordinates {
     factor: DMatrix<f64>,
     usual: f64,
-}
-
-/// A gradient that was released, in plain coordinates and without the prior's.
-struct Observation {
-    at: DVector<f64>,
-    gradient: DVector<f64>,
-    share: f64,
 }
 
 impl Anchoring {
@@ -188,6 +192,8 @@ impl<'a> Path<'a> {
             first,
             weight,
             first_weight: weight,
+            observations: Vec::new(),
+            uncertain: 0.0,
         })
     }
 
@@ -273,8 +279,11 @@ impl<'a> Path<'a> {
         let sd = seen.gradient_sd;
         self.weigh(&seen);
         self.bend(&coordinates, &seen)?;
+        self.observe(&coordinates, &seen, share);
+        self.learn_from_gradients(&coordinates)?;
         let gradient = gradient_of(&coordinates, &seen);
         let (step, trust) = self.step(&gradient, &coordinates, sd)?;
+        let step = self.lengthened(step, trust);
         let moved = self.change(&step);
         self.advance(&step);
         let settled = stage > 0 && trust < SETTLED && moved < 0.7 * LONGEST_STEP;
@@ -338,12 +347,73 @@ impl<'a> Path<'a> {
             }
         });
         self.curvature = l * &raised * l.transpose();
+        // What is left of the noise's variance when shrunk, by a normal prior.
+        self.uncertain = kept.max(LEAST_NOISE).sqrt() * seen.curvature_sd;
         Ok(Bent {
-            raised,
             believed: compose(&vectors, &believed),
             sd,
             lost: values.iter().filter(|v| **v < floor).count(),
         })
+    }
+
+    fn observe(&mut self, coordinates: &Coordinates, seen: &Expansion, share: f64) {
+        self.observations.push(Observation {
+            at: DVector::from_column_slice(&self.at),
+            gradient: gradient_of(coordinates, seen),
+            factor: coordinates.factor.clone(),
+            sd: seen.gradient_sd,
+            share,
+            weight: self.weight,
+        });
+    }
+
+    /// The curvature as differences of the gradients so far show it.
+    fn learn_from_gradients(&mut self, coordinates: &Coordinates) -> Result<(), Halt> {
+        if self.uncertain <= 0.0 || self.observations.len() < 2 {
+            return Ok(());
+        }
+        let l = &coordinates.factor;
+        let here = whiten(l, &self.curvature)?;
+        let seen = &self.observations;
+        let change = secant::change(&here, l, self.uncertain, self.weight, seen)?;
+        self.curvature = l * floored(&(here + change), LEAST_SECANT) * l.transpose();
+        Ok(())
+    }
+
+    /// A logistic regression's step, as long as the gradient it goes against lasts when rows lie at
+    /// their root mean square from η = 0 on both sides: the curvature falls away from there, so that
+    /// Newton's steps are too short by a lot where classes are nearly separated.
+    fn lengthened(&self, step: DVector<f64>, trust: f64) -> DVector<f64> {
+        let trust = (trust - TRUSTED).max(0.0) / (1.0 - TRUSTED);
+        if self.plan.slopes.score != Score::Logistic || trust <= 0.0 {
+            return step;
+        }
+        let at = DVector::from_column_slice(&self.at);
+        let product = |a: &DVector<f64>, b: &DVector<f64>| {
+            (a.transpose() * &self.first * b)[(0, 0)] / self.first_weight
+        };
+        let here = product(&at, &at).max(1e-12).sqrt();
+        let along = product(&step, &step).max(1e-12).sqrt();
+        let cosine = (product(&at, &step) / (here * along)).clamp(-1.0, 1.0);
+        let across = (1.0 - cosine * cosine).sqrt();
+        let sigmoid = |eta: f64| 1.0 / (1.0 + (-eta).exp());
+        // Both signs of either part; the other two points mirror these.
+        let points = [1.0, -1.0].map(|sign| (here, along * (cosine + sign * across)));
+        let gradient = |length: f64| -> f64 {
+            let change = |(eta, by): &(f64, f64)| (sigmoid(eta + length * by) - sigmoid(*eta)) * by;
+            points.iter().map(change).sum()
+        };
+        let linear = |(eta, by): &(f64, f64)| sigmoid(*eta) * sigmoid(-eta) * by * by;
+        let asked: f64 = points.iter().map(linear).sum();
+        let (mut low, mut high) = (0.2, LENGTHENED);
+        for _ in 0..40 {
+            let middle = 0.5 * (low + high);
+            match gradient(middle) < asked {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        step * (1.0 + (low - 1.0) * trust)
     }
 
     /// The step that a gradient of the likelihood asks for, shortened by what its noise alone would
@@ -419,7 +489,7 @@ impl<'a> Path<'a> {
         let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
         let bound = bound.min(longest);
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
-        let mut observations: Vec<Observation> = Vec::new();
+        let first = self.observations.len();
         for i in 0..FINAL_GRADIENTS {
             let share = gradients * GROWTH.powi(i as i32) / unit;
             let last = i + 1 == FINAL_GRADIENTS;
@@ -429,40 +499,33 @@ impl<'a> Path<'a> {
                 profile: None,
             };
             let (metric, seen) = self.release(&coordinates, bound, noise, releases)?;
-            observations.push(Observation {
-                at: DVector::from_column_slice(&self.at),
-                gradient: gradient_of(&coordinates, &seen),
-                share,
-            });
+            self.observe(&coordinates, &seen, share);
             let one = self.plan.whole_noise(bound, purse);
             if last {
                 let bent = self.bend(&coordinates, &seen)?;
-                let (gradient, sd) = self.combined(&observations, coordinates.usual, one)?;
+                self.learn_from_gradients(&coordinates)?;
+                let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
                 let mut anchor = self.anchor(&coordinates, metric, &bent, (gradient, sd), bias)?;
                 anchor.doubts.weighted_down = 1.0 - norms.kept(bound);
                 return Ok(anchor);
             }
-            let (gradient, sd) = self.combined(&observations, coordinates.usual, one)?;
+            self.learn_from_gradients(&coordinates)?;
+            let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
             let (step, _) = self.step(&gradient, &coordinates, sd)?;
             self.advance(&step);
         }
         Err(Halt::Failed("an anchor needs a gradient".into()))
     }
 
-    /// The likelihood's gradient where the path stands from all observations of the mode, by the
+    /// The likelihood's gradient where the path stands from the observations from `first` on, by the
     /// curvature, and its noise in the release's coordinates. `one`: noise of a gradient for the
     /// whole budget. An observation from far away is worth less where the curvature bends.
-    fn combined(
-        &self,
-        observations: &[Observation],
-        usual: f64,
-        one: f64,
-    ) -> Result<(DVector<f64>, f64), Halt> {
+    fn combined(&self, first: usize, usual: f64, one: f64) -> Result<(DVector<f64>, f64), Halt> {
         let d = self.dim() as f64;
         let here = DVector::from_column_slice(&self.at);
         let mut sum = DVector::zeros(self.dim());
         let (mut total, mut variance) = (0.0, 0.0);
-        for o in observations {
+        for o in &self.observations[first..] {
             let gap = &o.at - &here;
             let pull = &self.curvature * &gap;
             let squared = gap.dot(&pull).max(0.0) / d;
@@ -496,7 +559,8 @@ impl<'a> Path<'a> {
         let (prior_gradient, prior) = self.prior_slopes();
         let prior = whiten(l, &prior)?;
         let own = forward(l, &gradient)?;
-        let precision = &bent.raised + &prior;
+        let raised = whiten(l, &self.curvature)?;
+        let precision = &raised + &prior;
         let pull = &own + forward(l, &prior_gradient)?;
         let centre = solve_vector(&precision, &pull)?;
         // How far the last step goes, over what the noise of two gradients would make it.
@@ -509,7 +573,7 @@ impl<'a> Path<'a> {
             false => length / (1e-4 * d as f64),
         };
         let spread = match sd > 0.0 {
-            true => self.spread(bent, &prior, &centre, (sd, bias))?,
+            true => self.spread(bent, &precision, &prior, &centre, (sd, bias))?,
             false => Vec::new(),
         };
         let inflation = unsettled.clamp(1.0, 1e4);
@@ -519,7 +583,7 @@ impl<'a> Path<'a> {
             at: self.at.clone(),
             metric,
             gradient: own.iter().copied().collect(),
-            curvature: bent.raised.transpose().iter().copied().collect(),
+            curvature: raised.transpose().iter().copied().collect(),
             gradient_sd: sd,
             curvature_sd: bent.sd,
             centre: centre.iter().copied().collect(),
@@ -537,17 +601,18 @@ impl<'a> Path<'a> {
     fn spread(
         &self,
         bent: &Bent,
+        precision: &DMatrix<f64>,
         prior: &DMatrix<f64>,
         centre: &DVector<f64>,
         (sd, bias): (f64, f64),
     ) -> Result<Vec<f64>, Halt> {
         let d = self.dim();
         let one = DMatrix::identity(d, d);
-        let precision = &bent.raised + prior;
         // The curvature's own noise moves the centre by P⁻¹N m.
         let length = centre.norm_squared();
         let turned = &one * length + centre * centre.transpose();
-        let noise = &one * (sd * sd) + &precision * bias + turned * (0.5 * bent.sd * bent.sd);
+        let doubt = 0.5 * CURVATURE_DOUBT * self.uncertain * self.uncertain;
+        let noise = &one * (sd * sd) + precision * bias + turned * doubt;
         // A centre known by H alone with noise Σ has the precision H(H + Σ)⁻¹H (and the prior's):
         // where curvature drowns, that is the prior's.
         let h = &bent.believed;
@@ -556,16 +621,14 @@ impl<'a> Path<'a> {
         let tiny = &one * 1e-9;
         let whole = solve(&(known + prior + &tiny), &one)?;
         // What draws of the anchor's own Gaussian show of it already.
-        let own = solve(&(&precision + &tiny), &one)?;
+        let own = solve(&(precision + &tiny), &one)?;
         let spread = floored(&(whole - own), 0.0);
         Ok(spread.transpose().iter().copied().collect())
     }
 }
 
-/// A curvature as it was believed, in the coordinates of its release.
+/// What a released curvature is believed to be in intervals, in its coordinates.
 struct Bent {
-    /// Floored: for steps and draws.
-    raised: DMatrix<f64>,
     /// Without the floor: for intervals.
     believed: DMatrix<f64>,
     /// Noise that is left on its diagonal.
@@ -574,134 +637,6 @@ struct Bent {
     lost: usize,
 }
 
-/// Rows' norms by a released profile: the norm of each range, and Σ κw in it.
-struct Norms<F: Fn(f64) -> f64> {
-    ranges: Vec<(f64, f64)>,
-    /// ω of a row of mean weight that is shortened by so much.
-    omega: F,
-}
-
-impl<F: Fn(f64) -> f64> Norms<F> {
-    fn new(seen: &Expansion, bound: f64, omega: F) -> Self {
-        let half = 2f64.powf(0.25);
-        let mut ends = profile_thresholds();
-        ends.extend(ends.last().map(|e| 1.4 * e));
-        let pairs = ends.iter().zip(&seen.profile);
-        let ranges = pairs
-            .map(|(end, sum)| {
-                let loud = *sum > LOUD * seen.profile_sd;
-                (end * bound / half, if loud { *sum } else { 0.0 })
-            })
-            .collect();
-        Norms { ranges, omega }
-    }
-
-    fn weight(&self, bound: f64, norm: f64) -> f64 {
-        (self.omega)((bound / norm).min(1.0))
-    }
-
-    /// Mean square of the bias a coordinate, posterior sds, where rows beyond `bound` are weighted
-    /// down: what they would have told.
-    fn bias(&self, bound: f64, d: usize) -> f64 {
-        let lost = self.ranges.iter().map(|(norm, sum)| {
-            let away = 1.0 - self.weight(bound, *norm);
-            sum * norm * norm * away * away
-        });
-        MISFIT * lost.sum::<f64>() / d as f64
-    }
-
-    /// Share of the information that is kept.
-    fn kept(&self, bound: f64) -> f64 {
-        let whole: f64 = self
-            .ranges
-            .iter()
-            .map(|(norm, sum)| sum * norm * norm)
-            .sum();
-        if whole <= 0.0 {
-            // Nothing was seen above the noise.
-            return 1.0;
-        }
-        let kept = self
-            .ranges
-            .iter()
-            .map(|(norm, sum)| sum * norm * norm * self.weight(bound, *norm));
-        kept.sum::<f64>() / whole
-    }
-
-    /// The row bound of least expected error and its bias; `noise`: of a gradient at a bound.
-    fn best(&self, usual: f64, d: usize, noise: impl Fn(f64) -> f64) -> (f64, f64) {
-        if self.ranges.iter().all(|(_, sum)| *sum <= 0.0) {
-            return (STAGE_BOUND * usual, UNSEEN_BIAS);
-        }
-        let mut best = (f64::INFINITY, usual, 0.0);
-        for k in 0..=12 {
-            let bound = usual * 2f64.powf(0.25 * f64::from(k));
-            let bias = self.bias(bound, d);
-            let error = (noise(bound) / self.kept(bound).max(0.05)).powi(2) + bias;
-            // Without privacy the widest.
-            if error < best.0 || error == 0.0 {
-                best = (error, bound, bias);
-            }
-        }
-        (best.1, best.2)
-    }
-}
-
 fn gradient_of(coordinates: &Coordinates, seen: &Expansion) -> DVector<f64> {
     &coordinates.factor * DVector::from_column_slice(&seen.gradient)
-}
-
-fn unusable() -> Halt {
-    Halt::Failed("the released curvature cannot be inverted; what it cost is spent".into())
-}
-
-fn square(entries: &[f64], d: usize) -> DMatrix<f64> {
-    DMatrix::from_row_slice(d, d, entries)
-}
-
-/// The Cholesky factor; a ridge of rounding's size is added where it takes one.
-fn factor(matrix: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {
-    let symmetric = (matrix + matrix.transpose()) * 0.5;
-    let size = symmetric.diagonal().amax();
-    let d = symmetric.nrows();
-    let mut ridge = 0.0;
-    for _ in 0..40 {
-        let raised = &symmetric + DMatrix::identity(d, d) * ridge;
-        if let Some(cholesky) = Cholesky::new(raised) {
-            return Ok(cholesky.l());
-        }
-        ridge = (2.0 * ridge).max(1e-13 * size);
-    }
-    Err(unusable())
-}
-
-fn solve(matrix: &DMatrix<f64>, right: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {
-    let l = factor(matrix)?;
-    let half = forward_matrix(&l, right)?;
-    l.tr_solve_lower_triangular(&half).ok_or_else(unusable)
-}
-
-fn solve_vector(matrix: &DMatrix<f64>, right: &DVector<f64>) -> Result<DVector<f64>, Halt> {
-    let l = factor(matrix)?;
-    let half = forward(&l, right)?;
-    l.tr_solve_lower_triangular(&half).ok_or_else(unusable)
-}
-
-fn forward(l: &DMatrix<f64>, right: &DVector<f64>) -> Result<DVector<f64>, Halt> {
-    l.solve_lower_triangular(right).ok_or_else(unusable)
-}
-
-fn forward_matrix(l: &DMatrix<f64>, right: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {
-    l.solve_lower_triangular(right).ok_or_else(unusable)
-}
-
-/// `L⁻¹ M L⁻ᵀ`.
-fn whiten(l: &DMatrix<f64>, matrix: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {
-    let half = forward_matrix(l, matrix)?;
-    forward_matrix(l, &half.transpose())
-}
-
-fn lower(factor: &DMatrix<f64>) -> Result<Lower, Halt> {
-    let entries = factor.transpose().iter().copied().collect();
-    Lower::new(entries).ok_or_else(unusable)
 }
