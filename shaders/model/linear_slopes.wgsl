@@ -8,7 +8,8 @@ fn slopes(eta: f32, label: f32) -> vec2<f32> {
     return vec2<f32>(label - eta, 1.0);
 }
 
-// What s and w of a row shortened by `share` < 1 are multiplied by; `relative`: w over its largest.
+// What s and w of a row shortened by `share` < 1 are multiplied by before they are clipped;
+// `relative`: w over its largest.
 fn influence(share: f32, relative: f32) -> vec2<f32> {
-    return vec2<f32>(1.0, 1.0 / share);
+    return vec2<f32>(1.0 / share, 1.0 / share);
 }

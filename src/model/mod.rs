@@ -42,6 +42,7 @@ pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
 pub use poisson::Poisson;
 pub use prior::{Density, Prior, Support, Surrogate};
 pub use remainder::{exponential_difference, remainder_difference};
+pub(crate) use slopes::MOST_SDS;
 pub use slopes::{Influence, Predictor, Slopes};
 
 /// What is wrong with a model's declaration.

@@ -7,7 +7,7 @@ use crate::data::LabelKind;
 
 /// Noise sds (or counts' sds) beyond which a residual is clipped: one in 16,000 if the declared
 /// variance is right, as many on either side. More would cost their square in ρ.
-const MOST_SDS: f64 = 4.0;
+pub(crate) const MOST_SDS: f64 = 4.0;
 
 /// What η is of a row, and z, its gradient in θ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct Slopes {
 /// How a row beyond the row bound enters an expansion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Influence {
-    /// What its score is multiplied by, beside the shortening of z.
+    /// What its score is multiplied by, before it is clipped and beside the shortening of z.
     pub score: f64,
     /// Its weight, for the shortened z.
     pub weight: f64,
@@ -150,10 +150,11 @@ impl Slopes {
     }
 
     /// How a row whose z is shortened by `share` ≤ 1 to the row bound enters an expansion; `weight`:
-    /// its w ≥ 0. Its influence is bounded (a Mallows-type generalised M-estimator). For
-    /// logistic and linear regression ω is the share itself; a weight w/share, of the shortened z, is
-    /// cut at the largest weight. A logistic remainder takes what is cut; a linear model has none: of
-    /// shortened rows its curvature has the share's square, too little, and intervals are wide. In
+    /// its w ≥ 0. Its influence is bounded. For logistic regression (a generalised M-estimator of
+    /// Mallows' type) ω is the share itself; a weight w/share, of the shortened z, is cut at the
+    /// largest weight, and the remainder takes what is cut. A linear model's symmetric residuals
+    /// allow Schweppe's type: ω is 1 and the residual is clipped at the share of its bound, so that
+    /// a long row which the model fits says all it knows; its curvature has the share's square. In
     /// the other models ω falls until nothing is cut.
     pub fn influence(&self, share: f64, weight: f64) -> Influence {
         if share.is_nan() || share >= 1.0 {
@@ -162,7 +163,11 @@ impl Slopes {
         let most = self.largest_weight;
         if self.score != Score::Poisson && self.predictor == Predictor::Linear {
             return Influence {
-                score: 1.0,
+                // The score is clipped after this.
+                score: match self.score {
+                    Score::Linear => 1.0 / share,
+                    _ => 1.0,
+                },
                 weight: (weight / share).min(most),
             };
         }

@@ -1,25 +1,43 @@
 //! What a released profile of rows' norms says of a bound on them.
 
+use statrs::function::erf::erf;
+
 use super::path::STAGE_BOUND;
+use crate::model::{MOST_SDS, Score, Slopes};
 use crate::privacy::{Expansion, profile_thresholds};
 
-/// Bias of down-weighted rows, mean square, where the profile is lost in its noise.
+/// Bias of rows beyond the bound, mean square, where the profile is lost in its noise.
 const UNSEEN_BIAS: f64 = 0.1;
 /// Entries of a profile below this many sds of its noise are taken for empty: those of long rows
 /// count by the square of their norm.
 const LOUD: f64 = 4.0;
-/// Bias of down-weighted rows, over what the model holding would make it.
+/// Bias of down-weighted rows, mean square, over what the model holding would make it …
 const MISFIT: f64 = 2.0;
+/// … and of clipped residuals, which are not quite symmetric.
+const SKEWED: f64 = 36.0;
+/// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
+const TRIED: std::ops::RangeInclusive<i32> = 0..=12;
+/// … and where residuals alone are clipped.
+const TRIED_CLIPPED: std::ops::RangeInclusive<i32> = -4..=12;
 
-/// Rows' norms by a released profile: the norm of each range, and Σ κw in it.
-pub(super) struct Norms<F: Fn(f64) -> f64> {
-    ranges: Vec<(f64, f64)>,
-    /// ω of a row of mean weight that is shortened by so much.
-    omega: F,
+/// What becomes of a row beyond the bound.
+enum Beyond {
+    /// It counts less: mean weight w of rows.
+    Weighted { slopes: Slopes, mean: f64 },
+    /// Its residual is clipped at the share of [`MOST_SDS`] noise sds.
+    Clipped,
 }
 
-impl<F: Fn(f64) -> f64> Norms<F> {
-    pub(super) fn new(seen: &Expansion, bound: f64, omega: F) -> Self {
+/// Rows' norms by a released profile.
+pub(super) struct Norms {
+    /// The norm of each range, and Σ κw in it.
+    ranges: Vec<(f64, f64)>,
+    beyond: Beyond,
+}
+
+impl Norms {
+    /// From a profile that was released at a row bound; `mean`: mean weight w of the rows.
+    pub(super) fn new(seen: &Expansion, bound: f64, slopes: Slopes, mean: f64) -> Self {
         let half = 2f64.powf(0.25);
         let mut ends = profile_thresholds();
         ends.extend(ends.last().map(|e| 1.4 * e));
@@ -30,39 +48,54 @@ impl<F: Fn(f64) -> f64> Norms<F> {
                 (end * bound / half, if loud { *sum } else { 0.0 })
             })
             .collect();
-        Norms { ranges, omega }
+        let beyond = match slopes.score {
+            Score::Linear => Beyond::Clipped,
+            _ => Beyond::Weighted { slopes, mean },
+        };
+        Norms { ranges, beyond }
     }
 
-    fn weight(&self, bound: f64, norm: f64) -> f64 {
-        (self.omega)((bound / norm).min(1.0))
+    /// Σ κw ‖z‖² f(‖z‖), over the same with f = 1; `None` where nothing was seen above the noise.
+    fn mean(&self, f: impl Fn(f64) -> f64) -> Option<f64> {
+        let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
+            let terms = self.ranges.iter().map(|(n, w)| w * n * n * f(*n));
+            terms.sum()
+        };
+        let whole = sum(&|_| 1.0);
+        (whole > 0.0).then(|| sum(&f) / whole)
     }
 
-    /// Mean square of the bias a coordinate, posterior sds, where rows beyond `bound` are weighted
-    /// down: what they would have told.
+    /// Mean square of the bias a coordinate, posterior sds, of what rows beyond `bound` do not
+    /// tell.
     pub(super) fn bias(&self, bound: f64, d: usize) -> f64 {
-        let lost = self.ranges.iter().map(|(norm, sum)| {
-            let away = 1.0 - self.weight(bound, *norm);
-            sum * norm * norm * away * away
-        });
-        MISFIT * lost.sum::<f64>() / d as f64
+        let whole: f64 = self.ranges.iter().map(|(n, w)| w * n * n).sum();
+        let kept = self.kept(bound);
+        let lost = match &self.beyond {
+            Beyond::Weighted { slopes, mean } => {
+                let away = |n: f64| (1.0 - weight(slopes, *mean, bound / n)).powi(2);
+                MISFIT * self.mean(away).unwrap_or(0.0)
+            }
+            // E(ψ/M − r)² of a standard normal residual r.
+            Beyond::Clipped => {
+                let away = |n: f64| {
+                    let clip = clip(bound / n);
+                    let m = inside(clip);
+                    let square = m - 2.0 * clip * density(clip) + clip * clip * (1.0 - m);
+                    (square / (kept * kept) - 2.0 * m / kept + 1.0).max(0.0)
+                };
+                SKEWED * self.mean(away).unwrap_or(0.0)
+            }
+        };
+        lost * whole / d as f64
     }
 
     /// Share of the information that is kept.
     pub(super) fn kept(&self, bound: f64) -> f64 {
-        let whole: f64 = self
-            .ranges
-            .iter()
-            .map(|(norm, sum)| sum * norm * norm)
-            .sum();
-        if whole <= 0.0 {
-            // Nothing was seen above the noise.
-            return 1.0;
-        }
-        let kept = self
-            .ranges
-            .iter()
-            .map(|(norm, sum)| sum * norm * norm * self.weight(bound, *norm));
-        kept.sum::<f64>() / whole
+        let kept = match &self.beyond {
+            Beyond::Weighted { slopes, mean } => self.mean(|n| weight(slopes, *mean, bound / n)),
+            Beyond::Clipped => self.mean(|n| inside(clip(bound / n))),
+        };
+        kept.unwrap_or(1.0)
     }
 
     /// The row bound of least expected error and its bias; `noise`: of a gradient at a bound.
@@ -71,7 +104,11 @@ impl<F: Fn(f64) -> f64> Norms<F> {
             return (STAGE_BOUND * usual, UNSEEN_BIAS);
         }
         let mut best = (f64::INFINITY, usual, 0.0);
-        for k in 0..=12 {
+        let tried = match self.beyond {
+            Beyond::Weighted { .. } => TRIED,
+            Beyond::Clipped => TRIED_CLIPPED,
+        };
+        for k in tried {
             let bound = usual * 2f64.powf(0.25 * f64::from(k));
             let bias = self.bias(bound, d);
             let error = (noise(bound) / self.kept(bound).max(0.05)).powi(2) + bias;
@@ -82,4 +119,25 @@ impl<F: Fn(f64) -> f64> Norms<F> {
         }
         (best.1, best.2)
     }
+}
+
+/// ω of a row of mean weight that is shortened by so much.
+fn weight(slopes: &Slopes, mean: f64, share: f64) -> f64 {
+    let share = share.min(1.0);
+    slopes.influence(share, mean).row_weight(share)
+}
+
+/// Noise sds at which the residual of a row is clipped that is shortened by so much.
+fn clip(share: f64) -> f64 {
+    MOST_SDS * share.min(1.0)
+}
+
+/// Probability of a standard normal within ± this.
+fn inside(sds: f64) -> f64 {
+    erf(sds / std::f64::consts::SQRT_2)
+}
+
+/// Its density.
+fn density(sds: f64) -> f64 {
+    (-0.5 * sds * sds).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }

@@ -48,7 +48,7 @@ const BLEND: f64 = 0.15;
 const LONGEST_LEVEL: f64 = 1.2;
 /// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
 const LEAST_CURVATURE: f64 = 0.03;
-const EDGE_SHARE: f64 = 0.5;
+const EDGE_SHARE: f64 = 0.75;
 /// … and of those that are not, this share is believed in intervals.
 const BELIEVED: f64 = 0.6;
 /// The least eigenvalue that gradients may make of a curvature.
@@ -464,18 +464,15 @@ impl<'a> Path<'a> {
             profile: Some(purse.pay(FINAL_PROFILE * whole)),
             ..AnchorNoise::default()
         };
-        let bound = STAGE_BOUND * coordinates.usual;
-        let (_, seen) = self.release(&coordinates, bound, noise, releases)?;
+        let wide = STAGE_BOUND * coordinates.usual;
+        let (_, seen) = self.release(&coordinates, wide, noise, releases)?;
         self.weigh(&seen);
         let curvature_share = self.plan.split.map_or(FINAL_CURVATURE, |s| {
             s.curvature / (s.gradient + s.curvature)
         }) * purse.left;
         let gradients = purse.left - curvature_share;
         let mean = self.weight / (self.plan.unit * self.plan.rows as f64);
-        let slopes = self.plan.slopes;
-        let norms = Norms::new(&seen, bound, |share| {
-            slopes.influence(share, mean).row_weight(share)
-        });
+        let norms = Norms::new(&seen, wide, self.plan.slopes, mean);
         let (bound, bias) = match self.plan.clip {
             Some(multiple) => {
                 let bound = multiple * coordinates.usual;
@@ -488,6 +485,17 @@ impl<'a> Path<'a> {
         // No row is longer than this.
         let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
         let bound = bound.min(longest);
+        let curvature = AnchorNoise {
+            curvature: Some(purse.pay(curvature_share)),
+            ..AnchorNoise::default()
+        };
+        // A linear model's curvature is the same everywhere and wants long rows whole; another's is
+        // that of the weighted rows where the path ends.
+        let mut bent = None;
+        if self.plan.slopes.score == Score::Linear {
+            let (_, seen) = self.release(&coordinates, wide.min(longest), curvature, releases)?;
+            bent = Some(self.bend(&coordinates, &seen)?);
+        }
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
         let first = self.observations.len();
         for i in 0..FINAL_GRADIENTS {
@@ -495,14 +503,17 @@ impl<'a> Path<'a> {
             let last = i + 1 == FINAL_GRADIENTS;
             let noise = AnchorNoise {
                 gradient: Some(purse.pay(share)),
-                curvature: last.then(|| purse.pay(curvature_share)),
+                curvature: curvature.curvature.filter(|_| last && bent.is_none()),
                 profile: None,
             };
             let (metric, seen) = self.release(&coordinates, bound, noise, releases)?;
             self.observe(&coordinates, &seen, share);
             let one = self.plan.whole_noise(bound, purse);
             if last {
-                let bent = self.bend(&coordinates, &seen)?;
+                let bent = match bent.take() {
+                    Some(bent) => bent,
+                    None => self.bend(&coordinates, &seen)?,
+                };
                 self.learn_from_gradients(&coordinates)?;
                 let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
                 let mut anchor = self.anchor(&coordinates, metric, &bent, (gradient, sd), bias)?;
