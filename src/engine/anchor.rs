@@ -179,7 +179,7 @@ pub(super) fn row_weights(
                     let eta = reader.read(i);
                     let (_, w) = query.slopes.score.slopes(eta, 0.0);
                     let share = share_of_ball(&reader.z, query.metric.row_bound);
-                    *weight = query.slopes.influence(share, w).row_weight(share) as f32;
+                    *weight = query.slopes.influence(share, w).omega as f32;
                 }
             }
         });

@@ -23,6 +23,22 @@ fn weight(slopes: &Slopes, metric: &Metric, at: &[f64], row: &[f64]) -> f64 {
     }
 }
 
+/// The share of a row that the row bound leaves, its η at the anchor and the change of η.
+fn shortened(
+    metric: &Metric,
+    at: &[f64],
+    row: &[f64],
+    from: &[f64],
+    to: &[f64],
+) -> (f64, f64, f64) {
+    let dot = |t: &[f64]| -> f64 { row.iter().zip(t).map(|(x, t)| x * t).sum() };
+    let mut z = row.to_vec();
+    metric.factor.solve(&mut z);
+    let length = z.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let share = (metric.row_bound / length).min(1.0);
+    (share, dot(at), dot(to) - dot(from))
+}
+
 /// Where rows are longer than the row bound, the exact expansion and the remainders together are
 /// the log likelihood in which each row counts with its weight ω: to the rounding of rows to the
 /// grid, 2^-14 of b each. Remainders that take the row as it is, or a curvature that is weighted
@@ -88,6 +104,14 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
             long += usize::from(omega < 1.0);
             let y64 = f64::from(*y);
             expected += omega * model.log_ratio(&row, y64, &theta, &end);
+            if slopes.clips_residuals() {
+                // The score is clipped with the row, and not multiplied by ω.
+                let (share, eta, by) = shortened(&metric, &at, &row, &theta, &end);
+                let (score, _) = slopes.score.slopes(eta, y64);
+                let most = slopes.largest_score;
+                let clipped = share * (score / share).clamp(-most, most);
+                expected += model.tempering() * model.unit() * (clipped - omega * score) * by;
+            }
             if slopes.score == crate::model::Score::Linear {
                 // Of a shortened row the curvature is the share's square, not the share.
                 let dot = |t: &[f64]| -> f64 {

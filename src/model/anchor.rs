@@ -200,7 +200,7 @@ impl Anchored {
         let share = (self.anchor.metric.row_bound / norm).min(1.0);
         let weight = slopes.score.slopes(eta, 0.0).1;
         let influence = slopes.influence(share, weight);
-        let omega = influence.row_weight(share);
+        let omega = influence.omega;
         let kept = influence.weight * share * share / omega;
         (
             omega,

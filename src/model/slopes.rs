@@ -5,9 +5,9 @@ use super::remainder::{self, THIRD};
 use super::{NetworkShape, Score};
 use crate::data::LabelKind;
 
-/// Noise sds (or counts' sds) beyond which a residual is clipped: one in 16,000 if the declared
-/// variance is right, as many on either side. More would cost their square in ρ.
-pub(crate) const MOST_SDS: f64 = 4.0;
+/// Noise sds (or counts' sds) beyond which any residual is clipped; those of rows beyond the row
+/// bound are clipped at the share of it.
+pub(crate) const MOST_SDS: f64 = 8.0;
 
 /// What η is of a row, and z, its gradient in θ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,23 +59,16 @@ pub struct Slopes {
     pub typical_weight: f64,
 }
 
-/// How a row beyond the row bound enters an expansion.
+/// How a row beyond the row bound enters an expansion and its remainder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Influence {
     /// What its score is multiplied by, before it is clipped and beside the shortening of z.
     pub score: f64,
     /// Its weight, for the shortened z.
     pub weight: f64,
-}
-
-impl Influence {
-    /// ω: what the row's log likelihood is multiplied by.
-    pub fn row_weight(&self, share: f64) -> f64 {
-        if share.is_nan() || share >= 1.0 {
-            return 1.0;
-        }
-        self.score * share
-    }
+    /// ω: what its curvature and remainder are multiplied by, and its score where that is not
+    /// clipped more gently.
+    pub omega: f64,
 }
 
 impl Slopes {
@@ -102,7 +95,7 @@ impl Slopes {
     }
 
     /// Linear regression with noise of this variance, in units of 1/s². Residuals are clipped at
-    /// the label's reach or 4s, whichever is smaller; weights are 1 and there is no remainder.
+    /// the label's reach or 8s, whichever is smaller; weights are 1 and there is no remainder.
     pub fn linear(label: LabelKind, variance: f64) -> Self {
         let range = match label {
             LabelKind::Number { low, high } => high - low,
@@ -122,9 +115,9 @@ impl Slopes {
         }
     }
 
-    /// Poisson regression with counts up to `max`, `largest` a bound on η if there is one. No rate
-    /// e^η, the weight, is taken to exceed `max`; nor do many exceed max/4, for their counts would
-    /// be clamped: residuals are clipped at 4 of its sds, and k₃ is max/4 (or e^largest).
+    /// Poisson regression with counts up to `max`, `largest` a bound on η if there is one. Few
+    /// rates e^η exceed max/4, for their counts would be clamped: residuals are clipped at 8 of its
+    /// sds, and weights and k₃ are at most max/4 (or e^largest).
     pub fn poisson(max: f64, largest: Option<f64>) -> Self {
         let (rate, true_bound) = (0.25 * max, largest.map_or(f64::INFINITY, f64::exp));
         Slopes {
@@ -133,7 +126,7 @@ impl Slopes {
             largest_score: max.min(MOST_SDS * rate.sqrt()),
             // Its warm start bounds the change of η itself.
             crossing: 1.0,
-            largest_weight: true_bound.min(max),
+            largest_weight: true_bound.min(rate),
             largest_third: true_bound.min(rate),
             typical_weight: 1.0,
         }
@@ -149,33 +142,48 @@ impl Slopes {
         self.largest_third == 0.0
     }
 
+    /// Whether residuals are clipped together with the row's norm, |s|·‖z‖ ≤ S b (Schweppe's type of
+    /// generalised M-estimator): a long row that the model fits then says all it knows. Residuals
+    /// of numbers and counts allow that; those of two classes are too lopsided, and their rows are
+    /// weighted down instead (Mallows' type).
+    pub fn clips_residuals(&self) -> bool {
+        self.score != Score::Logistic && self.predictor == Predictor::Linear
+    }
+
+    /// The largest score that a row of usual norm comes to: less than the largest where rows are
+    /// clipped with their residuals, for the row bound then follows from what that loses.
+    pub fn usual_score(&self) -> f64 {
+        match self.clips_residuals() {
+            true => 0.4 * self.largest_score,
+            false => self.largest_score,
+        }
+    }
+
     /// How a row whose z is shortened by `share` ≤ 1 to the row bound enters an expansion; `weight`:
-    /// its w ≥ 0. Its influence is bounded. For logistic regression (a generalised M-estimator of
-    /// Mallows' type) ω is the share itself; a weight w/share, of the shortened z, is cut at the
-    /// largest weight, and the remainder takes what is cut. A linear model's symmetric residuals
-    /// allow Schweppe's type: ω is 1 and the residual is clipped at the share of its bound, so that
-    /// a long row which the model fits says all it knows; its curvature has the share's square. In
-    /// the other models ω falls until nothing is cut.
+    /// its w ≥ 0. For logistic and linear regression ω is the share itself; a weight w/share, of
+    /// the shortened z, is cut at the largest weight. A logistic remainder takes what is cut; a
+    /// linear model has none. In the other models ω falls until nothing is cut.
     pub fn influence(&self, share: f64, weight: f64) -> Influence {
         if share.is_nan() || share >= 1.0 {
-            return Influence { score: 1.0, weight };
-        }
-        let most = self.largest_weight;
-        if self.score != Score::Poisson && self.predictor == Predictor::Linear {
             return Influence {
-                // The score is clipped after this.
-                score: match self.score {
-                    Score::Linear => 1.0 / share,
-                    _ => 1.0,
-                },
-                weight: (weight / share).min(most),
+                score: 1.0,
+                weight,
+                omega: 1.0,
             };
         }
+        let most = self.largest_weight;
         // ω = min(share, W share²/w), over the share, which the shortened z brings along.
-        let score = (most * share / weight).min(1.0);
+        let over = match (self.score, self.predictor) {
+            (Score::Logistic | Score::Linear, Predictor::Linear) => 1.0,
+            _ => (most * share / weight).min(1.0),
+        };
         Influence {
-            score,
-            weight: (weight * score / share).min(most),
+            score: match self.clips_residuals() {
+                true => 1.0 / share,
+                false => over,
+            },
+            weight: (weight * over / share).min(most),
+            omega: over * share,
         }
     }
 
@@ -254,13 +262,13 @@ mod tests {
             low: 90.0,
             high: 100.0,
         };
-        // Clipped at 4s, or where no label can be further off.
-        assert_eq!(Slopes::linear(label, 4.0).largest_score, 8.0);
+        // Clipped at 8s, or where no label can be further off.
+        assert_eq!(Slopes::linear(label, 4.0).largest_score, 16.0);
         assert_eq!(Slopes::linear(label, 1e6).largest_score, 100.0);
-        assert_eq!(Slopes::linear(label, 4.0).crossing, 12.5);
+        assert_eq!(Slopes::linear(label, 4.0).crossing, 6.25);
         assert_eq!(Slopes::linear(label, 1e6).crossing, 1.0);
         let wide = Slopes::poisson(400.0, None);
-        assert_eq!((wide.largest_score, wide.largest_weight), (40.0, 400.0));
+        assert_eq!((wide.largest_score, wide.largest_weight), (80.0, 100.0));
         assert_eq!(wide.largest_third, 100.0);
         let boxed = Slopes::poisson(20.0, Some(2f64.ln()));
         assert!((boxed.largest_weight - 2.0).abs() < 1e-12);

@@ -14,18 +14,20 @@ const LOUD: f64 = 4.0;
 /// Bias of down-weighted rows, mean square, over what the model holding would make it …
 const MISFIT: f64 = 2.0;
 /// … and of clipped residuals, which are not quite symmetric.
-const SKEWED: f64 = 36.0;
+const SKEWED: f64 = 64.0;
+/// Sds of counts over those of a Poisson law: counts of people vary more than it says.
+const OVERDISPERSED: f64 = 4.0;
 /// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
 const TRIED: std::ops::RangeInclusive<i32> = 0..=12;
 /// … and where residuals alone are clipped.
-const TRIED_CLIPPED: std::ops::RangeInclusive<i32> = -4..=12;
+const TRIED_CLIPPED: std::ops::RangeInclusive<i32> = -12..=12;
 
 /// What becomes of a row beyond the bound.
 enum Beyond {
     /// It counts less: mean weight w of rows.
     Weighted { slopes: Slopes, mean: f64 },
-    /// Its residual is clipped at the share of [`MOST_SDS`] noise sds.
-    Clipped,
+    /// Its residual is clipped at the share of this many noise sds.
+    Clipped { sds: f64 },
 }
 
 /// Rows' norms by a released profile.
@@ -49,8 +51,11 @@ impl Norms {
             })
             .collect();
         let beyond = match slopes.score {
-            Score::Linear => Beyond::Clipped,
-            _ => Beyond::Weighted { slopes, mean },
+            Score::Linear => Beyond::Clipped { sds: MOST_SDS },
+            Score::Poisson => Beyond::Clipped {
+                sds: slopes.largest_score / (OVERDISPERSED * mean.sqrt()),
+            },
+            Score::Logistic => Beyond::Weighted { slopes, mean },
         };
         Norms { ranges, beyond }
     }
@@ -76,9 +81,9 @@ impl Norms {
                 MISFIT * self.mean(away).unwrap_or(0.0)
             }
             // E(ψ/M − r)² of a standard normal residual r.
-            Beyond::Clipped => {
+            Beyond::Clipped { sds } => {
                 let away = |n: f64| {
-                    let clip = clip(bound / n);
+                    let clip = sds * (bound / n).min(1.0);
                     let m = inside(clip);
                     let square = m - 2.0 * clip * density(clip) + clip * clip * (1.0 - m);
                     (square / (kept * kept) - 2.0 * m / kept + 1.0).max(0.0)
@@ -93,7 +98,7 @@ impl Norms {
     pub(super) fn kept(&self, bound: f64) -> f64 {
         let kept = match &self.beyond {
             Beyond::Weighted { slopes, mean } => self.mean(|n| weight(slopes, *mean, bound / n)),
-            Beyond::Clipped => self.mean(|n| inside(clip(bound / n))),
+            Beyond::Clipped { sds } => self.mean(|n| inside(sds * (bound / n).min(1.0))),
         };
         kept.unwrap_or(1.0)
     }
@@ -106,7 +111,7 @@ impl Norms {
         let mut best = (f64::INFINITY, usual, 0.0);
         let tried = match self.beyond {
             Beyond::Weighted { .. } => TRIED,
-            Beyond::Clipped => TRIED_CLIPPED,
+            Beyond::Clipped { .. } => TRIED_CLIPPED,
         };
         for k in tried {
             let bound = usual * 2f64.powf(0.25 * f64::from(k));
@@ -124,12 +129,7 @@ impl Norms {
 /// ω of a row of mean weight that is shortened by so much.
 fn weight(slopes: &Slopes, mean: f64, share: f64) -> f64 {
     let share = share.min(1.0);
-    slopes.influence(share, mean).row_weight(share)
-}
-
-/// Noise sds at which the residual of a row is clipped that is shortened by so much.
-fn clip(share: f64) -> f64 {
-    MOST_SDS * share.min(1.0)
+    slopes.influence(share, mean).omega
 }
 
 /// Probability of a standard normal within ± this.

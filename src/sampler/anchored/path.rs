@@ -10,7 +10,7 @@ use super::denoise::{compose, eigen, floored, noise_edge, shrink};
 use super::norms::Norms;
 use super::secant::{self, Observation};
 use super::warm_start::multiplier;
-use crate::model::{Anchor, Doubts, Metric, Prior, Score};
+use crate::model::{Anchor, Doubts, MOST_SDS, Metric, Prior, Score};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
 /// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
@@ -25,6 +25,8 @@ const STAGE_SHARES: [f64; 2] = [0.01, 0.06];
 const PROFILE_SHARE: f64 = 0.1;
 /// Rows of a stage are clipped at this multiple of the root mean square norm.
 pub(super) const STAGE_BOUND: f64 = 1.5;
+/// … and where residuals are clipped with their rows, gradients at this one.
+pub(super) const STAGE_CLIP: f64 = 0.75;
 /// Longest step, root mean square of the change of η.
 const LONGEST_STEP: f64 = 2.0;
 /// A stage whose step keeps less than this of what was seen (the rest is what its noise alone would
@@ -235,7 +237,7 @@ impl<'a> Path<'a> {
 
     fn eta_unit(&self) -> f64 {
         match self.plan.slopes.score {
-            Score::Linear => 0.25 * self.plan.slopes.largest_score,
+            Score::Linear => self.plan.slopes.largest_score / MOST_SDS,
             Score::Logistic | Score::Poisson => 1.0,
         }
     }
@@ -251,7 +253,11 @@ impl<'a> Path<'a> {
         let coordinates = self.coordinates()?;
         let (_, prior) = self.prior_slopes();
         let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
-        let bound = (STAGE_BOUND * coordinates.usual).min(longest);
+        let wide = (STAGE_BOUND * coordinates.usual).min(longest);
+        let bound = match self.plan.slopes.clips_residuals() {
+            true => wide.min(STAGE_CLIP * coordinates.usual),
+            false => wide,
+        };
         let whole = self.plan.whole_noise(bound, purse);
         let spread = solve(&(&self.curvature + &prior), &coordinates.factor)?;
         let noise = (spread.transpose() * &self.first * &spread)
@@ -275,7 +281,7 @@ impl<'a> Path<'a> {
             curvature: Some(purse.pay(share)),
             profile: Some(purse.pay(PROFILE_SHARE * share)),
         };
-        let (_, seen) = self.release(&coordinates, bound, noise, releases)?;
+        let (_, seen) = self.release(&coordinates, [bound, wide], noise, releases)?;
         let sd = seen.gradient_sd;
         self.weigh(&seen);
         self.bend(&coordinates, &seen)?;
@@ -291,18 +297,20 @@ impl<'a> Path<'a> {
         Ok(!settled && (sd > 0.0 || moved > 1e-6))
     }
 
+    /// What is asked for where the path stands: the gradient of rows bounded by the first of two
+    /// bounds, the rest of rows bounded by the second, whose metric is given back.
     fn release(
         &self,
         coordinates: &Coordinates,
-        bound: f64,
+        [narrow, wide]: [f64; 2],
         noise: AnchorNoise,
         releases: &mut dyn Releases,
     ) -> Result<(Metric, Expansion), Halt> {
         let metric = Metric {
             factor: lower(&coordinates.factor)?,
-            row_bound: bound,
+            row_bound: wide,
         };
-        let seen = releases.anchor(&self.at, &metric, noise)?;
+        let seen = expand(&self.at, &metric, narrow, noise, releases)?;
         Ok((metric, seen))
     }
 
@@ -464,8 +472,10 @@ impl<'a> Path<'a> {
             profile: Some(purse.pay(FINAL_PROFILE * whole)),
             ..AnchorNoise::default()
         };
-        let wide = STAGE_BOUND * coordinates.usual;
-        let (_, seen) = self.release(&coordinates, wide, noise, releases)?;
+        // No row is longer than this.
+        let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
+        let wide = (STAGE_BOUND * coordinates.usual).min(longest);
+        let (_, seen) = self.release(&coordinates, [wide; 2], noise, releases)?;
         self.weigh(&seen);
         let curvature_share = self.plan.split.map_or(FINAL_CURVATURE, |s| {
             s.curvature / (s.gradient + s.curvature)
@@ -482,20 +492,12 @@ impl<'a> Path<'a> {
                 self.plan.whole_noise(b, purse) / gradients.sqrt()
             }),
         };
-        // No row is longer than this.
-        let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
         let bound = bound.min(longest);
-        let curvature = AnchorNoise {
-            curvature: Some(purse.pay(curvature_share)),
-            ..AnchorNoise::default()
+        // Rows that are clipped with their residuals have weights of their own.
+        let wide = match self.plan.slopes.clips_residuals() {
+            true => wide.max(bound),
+            false => bound,
         };
-        // A linear model's curvature is the same everywhere and wants long rows whole; another's is
-        // that of the weighted rows where the path ends.
-        let mut bent = None;
-        if self.plan.slopes.score == Score::Linear {
-            let (_, seen) = self.release(&coordinates, wide.min(longest), curvature, releases)?;
-            bent = Some(self.bend(&coordinates, &seen)?);
-        }
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
         let first = self.observations.len();
         for i in 0..FINAL_GRADIENTS {
@@ -503,17 +505,14 @@ impl<'a> Path<'a> {
             let last = i + 1 == FINAL_GRADIENTS;
             let noise = AnchorNoise {
                 gradient: Some(purse.pay(share)),
-                curvature: curvature.curvature.filter(|_| last && bent.is_none()),
+                curvature: last.then(|| purse.pay(curvature_share)),
                 profile: None,
             };
-            let (metric, seen) = self.release(&coordinates, bound, noise, releases)?;
+            let (metric, seen) = self.release(&coordinates, [bound, wide], noise, releases)?;
             self.observe(&coordinates, &seen, share);
             let one = self.plan.whole_noise(bound, purse);
             if last {
-                let bent = match bent.take() {
-                    Some(bent) => bent,
-                    None => self.bend(&coordinates, &seen)?,
-                };
+                let bent = self.bend(&coordinates, &seen)?;
                 self.learn_from_gradients(&coordinates)?;
                 let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
                 let mut anchor = self.anchor(&coordinates, metric, &bent, (gradient, sd), bias)?;
@@ -646,6 +645,43 @@ struct Bent {
     sd: f64,
     /// Eigenvalues below the floor.
     lost: usize,
+}
+
+/// What is asked for at θ* = `at`: the gradient of rows bounded by `narrow`, the rest of rows
+/// bounded as the metric says.
+pub(super) fn expand(
+    at: &[f64],
+    metric: &Metric,
+    narrow: f64,
+    noise: AnchorNoise,
+    releases: &mut dyn Releases,
+) -> Result<Expansion, Halt> {
+    let rest = AnchorNoise {
+        gradient: None,
+        ..noise
+    };
+    let alone = rest == AnchorNoise::default();
+    if noise.gradient.is_none() || narrow == metric.row_bound {
+        return releases.anchor(at, metric, noise);
+    }
+    let own = Metric {
+        factor: metric.factor.clone(),
+        row_bound: narrow,
+    };
+    let gradient = AnchorNoise {
+        gradient: noise.gradient,
+        ..AnchorNoise::default()
+    };
+    let seen = releases.anchor(at, &own, gradient)?;
+    if alone {
+        return Ok(seen);
+    }
+    let others = releases.anchor(at, metric, rest)?;
+    Ok(Expansion {
+        gradient: seen.gradient,
+        gradient_sd: seen.gradient_sd,
+        ..others
+    })
 }
 
 fn gradient_of(coordinates: &Coordinates, seen: &Expansion) -> DVector<f64> {

@@ -4,6 +4,7 @@
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
+use super::path::{STAGE_BOUND, STAGE_CLIP, expand};
 use super::warm_start::multiplier;
 use super::{AnchorSettings, Anchoring};
 use crate::model::{Anchor, AnchorRelease, Prior, Surrogate};
@@ -55,8 +56,13 @@ impl Anchoring {
     ) -> Result<Anchor, Halt> {
         let tau = |share: f64| self.split.map_or(0.0, |s| multiplier(share * s.refresh));
         let noise = AnchorNoise::expansion(tau(SHARES[0]), tau(SHARES[1]));
-        let anchor = self.release(at, &before.metric, noise, releases)?;
-        self.centred(anchor, prior)
+        let bound = before.metric.row_bound;
+        let narrow = match self.slopes.clips_residuals() {
+            true => STAGE_CLIP / STAGE_BOUND * bound,
+            false => bound,
+        };
+        let seen = expand(at, &before.metric, narrow, noise, releases)?;
+        self.centred(self.anchor_of(at, &before.metric, seen), prior)
     }
 }
 

@@ -1,14 +1,13 @@
-//! The private warm start: noisy Newton steps in coordinates whitened by the step before,
+//! The private warm start of a network: noisy Newton steps in coordinates whitened by the step before,
 //! then the anchor itself (mathematics, section 4.1). All of it is post-processing of
 //! releases that the curator charges.
 
 use super::moves::gaussian;
-use crate::model::{Anchor, Lower, Metric, Predictor, Prior, Score, Slopes};
-use crate::privacy::{AnchorNoise, Halt, Releases};
+use crate::model::{Anchor, Lower, Metric, Predictor, Prior, Slopes};
+use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
-/// Longest Newton step of a Poisson model or a network, root mean square of the predictor's change:
-/// e^η overshoots without it, by as many steps back as it went too far, and a network is no longer
-/// its own expansion.
+/// Longest Newton step of a network, root mean square of the predictor's change: beyond, it is no
+/// longer its own expansion.
 const LONGEST_STEP: f64 = 1.5;
 /// Share of a network's steps that is made: its Gauss–Newton matrix lacks the score's curvature,
 /// and whole steps of two units already run in circles where that counts.
@@ -84,7 +83,6 @@ impl Anchoring {
         let d = self.start.len();
         let mut at = self.start.clone();
         let mut metric = Metric::identity(d, self.norm(&at));
-        let mut first = None;
         for stage in 1..=self.stages {
             let each = self
                 .split
@@ -93,9 +91,7 @@ impl Anchoring {
             let anchor = self.release(&at, &metric, noise, releases)?;
             let (precision, mut step) = self.newton(&anchor, prior)?;
             let factor = metric.factor.compose(&precision);
-            let whole = first.get_or_insert_with(|| factor.clone());
-            let weight = self.relative_weight(whole, &factor);
-            self.shorten(&mut step, &precision, weight);
+            self.shorten(&mut step, &precision);
             at = inside(anchor.theta(&step), &at, prior);
             // How far the step went in units of its own posterior sd.
             let length = norm(&precision.transposed_times(&step)) / (d as f64).sqrt();
@@ -105,7 +101,7 @@ impl Anchoring {
                     "the warm start did not settle: its last Newton step was {length:.1} posterior sds long; what it cost is spent. Give a start closer by, more stages, or a larger budget"
                 )));
             }
-            let row_bound = self.row_bound(&factor, weight, &at);
+            let row_bound = self.row_bound(&factor, &at);
             metric = Metric { factor, row_bound };
         }
         let tau = |part: fn(AnchorSplit) -> f64| self.split.map_or(0.0, |s| multiplier(part(s)));
@@ -132,15 +128,19 @@ impl Anchoring {
         Ok(anchor)
     }
 
-    pub(super) fn release(
+    fn release(
         &self,
         at: &[f64],
         metric: &Metric,
         noise: AnchorNoise,
         releases: &mut dyn Releases,
     ) -> Result<Anchor, Halt> {
-        let expansion = releases.anchor(at, metric, noise)?;
-        Ok(Anchor {
+        Ok(self.anchor_of(at, metric, releases.anchor(at, metric, noise)?))
+    }
+
+    /// An expansion as it was released.
+    pub(super) fn anchor_of(&self, at: &[f64], metric: &Metric, expansion: Expansion) -> Anchor {
+        Anchor {
             at: at.to_vec(),
             metric: metric.clone(),
             gradient: expansion.gradient,
@@ -151,7 +151,7 @@ impl Anchoring {
             radius: self.radius,
             spread: Vec::new(),
             doubts: Default::default(),
-        })
+        }
     }
 
     /// The expansion's precision factor, and the step to its centre; a ridge of
@@ -174,24 +174,21 @@ impl Anchoring {
                 })
         };
         let (precision, mut step) = solve(0.0)?;
-        if self.slopes.predictor != Predictor::Linear {
-            let reach = |u: &[f64]| norm(&anchor.metric.factor.solve_transposed(u));
-            for k in 0..DAMPINGS {
-                if NETWORK_SHARE * reach(&step) <= NETWORK_REACH {
-                    break;
-                }
-                step = solve(MORE_DAMPING.powi(k) / NETWORK_REACH.powi(2))?.1;
+        let reach = |u: &[f64]| norm(&anchor.metric.factor.solve_transposed(u));
+        for k in 0..DAMPINGS {
+            if NETWORK_SHARE * reach(&step) <= NETWORK_REACH {
+                break;
             }
+            step = solve(MORE_DAMPING.powi(k) / NETWORK_REACH.powi(2))?.1;
         }
         Ok((precision, step))
     }
 
-    /// Bound of rows whitened by `factor`, where weights are `weight` of those at the first
-    /// point, taken for those at the origin.
-    fn row_bound(&self, factor: &Lower, weight: f64, at: &[f64]) -> f64 {
-        let d = factor.dim() as f64;
-        let usual = (d / self.whole_weight(weight)).sqrt();
-        (self.clip.unwrap_or(USUAL_CLIP) * usual).min(self.norm(at) * factor.inverse_norm())
+    /// Bound of rows whitened by `factor`. A network's rows change with θ as its weights do: theirs
+    /// are what is expected of a posterior.
+    fn row_bound(&self, factor: &Lower, at: &[f64]) -> f64 {
+        self.typical_bound()
+            .min(self.norm(at) * factor.inverse_norm())
     }
 
     /// True bound of a row's z at `at`, in plain coordinates.
@@ -217,37 +214,11 @@ impl Anchoring {
 
     /// Keeps a Newton step from overshooting where the expansion holds near by only: the root mean
     /// square of its change of η is `‖Kᵀu‖/√(κNw̄)`, K the precision's factor.
-    fn shorten(&self, step: &mut [f64], precision: &Lower, weight: f64) {
-        let most = match (self.slopes.predictor, self.slopes.score) {
-            (Predictor::Network(_), _) => NETWORK_SHARE,
-            (Predictor::Linear, Score::Poisson) => 1.0,
-            _ => return,
-        };
+    fn shorten(&self, step: &mut [f64], precision: &Lower) {
         let length = norm(&precision.transposed_times(step));
-        let change = length / self.whole_weight(weight).sqrt();
-        let share = most.min(LONGEST_STEP / change);
-        if share < 1.0 {
-            step.iter_mut().for_each(|s| *s *= share);
-        }
-    }
-
-    /// Mean of `κw` at the factor's point over that at the first one: `‖L₁⁻¹L‖_F²/d`, kept
-    /// within reason where noise or prior rule. A network's rows change with θ as its weights
-    /// do: there it is what is expected of a posterior.
-    fn relative_weight(&self, first: &Lower, factor: &Lower) -> f64 {
-        if self.slopes.is_quadratic() || self.slopes.predictor != Predictor::Linear {
-            return self.slopes.typical_weight;
-        }
-        let d = factor.dim();
-        let squares: f64 = (0..d)
-            .map(|k| {
-                let mut column: Vec<f64> = (0..d).map(|i| factor.entries()[i * d + k]).collect();
-                first.solve(&mut column);
-                column.iter().map(|v| v * v).sum::<f64>()
-            })
-            .sum();
-        let most = (self.slopes.largest_weight / self.slopes.first_weight()).max(1.0);
-        (squares / d as f64).clamp(0.02, most)
+        let change = length / self.whole_weight(self.slopes.typical_weight).sqrt();
+        let share = NETWORK_SHARE.min(LONGEST_STEP / change);
+        step.iter_mut().for_each(|s| *s *= share);
     }
 
     /// ρ of a Newton step: the last one, which decides where the anchor lies, gets three
@@ -278,7 +249,7 @@ impl Anchoring {
 
     /// Largest part of a row in a whitened gradient.
     fn gradient_bound(&self) -> f64 {
-        self.unit * self.slopes.largest_score * self.typical_bound()
+        self.unit * self.slopes.usual_score() * self.typical_bound()
     }
 
     /// Expected ‖u‖² of a draw: the posterior's own spread and both noises.
@@ -355,22 +326,5 @@ mod tests {
             });
             assert!((a.start_error() / error - 1.0).abs() < 1e-4, "{error}");
         }
-    }
-
-    /// A curvature of a quarter means weights of a quarter, and rows twice as long.
-    #[test]
-    fn weights_follow_the_released_curvature() {
-        let first = Lower::new(vec![2.0, 0.0, -0.5, 1.5]).unwrap();
-        let half = Lower::new(first.entries().iter().map(|v| 0.5 * v).collect()).unwrap();
-        let mut a = anchoring();
-        assert!((a.relative_weight(&first, &first) - 1.0).abs() < 1e-12);
-        assert!((a.relative_weight(&first, &half) - 0.25).abs() < 1e-12);
-        assert_eq!(a.relative_weight(&half, &first), 1.0);
-        a.row_norm = 1e6;
-        let ratio = a.row_bound(&first, 0.25, &[]) / a.row_bound(&first, 1.0, &[]);
-        assert!((ratio - 2.0).abs() < 1e-12);
-        // A Poisson model's weights grow too, up to the largest; a linear one's stay.
-        a.slopes = Slopes::poisson(3.0, None);
-        assert_eq!(a.relative_weight(&half, &first), 3.0);
     }
 }
