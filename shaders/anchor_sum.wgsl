@@ -136,12 +136,9 @@ fn make_integers(row: u32, live: bool, lane: u32) {
     }
     let kept = live && squares <= LIMIT_SQUARED && !is_nan(eta);
     let pair = slopes(eta, labels[row]);
-    // A row beyond the ball: its influence is bounded (Slopes::influence).
+    // A row beyond the ball or of too large a weight: its influence is bounded (Slopes::influence).
     let share = min(f32(LIMIT) / sqrt(square), 1.0);
-    var factors = vec2<f32>(1.0, 1.0);
-    if share < 1.0 {
-        factors = influence(share, pair.y * params.weight_scale / f32(LIMIT));
-    }
+    let factors = influence(share, pair.y * params.weight_scale / f32(LIMIT));
     let s = to_units(pair.x * params.score_scale * factors.x, -LIMIT, LIMIT);
     let w = to_units(pair.y * params.weight_scale * factors.y, 0, LIMIT);
     cells[D * PITCH + lane] = select(0, s, kept);

@@ -277,7 +277,10 @@ fn an_anchor_of_separated_rows_is_known_to_be_unsettled() {
         }),
     };
     let anchor = anchoring.run(&prior, &mut curator).unwrap();
-    assert!(anchor.doubts.unsettled > 10.0, "{:?}", anchor.doubts);
+    // It went to where rows tell next to nothing, and the summary's notes start at 2.
+    assert!(anchor.theta(&anchor.centre)[0] > 8.0, "{anchor:?}");
+    assert_eq!(anchor.doubts.lost, 1);
+    assert!(anchor.doubts.unsettled > 2.0, "{:?}", anchor.doubts);
     let spent = curator.ledger().unwrap().spent();
     assert!((1.999..=2.0).contains(&spent), "{spent}");
 }

@@ -60,9 +60,10 @@ const LEAST_SECANT: f64 = 0.01;
 const LEAST_NOISE: f64 = 0.1;
 /// … and in intervals it counts so much more, mean square: the floor and the drawing have errors too.
 const CURVATURE_DOUBT: f64 = 4.0;
-/// Where the last step is this much longer than noise makes it, mean square, the centre is as much
-/// less certain.
-const UNSETTLED: f64 = 6.0;
+/// Doubts count the last step's squared length over this many times what noise makes it …
+const UNSETTLED: f64 = 3.0;
+/// … and where that is more than this, the centre is as much less certain.
+const BELIEVED_UNSETTLED: f64 = 2.0;
 
 /// ρ of the least release of a curvature whose noise can be drawn: its multiplier is below 2^13.
 const LEAST_RHO: f64 = 1e-8;
@@ -586,7 +587,7 @@ impl<'a> Path<'a> {
             true => self.spread(bent, &precision, &prior, &centre, (sd, bias))?,
             false => Vec::new(),
         };
-        let inflation = unsettled.clamp(1.0, 1e4);
+        let inflation = (unsettled / BELIEVED_UNSETTLED).clamp(1.0, 1e4);
         let spread: Vec<f64> = spread.into_iter().map(|v| v * inflation).collect();
         let least = eigen(&precision).0.min().max(1e-12);
         Ok(Anchor {
