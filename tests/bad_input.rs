@@ -17,6 +17,13 @@ const CELL: &str = "s3cretcell";
 /// there instead => what is said; `@text` is the line of the run file that holds the text.
 const CASES: &str = r#"
 ,                => ;                        => table.csv; 'a'; delimiter
+0.571,-0.800,0   =>                          => table.csv, line 6; is empty
+0.571,-0.800,0   => "0.571,-0.800,0          => table.csv, line 6; not closed on its line; quoted_newlines
+row_norm = 2.0   => delimiter = ";;"         => @delimiter; data.delimiter; one ASCII character
+row_norm = 2.0   => delimiter = "é"          => @delimiter; data.delimiter; one ASCII character
+row_norm = 2.0   => delimiter = '"'          => @delimiter; data.delimiter; one ASCII character
+row_norm = 2.0   => bad_cells = "mising"     => @bad_cells; nearest valid one is `missing`
+row_norm = 2.0   => bad_cells = "missing"    => @bad_cells; data.bad_cells; column 'a'; give 'missing'
 0.571,-0.800,0   => 0.571,s3cretcell         => table.csv, line 6
 0.571,-0.800,0   => 0,0,1,s3cretcell         => table.csv, line 6
 0.857,-0.200,0   => 0.857,s3cretcell,0       => table.csv, line 8; 'b'
@@ -25,8 +32,8 @@ const CASES: &str = r#"
 0.857,-0.200,0   => -inf,-0.200,0            => table.csv, line 8; 'a'; infinity
 0.857,-0.200,0   => 0.857,-0.200,s3cretcell  => table.csv, line 8; 'y'
 0.857,-0.200,0   => 0.857,-0.200,2           => table.csv, line 8; 'y'; 0 or 1
-a,b,y            => a,bb,y                   => table.csv; 'b'; nearest; 'bb'
-a,b,y            => a,a,y                    => table.csv; 'a'; twice
+a,b,y            => a,bb,y                   => table.csv; none of its 3 columns is called 'b'; case included
+a,b,y            => a,a,y                    => table.csv; columns 1 and 2; the same name
 *                =>                          => table.csv; empty
 *                => a,b,y\n                  => table.csv; 0 row
 *                => a,b,y\n0.1,0.2,1\n       => table.csv; 1 row

@@ -203,7 +203,7 @@ fn load(run: &str, file: &str, bytes: &[u8], labels: &[u8]) -> Result<usize, Str
     let text = run.replace("FILE", file);
     let plan = Plan::parse(&folder.path().join("run.toml"), text).unwrap();
     let start = Instant::now();
-    let _ = dpmc::data::header(&folder.path().join(file));
+    let _ = dpmc::data::header(&folder.path().join(file), Default::default());
     let loaded = plan.load_data();
     assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     loaded.map(|set| set.rows()).map_err(|e| e.to_string())

@@ -179,7 +179,7 @@ fn bad_declarations_are_named_by_key() {
         (
             column,
             "column = \"v\"",
-            "has no column 'v'; the nearest is 'w'",
+            "columns is called 'v'",
         ),
         (
             column,

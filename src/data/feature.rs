@@ -6,12 +6,14 @@ use super::one_hot::{OneHot, check_levels};
 
 const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' for this feature, or name the level (\"\" for an empty cell)";
 
-/// A value as a table reader hands it over.
-#[derive(Clone, Copy, Debug)]
+/// A value as a table reader hands it over. It has no `Debug`: no message shows a cell.
+#[derive(Clone, Copy)]
 pub(super) enum Cell<'a> {
     Text(&'a str),
     Number(f64),
     Missing,
+    /// One that no format reads, and why.
+    Bad(&'static str),
 }
 
 /// One declared source of features.
@@ -159,6 +161,11 @@ impl Feature {
         }
     }
 
+    /// Whether it says what a missing cell counts as.
+    pub(crate) fn reads_missing(&self) -> bool {
+        self.push(Cell::Missing, &mut Vec::new()).is_ok()
+    }
+
     /// Appends this declaration's features of one cell. Errors never quote the cell.
     pub(super) fn push(&self, cell: Cell<'_>, out: &mut Vec<f32>) -> Result<(), String> {
         match &self.kind {
@@ -192,6 +199,7 @@ pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result
     let value = match cell {
         Cell::Number(v) => Some(v),
         Cell::Missing => None,
+        Cell::Bad(what) => return Err(what.into()),
         Cell::Text(_) if is_missing(cell) => None,
         Cell::Text(t) => Some(
             t.trim()
@@ -223,6 +231,7 @@ pub(super) fn is_missing(cell: Cell<'_>) -> bool {
         Cell::Text(t) => matches!(t.trim(), "" | "?" | "NA" | "NaN" | "nan" | "null"),
         Cell::Number(v) => v.is_nan(),
         Cell::Missing => true,
+        Cell::Bad(_) => false,
     }
 }
 
@@ -233,6 +242,7 @@ pub(super) fn equals(cell: Cell<'_>, level: &str) -> bool {
         Cell::Number(v) if v.is_nan() => level.is_empty(),
         Cell::Number(v) => level.parse::<f64>().is_ok_and(|l| l == v),
         Cell::Missing => level.is_empty(),
+        Cell::Bad(_) => false,
     }
 }
 

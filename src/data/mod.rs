@@ -5,35 +5,42 @@
 //! through its public interface.
 
 mod bounds;
+mod csv_records;
 mod error;
 mod feature;
 mod interaction;
 mod label;
 mod load;
 mod notes;
+mod npy_elements;
 mod number;
 mod one_hot;
+mod parquet_columns;
 mod read_csv;
 mod read_npy;
 mod read_parquet;
+mod rows;
 mod spline;
 pub mod synthetic;
 
 pub(crate) use bounds::RowBounds;
 pub use bounds::{BoundsSource, Population};
+pub use csv_records::TextFormat;
+pub(crate) use csv_records::delimiter;
 pub use error::DataError;
 pub use feature::{Condition, Feature, FeatureKind};
 pub use interaction::Interaction;
 pub use label::{Label, LabelKind, LabelValues};
 #[cfg(feature = "cli")]
 pub(crate) use load::available_memory;
-pub(crate) use load::stem;
 pub use load::{Source, header, load};
+pub(crate) use load::{is_text, stem};
 pub use number::{Form, Number, Transform};
 pub use one_hot::OneHot;
 #[cfg(feature = "cli")]
 pub(crate) use read_parquet::silence_damaged_files;
 pub(crate) use read_parquet::without_panics;
+pub use rows::BadCells;
 
 /// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
 pub(crate) const TILE: usize = 16;
@@ -241,7 +248,7 @@ impl DatasetBuilder {
     /// # Errors
     /// [`DataError::Row`], as there, and for a label that is none of its kind.
     pub fn push_value(&mut self, row: &[f32], label: Option<f64>) -> Result<(), DataError> {
-        self.push_row(row, label, None)
+        self.push_numbered(row, label, None)
     }
 
     /// As [`DatasetBuilder::push_value`], for a row whose norm is **publicly** known to be at
@@ -257,18 +264,30 @@ impl DatasetBuilder {
         label: Option<f64>,
         bound: f64,
     ) -> Result<(), DataError> {
-        self.push_row(row, label, Some(bound))
+        self.push_numbered(row, label, Some(bound))
     }
 
-    fn push_row(
+    fn push_numbered(
         &mut self,
         row: &[f32],
         label: Option<f64>,
         bound: Option<f64>,
     ) -> Result<(), DataError> {
+        let number = self.set.rows + 1;
+        self.push_row(row, label, bound)
+            .map_err(|what| DataError::Row { row: number, what })
+    }
+
+    /// As [`DatasetBuilder::push_value`], with what is wrong alone.
+    fn push_row(
+        &mut self,
+        row: &[f32],
+        label: Option<f64>,
+        bound: Option<f64>,
+    ) -> Result<(), String> {
         let set = &mut self.set;
         let (d, i) = (set.features.len(), set.rows);
-        let refuse = |what: String| Err(DataError::Row { row: i + 1, what });
+        let refuse = Err;
         if row.len() != d {
             return refuse(format!("{} values for {d} features", row.len()));
         }
@@ -325,6 +344,70 @@ impl DatasetBuilder {
         }
         set.rows += 1;
         Ok(())
+    }
+
+    fn rows(&self) -> usize {
+        self.set.rows
+    }
+
+    fn width(&self) -> usize {
+        self.set.features.len()
+    }
+
+    /// Another one for rows of the same kind.
+    fn like(&self) -> DatasetBuilder {
+        let set = &self.set;
+        DatasetBuilder {
+            set: Dataset {
+                features: set.features.clone(),
+                rows: 0,
+                tiles: Vec::new(),
+                labels: set.labels.as_ref().map(|_| Vec::new()),
+                label_kind: set.label_kind,
+                row_norm: set.row_norm,
+                bounds: None,
+            },
+            clipped: self.clipped.clone(),
+        }
+    }
+
+    /// Adds the rows of another one of the same kind.
+    fn append(&mut self, other: &DatasetBuilder) {
+        let (set, from) = (&mut self.set, &other.set);
+        if let Some(more) = &from.bounds {
+            set.bounds.get_or_insert_default().append(more);
+        }
+        if set.rows.is_multiple_of(TILE) {
+            set.tiles.extend_from_slice(&from.tiles);
+            if let (Some(labels), Some(more)) = (&mut set.labels, &from.labels) {
+                labels.extend_from_slice(more);
+            }
+            set.rows += from.rows;
+            return;
+        }
+        let tile = set.features.len() * TILE;
+        let tiles = (set.rows + from.rows).div_ceil(TILE);
+        set.tiles.resize(tiles * tile, 0.0);
+        for i in 0..from.rows {
+            let (to, lane) = ((set.rows + i) / TILE * tile, (set.rows + i) % TILE);
+            let source = &from.tiles[i / TILE * tile..][..tile];
+            let target = &mut set.tiles[to..][..tile];
+            for j in 0..set.features.len() {
+                target[j * TILE + lane] = source[j * TILE + i % TILE];
+            }
+        }
+        if let (Some(labels), Some(more)) = (&mut set.labels, &from.labels) {
+            labels.truncate(set.rows);
+            labels.extend_from_slice(&more[..from.rows]);
+            labels.resize(tiles * TILE, 0.0);
+        }
+        set.rows += from.rows;
+    }
+
+    /// Makes room for so many rows in all.
+    fn reserve(&mut self, rows: usize) {
+        let tiles = rows.div_ceil(TILE);
+        self.set.tiles.reserve_exact(tiles * TILE * self.width());
     }
 
     /// Ends the data set.

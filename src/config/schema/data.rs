@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::Transform;
+use crate::data::{BadCells, Transform};
 
 /// `[data]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,17 @@ pub struct DataSection {
     pub name: Option<String>,
     /// CSV (gzip allowed), Parquet or NPY; relative to the run file.
     pub file: PathBuf,
+    /// The byte between the cells of a text table, of `[test]` too: one ASCII character. By
+    /// default a tab in `.tsv` files and a comma in others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<String>,
+    /// Whether quoted cells of a text table may hold line breaks. Without it a record is a line,
+    /// whatever it holds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quoted_newlines: bool,
+    /// What becomes of a cell that its declaration cannot read: an error, or a missing cell.
+    #[serde(default, skip_serializing_if = "BadCells::is_default")]
+    pub bad_cells: BadCells,
     /// NPY file of labels: 0/1, or what a `[data.label]` without a column declares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_file: Option<PathBuf>,
