@@ -19,6 +19,8 @@ const CASES: &str = r#"
 ,                => ;                        => table.csv; 'a'; delimiter
 0.571,-0.800,0   =>                          => table.csv, line 6; is empty
 0.571,-0.800,0   => "0.571,-0.800,0          => table.csv, line 6; not closed on its line; quoted_newlines
+"table.csv"      => 3                        => @file = 3; a path in quotes
+"table.csv"      => { bytes = 'a\xf' }       => @bytes; a path in quotes
 row_norm = 2.0   => delimiter = ";;"         => @delimiter; data.delimiter; one ASCII character
 row_norm = 2.0   => delimiter = "é"          => @delimiter; data.delimiter; one ASCII character
 row_norm = 2.0   => delimiter = '"'          => @delimiter; data.delimiter; one ASCII character
@@ -313,24 +315,6 @@ fn damaged_and_missing_files_are_refused_by_name() {
     }
     let folder = tempfile::tempdir().unwrap();
     assert_both_refuse(folder.path(), RUN, "", "table.csv; no such file");
-}
-
-/// A path that `run.toml` could not name would leave a run that cannot be resumed.
-#[cfg(unix)]
-#[test]
-fn a_path_that_no_run_file_can_hold_is_refused() {
-    use std::os::unix::ffi::OsStrExt;
-    let file = std::ffi::OsStr::from_bytes(b"table\xff.csv");
-    let folder = folder_with("run.toml", RUN.as_bytes());
-    std::fs::write(folder.path().join(file), csv()).unwrap();
-    for arguments in ["check run.toml", "sample run.toml --out out"] {
-        let mut command = command(folder.path(), arguments);
-        let output = command.arg("--data").arg(file).output().unwrap();
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
-        assert!(message.contains("UTF-8"), "{arguments}: {message}");
-        assert!(!folder.path().join("out").exists(), "leaves output");
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::CliError;
 use super::args::InitArguments;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, quoted};
 use crate::data::{self, TextFormat};
 
 pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
@@ -18,7 +18,9 @@ pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
     };
     let columns = data::header(&a.data, format).map_err(ConfigError::from)?;
     let file = std::path::absolute(&a.data).unwrap_or_else(|_| a.data.clone());
-    let text = run_file(&file.display().to_string(), delimiter, &columns);
+    let file = quoted(&file)
+        .map_err(|_| CliError::Input(format!("{}: give a path in UTF-8", file.display())))?;
+    let text = run_file(&file, delimiter, &columns);
     match &a.out {
         None => print!("{text}"),
         Some(path) if path.exists() => {
@@ -46,7 +48,7 @@ fn run_file(file: &str, delimiter: Option<&str>, columns: &[String]) -> String {
     line("# do not need, then run `dpmc check` on this file. docs/runfile.md has every key.");
     line("");
     line("[data]");
-    line(&format!("file = {}", quote(file)));
+    line(&format!("file = {file}"));
     if let Some(delimiter) = delimiter {
         line(&format!("delimiter = {}", quote(delimiter)));
     }

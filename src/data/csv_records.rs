@@ -179,16 +179,30 @@ impl Cells {
     }
 
     /// Cell `i` of the record that was split last; empty beyond them.
+    #[inline]
     pub fn get<'c>(&'c self, record: &'c [u8], i: usize) -> &'c [u8] {
-        let Some(&end) = self.ends.get(i) else {
-            return b"";
-        };
-        let before = i.checked_sub(1).map(|i| self.ends[i]);
-        match self.quoted {
-            true => &self.text[before.unwrap_or(0)..end],
-            // Behind the delimiter.
-            false => &record[before.map_or(0, |b| b + 1)..end],
+        match self.range(i) {
+            (start, end) if self.quoted => &self.text[start..end],
+            (start, end) => &record[start..end],
         }
+    }
+
+    /// As [`Cells::get`], of a record that is known to be text; `None` if the cell is none.
+    #[inline]
+    pub fn get_text<'c>(&'c self, record: &'c str, i: usize) -> Option<&'c str> {
+        match self.range(i) {
+            (start, end) if self.quoted => std::str::from_utf8(&self.text[start..end]).ok(),
+            (start, end) => record.get(start..end),
+        }
+    }
+
+    /// Where cell `i` starts and ends.
+    fn range(&self, i: usize) -> (usize, usize) {
+        let end = self.ends.get(i).copied().unwrap_or(0);
+        let before = i.checked_sub(1).and_then(|i| self.ends.get(i));
+        // Behind the delimiter, which the text of quoted cells lacks.
+        let start = before.map_or(0, |b| b + usize::from(!self.quoted));
+        (start.min(end), end)
     }
 }
 

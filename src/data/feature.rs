@@ -167,6 +167,7 @@ impl Feature {
     }
 
     /// Appends this declaration's features of one cell. Errors never quote the cell.
+    #[inline]
     pub(super) fn push(&self, cell: Cell<'_>, out: &mut Vec<f32>) -> Result<(), String> {
         match &self.kind {
             FeatureKind::Intercept => out.push(1.0),
@@ -193,8 +194,18 @@ impl Feature {
     }
 }
 
+/// A cell's text without the blanks around it; most cells have none.
+fn trimmed(text: &str) -> &str {
+    let is_plain = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
+    match text.as_bytes() {
+        bytes if is_plain(bytes.first()) && is_plain(bytes.last()) => text,
+        _ => text.trim(),
+    }
+}
+
 /// The number in a cell, or what was declared to stand for a missing one; `hint` says what to
 /// do where nothing was.
+#[inline]
 pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result<f64, String> {
     let value = match cell {
         Cell::Number(v) => Some(v),
@@ -202,7 +213,7 @@ pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result
         Cell::Bad(what) => return Err(what.into()),
         Cell::Text(_) if is_missing(cell) => None,
         Cell::Text(t) => Some(
-            t.trim()
+            trimmed(t)
                 .parse::<f64>()
                 .map_err(|_| "does not hold a number".to_string())?,
         ),
@@ -226,9 +237,10 @@ pub(super) fn missing_within(missing: f64, low: f64, high: f64) -> Result<(), St
 }
 
 /// Whether a cell holds nothing, or what stands for nothing in tables.
+#[inline]
 pub(super) fn is_missing(cell: Cell<'_>) -> bool {
     match cell {
-        Cell::Text(t) => matches!(t.trim(), "" | "?" | "NA" | "NaN" | "nan" | "null"),
+        Cell::Text(t) => matches!(trimmed(t), "" | "?" | "NA" | "NaN" | "nan" | "null"),
         Cell::Number(v) => v.is_nan(),
         Cell::Missing => true,
         Cell::Bad(_) => false,
@@ -238,7 +250,7 @@ pub(super) fn is_missing(cell: Cell<'_>) -> bool {
 /// Whether a cell holds a level; "" is that of an empty cell in every format.
 pub(super) fn equals(cell: Cell<'_>, level: &str) -> bool {
     match cell {
-        Cell::Text(t) => t.trim() == level,
+        Cell::Text(t) => trimmed(t) == level,
         Cell::Number(v) if v.is_nan() => level.is_empty(),
         Cell::Number(v) => level.parse::<f64>().is_ok_and(|l| l == v),
         Cell::Missing => level.is_empty(),

@@ -158,6 +158,7 @@ impl Values {
     }
 
     /// The cell of a row among those that were read last.
+    #[inline]
     pub fn cell(&self, row: usize) -> Cell<'_> {
         let row = match self.places.get(row) {
             None => row,

@@ -238,11 +238,15 @@ struct Columns {
 impl Columns {
     fn read(&self, chunk: &Chunk, block: &mut Block<'_>) -> Result<(), DataError> {
         let (mut rest, mut line) = (&chunk.text[..], chunk.line);
+        // Once for all cells; where a cell is no text, each is looked at by itself.
+        let text = std::str::from_utf8(rest).ok();
         let mut cells = Cells::default();
         for _ in 0..chunk.records {
             let end = self.dialect.end(rest).unwrap_or(rest.len());
             let record = content(&rest[..end]);
-            match self.split(record, &mut cells) {
+            let place = chunk.text.len() - rest.len();
+            let text = text.and_then(|t| t.get(place..place + record.len()));
+            match self.split(record, text, &mut cells) {
                 Ok(wanted) => block.push(line, &wanted)?,
                 // Where records end by quotes, what follows may be no records either.
                 Err(what) => block.push_malformed(line, what, !self.dialect.quoted_newlines)?,
@@ -260,6 +264,7 @@ impl Columns {
     fn split<'c>(
         &self,
         record: &'c [u8],
+        text: Option<&'c str>,
         cells: &'c mut Cells,
     ) -> Result<Vec<Cell<'c>>, &'static str> {
         cells.split(record, self.dialect)?;
@@ -270,11 +275,14 @@ impl Columns {
             });
         }
         let cells: &'c Cells = cells;
-        let text = |&c: &usize| match std::str::from_utf8(cells.get(record, c)) {
-            Ok(text) => Cell::Text(text),
-            Err(_) => Cell::Bad(NOT_UTF8),
+        let cell = |&c: &usize| {
+            let known = text.and_then(|text| cells.get_text(text, c));
+            match known.map_or_else(|| std::str::from_utf8(cells.get(record, c)), Ok) {
+                Ok(text) => Cell::Text(text),
+                Err(_) => Cell::Bad(NOT_UTF8),
+            }
         };
-        Ok(self.places.iter().map(text).collect())
+        Ok(self.places.iter().map(cell).collect())
     }
 }
 

@@ -30,6 +30,7 @@ impl BadCells {
     }
 
     /// What `read` makes of a cell, or of a missing one in place of one that it refuses.
+    #[inline]
     pub(super) fn read<T>(
         self,
         cell: Cell<'_>,
