@@ -198,7 +198,8 @@ proptest! {
         let others = |set: &Dataset| {
             let mut rows: Vec<_> = set.public_rows().chunks(2).map(<[f32]>::to_vec).collect();
             let mut labels = set.public_labels();
-            (rows.remove(at), labels.remove(at));
+            rows.remove(at);
+            labels.remove(at);
             (rows, labels)
         };
         let set = loaded(&people(BadCells::Missing), &table).unwrap();
