@@ -313,6 +313,14 @@ fn damaged_and_missing_files_are_refused_by_name() {
         let says = format!("{file}; {says}");
         assert_both_refuse(folder.path(), &run_over(file), "", &says);
     }
+    let folder = folder_with("table.parquet", &columnar);
+    let run = edit(
+        &run_over("table.parquet"),
+        "row_norm",
+        "delimiter = \";\"\nrow_norm",
+    );
+    let says = "@delimiter; data.delimiter; text tables";
+    assert_both_refuse(folder.path(), &run, "", says);
     let folder = tempfile::tempdir().unwrap();
     assert_both_refuse(folder.path(), RUN, "", "table.csv; no such file");
 }

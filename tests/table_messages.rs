@@ -8,6 +8,8 @@ mod tables;
 use std::path::Path;
 use std::process::Command;
 
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use tables::{RUN, csv, edit, folder_with, gzip, parquet, run_over};
 
 /// What cells hold; nothing may contain it.
@@ -162,7 +164,11 @@ fn damaged_files_are_not_shown() {
     let place = place.unwrap_or(renamed.len() - 60);
     renamed[place..place + 6].copy_from_slice(CELL.as_bytes());
     let text = csv().replace("0.571", CELL);
+    let twice = "message t { required double s3cret; required double s3cret; }";
+    let twice = parse_message_type(twice).unwrap().into();
+    let twice = SerializedFileWriter::new(Vec::new(), twice, Default::default());
     for (file, bytes) in [
+        ("table.parquet", twice.unwrap().into_inner().unwrap()),
         ("table.npy", text.clone().into_bytes()),
         ("table.npy", named.concat()),
         ("table.parquet", text.clone().into_bytes()),
@@ -261,6 +267,22 @@ fn bad_cells_stop_a_run_unless_they_count_as_missing() {
     assert!(!good && said.contains("line 6, column 'a'"), "{said}");
     std::fs::write(path.join("run.toml"), lenient()).unwrap();
     let (good, said) = say(path, "sample run.toml --out out --quiet");
+    assert!(good, "{said}");
+    // A NaN is a bad cell of an array.
+    let mut array = tables::npy("(40, 2)", 79);
+    array.extend(f64::NAN.to_le_bytes());
+    std::fs::write(path.join("table.npy"), array).unwrap();
+    let run = edit(
+        &run_over("table.npy"),
+        "scale = [-1, 1]",
+        "scale = [-1, 1]\nmissing = 0",
+    );
+    std::fs::write(path.join("array.toml"), &run).unwrap();
+    let (good, said) = say(path, "check array.toml");
+    assert!(!good && said.contains("line 40, column 'x1'"), "{said}");
+    let run = edit(&run, "row_norm", "bad_cells = \"missing\"\nrow_norm");
+    std::fs::write(path.join("array.toml"), run).unwrap();
+    let (good, said) = say(path, "check array.toml");
     assert!(good, "{said}");
     let resolved = std::fs::read_to_string(path.join("out/run.toml")).unwrap();
     assert!(resolved.contains("bad_cells = \"missing\""), "{resolved}");

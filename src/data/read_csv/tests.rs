@@ -5,6 +5,7 @@ use std::io::Write;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::data::rows::{Rows, Rule};
 use crate::data::{
     BadCells, DataError, Dataset, Feature, FeatureKind, Label, LabelValues, Source, TextFormat,
     load,
@@ -138,6 +139,26 @@ fn chunks_lose_no_row() {
             assert_eq!(wrong, None, "of {count}");
         }
     }
+}
+
+/// A table too large for memory is refused by its number of rows alone.
+#[test]
+fn the_refusal_for_size_knows_no_record_lengths() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = |cell: &str, available: u64| {
+        let mut source = source(vec![feature("a", None)]);
+        source.path = folder.path().join("t.csv");
+        let text = format!("a,note\n{}", format!("1,{cell}\n").repeat(5_000));
+        std::fs::write(&source.path, text).unwrap();
+        let rule = Rule::new(&source, None).unwrap();
+        let builder = Dataset::builder(vec!["a".into()], false, 1.0).unwrap();
+        let mut rows = Rows::new(&rule, builder, Some(available));
+        super::rows(&mut rows, source.text).map_err(|e| e.to_string())
+    };
+    let short = refusal("", 16_000).unwrap_err();
+    assert!(short.contains("4001 rows or more × 1 features"), "{short}");
+    assert_eq!(refusal(&"x".repeat(3_000), 16_000), Err(short));
+    assert_eq!(refusal("x", 5_008 * 4), Ok(()));
 }
 
 /// Two features, a text that nothing reads and a label, with a rule for each missing cell.
