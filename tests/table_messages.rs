@@ -287,3 +287,28 @@ fn bad_cells_stop_a_run_unless_they_count_as_missing() {
     let resolved = std::fs::read_to_string(path.join("out/run.toml")).unwrap();
     assert!(resolved.contains("bad_cells = \"missing\""), "{resolved}");
 }
+
+/// A delimiter is that of the table, of the test table and of what `init` reads.
+#[test]
+fn a_declared_delimiter_holds_for_both_tables() {
+    let semicolons = csv().replace(',', ";");
+    let folder = folder_with("table.csv", semicolons.as_bytes());
+    let path = folder.path();
+    std::fs::write(path.join("test.csv"), &semicolons).unwrap();
+    let test = "[test]\nfile = \"test.csv\"\npublic = true\n[model]";
+    let run = edit(RUN, "row_norm", "delimiter = \";\"\nrow_norm");
+    std::fs::write(path.join("run.toml"), edit(&run, "[model]", test)).unwrap();
+    let (good, said) = say(path, "check run.toml");
+    assert!(good, "{said}");
+    std::fs::write(path.join("test.csv"), csv()).unwrap();
+    let (good, said) = say(path, "check run.toml");
+    assert!(
+        !good && said.contains("test.csv") && said.contains("delimiter"),
+        "{said}"
+    );
+    let (good, said) = say(path, "init table.csv --delimiter ;");
+    assert!(good && said.contains("delimiter = \";\""), "{said}");
+    assert!(said.contains("column = \"b\""), "{said}");
+    let (good, said) = say(path, "init table.csv --delimiter ;;");
+    assert!(!good && said.contains("--delimiter"), "{said}");
+}
