@@ -17,6 +17,15 @@ const CELL: &str = "s3cretcell";
 /// there instead => what is said; `@text` is the line of the run file that holds the text.
 const CASES: &str = r#"
 ,                => ;                        => table.csv; 'a'; delimiter
+0.571,-0.800,0   =>                          => table.csv, line 6; is empty
+0.571,-0.800,0   => "0.571,-0.800,0          => table.csv, line 6; not closed on its line; quoted_newlines
+"table.csv"      => 3                        => @file = 3; a path in quotes
+"table.csv"      => { bytes = 'a\xf' }       => @bytes; a path in quotes
+row_norm = 2.0   => delimiter = ";;"         => @delimiter; data.delimiter; one ASCII character
+row_norm = 2.0   => delimiter = "é"          => @delimiter; data.delimiter; one ASCII character
+row_norm = 2.0   => delimiter = '"'          => @delimiter; data.delimiter; one ASCII character
+row_norm = 2.0   => bad_cells = "mising"     => @bad_cells; nearest valid one is `missing`
+row_norm = 2.0   => bad_cells = "missing"    => @bad_cells; data.bad_cells; column 'a'; give 'missing'
 0.571,-0.800,0   => 0.571,s3cretcell         => table.csv, line 6
 0.571,-0.800,0   => 0,0,1,s3cretcell         => table.csv, line 6
 0.857,-0.200,0   => 0.857,s3cretcell,0       => table.csv, line 8; 'b'
@@ -25,8 +34,8 @@ const CASES: &str = r#"
 0.857,-0.200,0   => -inf,-0.200,0            => table.csv, line 8; 'a'; infinity
 0.857,-0.200,0   => 0.857,-0.200,s3cretcell  => table.csv, line 8; 'y'
 0.857,-0.200,0   => 0.857,-0.200,2           => table.csv, line 8; 'y'; 0 or 1
-a,b,y            => a,bb,y                   => table.csv; 'b'; nearest; 'bb'
-a,b,y            => a,a,y                    => table.csv; 'a'; twice
+a,b,y            => a,bb,y                   => table.csv; none of its 3 columns is called 'b'; case included
+a,b,y            => a,a,y                    => table.csv; columns 1 and 2; the same name
 *                =>                          => table.csv; empty
 *                => a,b,y\n                  => table.csv; 0 row
 *                => a,b,y\n0.1,0.2,1\n       => table.csv; 1 row
@@ -304,26 +313,16 @@ fn damaged_and_missing_files_are_refused_by_name() {
         let says = format!("{file}; {says}");
         assert_both_refuse(folder.path(), &run_over(file), "", &says);
     }
+    let folder = folder_with("table.parquet", &columnar);
+    let run = edit(
+        &run_over("table.parquet"),
+        "row_norm",
+        "delimiter = \";\"\nrow_norm",
+    );
+    let says = "@delimiter; data.delimiter; text tables";
+    assert_both_refuse(folder.path(), &run, "", says);
     let folder = tempfile::tempdir().unwrap();
     assert_both_refuse(folder.path(), RUN, "", "table.csv; no such file");
-}
-
-/// A path that `run.toml` could not name would leave a run that cannot be resumed.
-#[cfg(unix)]
-#[test]
-fn a_path_that_no_run_file_can_hold_is_refused() {
-    use std::os::unix::ffi::OsStrExt;
-    let file = std::ffi::OsStr::from_bytes(b"table\xff.csv");
-    let folder = folder_with("run.toml", RUN.as_bytes());
-    std::fs::write(folder.path().join(file), csv()).unwrap();
-    for arguments in ["check run.toml", "sample run.toml --out out"] {
-        let mut command = command(folder.path(), arguments);
-        let output = command.arg("--data").arg(file).output().unwrap();
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
-        assert!(message.contains("UTF-8"), "{arguments}: {message}");
-        assert!(!folder.path().join("out").exists(), "leaves output");
-    }
 }
 
 #[test]

@@ -339,3 +339,37 @@ fn a_resumed_run_keeps_its_anchor() {
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["noise_aware"].as_array().unwrap().len(), 3);
 }
+
+/// Paths are bytes on Unix: `run.toml` holds those that are no text, and a run resumes by it.
+#[cfg(unix)]
+#[test]
+fn a_path_that_is_no_text_is_sampled_and_resumed() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new(RUN);
+    let name = std::ffi::OsStr::from_bytes(b"peo\\ple\xff\xfe.csv");
+    let folder = place.path("").join(std::ffi::OsStr::from_bytes(b"\xc3"));
+    std::fs::create_dir(&folder).unwrap();
+    let table = folder.join(name);
+    std::fs::rename(place.path("people.csv"), &table).unwrap();
+    let run = |arguments: &str, path: &std::path::Path| {
+        let output = place.command(arguments).arg(path).output().unwrap();
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let out = folder.join("out");
+    let sample = "sample run.toml --quiet --ledger shared.json --out";
+    let mut command = place.command(sample);
+    let output = command.arg(&out).arg("--data").arg(&table).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    run("sample --quiet --iterations 400 --resume", &out);
+    let state = std::fs::read_to_string(out.join("run.toml")).unwrap();
+    assert!(state.contains("\\xff\\xfe.csv"), "{state}");
+    let certificate = std::fs::read(out.join("certificate.json")).unwrap();
+    let certificate: serde_json::Value = serde_json::from_slice(&certificate).unwrap();
+    assert_eq!(certificate["iterations"], 400);
+    run("summary", &out);
+    // What `init` writes names the same file.
+    let text = run("init", &table);
+    assert!(text.contains("\\xff\\xfe.csv"), "{text}");
+}

@@ -33,6 +33,8 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
         }),
         row_norm: None,
         bounds: None,
+        text: Default::default(),
+        bad_cells: Default::default(),
     }
 }
 

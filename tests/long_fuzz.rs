@@ -176,8 +176,16 @@ fn parquet(compression: Compression, dictionary: bool) -> Vec<u8> {
 fn parquets() -> &'static [Vec<u8>] {
     static FILES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     FILES.get_or_init(|| {
-        let zstd = Compression::ZSTD(Default::default());
-        [Compression::UNCOMPRESSED, Compression::SNAPPY, zstd]
+        let codecs = [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::ZSTD(Default::default()),
+            Compression::GZIP(Default::default()),
+            Compression::BROTLI(Default::default()),
+            Compression::LZ4,
+            Compression::LZ4_RAW,
+        ];
+        codecs
             .into_iter()
             .flat_map(|c| [parquet(c, true), parquet(c, false)])
             .collect()
@@ -203,7 +211,7 @@ fn load(run: &str, file: &str, bytes: &[u8], labels: &[u8]) -> Result<usize, Str
     let text = run.replace("FILE", file);
     let plan = Plan::parse(&folder.path().join("run.toml"), text).unwrap();
     let start = Instant::now();
-    let _ = dpmc::data::header(&folder.path().join(file));
+    let _ = dpmc::data::header(&folder.path().join(file), Default::default());
     let loaded = plan.load_data();
     assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     loaded.map(|set| set.rows()).map_err(|e| e.to_string())
@@ -345,11 +353,36 @@ proptest! {
         let _ = load(TABLE, "t.csv.gz", &damaged(&members, &inner), &[]);
     }
 
+    /// Behind the header N is the number of lines, whatever is on them.
+    #[test]
+    #[ignore = "minutes"]
+    fn lines_are_rows(hits in hits()) {
+        let run = TABLE.replace("\"FILE\"", "\"FILE\"\nbad_cells = \"missing\"");
+        let run = run.replace("[\"1\"]", "[\"1\"]\nnegative = [\"0\", \"\"]");
+        let text = csv();
+        let (header, rows) = text.split_once('\n').unwrap();
+        let rows = damaged(rows.trim_end().as_bytes(), &hits);
+        let lines = 1 + rows.iter().filter(|b| **b == b'\n').count();
+        let text = [header.as_bytes(), b"\n", &rows, b"\n"].concat();
+        let found = [
+            load(&run, "t.csv", &text, &[]),
+            load(&run, "t.csv.gz", &gzip(&text), &[]),
+        ];
+        match lines {
+            1 => prop_assert!(found.iter().all(Result::is_err)),
+            _ => prop_assert_eq!(found, [Ok(lines), Ok(lines)]),
+        }
+    }
+
     #[test]
     #[ignore = "minutes"]
     fn npy_tables_and_labels(hits in hits(), version in 0u8..5, other in hits()) {
-        for (kind, size) in [("<f8", 8), (">f4", 4), ("|u1", 1), ("<i8", 8)] {
-            let good = npy(version, kind, "(20, 2)", 40 * size);
+        for (kind, size) in [("<f8", 8), (">f4", 4), ("|u1", 1), ("<i8", 8), (">f2", 2), ("<u2", 2)] {
+            let mut good = npy(version, kind, "(20, 2)", 40 * size);
+            if other.len() % 2 == 0 {
+                let place = good.windows(5).position(|w| w == b"False").unwrap();
+                good.splice(place..place + 5, *b"True ");
+            }
             let _ = load(ARRAY, "t.npy", &damaged(&good, &hits), &labels());
             // Damage in the header alone, where most of it is decided.
             let (header, rest) = good.split_at(128);

@@ -62,8 +62,12 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct InitArguments {
-    /// The table: CSV (.csv, .csv.gz, .tsv), Parquet or NPY
+    /// The table: CSV (.csv, .csv.gz, .tsv), Parquet or NPY. The first line of a CSV is written
+    /// into the run file, which is public: it must hold names, not a row
     pub data: PathBuf,
+    /// The character between the cells of a CSV, such as ';' (a comma, or a tab in .tsv)
+    #[arg(long, value_name = "CHARACTER")]
+    pub delimiter: Option<String>,
     /// Where to write the run file (standard output without it)
     #[arg(long)]
     pub out: Option<PathBuf>,

@@ -4,6 +4,7 @@ use super::args::{CheckArguments, Overrides};
 use super::check_report::Report;
 use super::{CliError, check_budget, check_print, ledger, sample};
 use crate::config::Plan;
+use crate::data::available_memory;
 use crate::output;
 use crate::sampler::Algorithm;
 
@@ -12,6 +13,8 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     merge(&mut plan, &a.overrides)?;
     ledger::take_terms(&mut plan, None)?;
     plan.check_declarations()?;
+    // Before a row is read: what is left afterwards follows the lengths of records.
+    let available = available_memory();
     let data = plan.load_data()?;
     plan.load_test()?;
     let model = plan.model(&data)?;
@@ -19,6 +22,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let sampler = plan.sampler(&*model, population, data.row_norm())?;
     plan.check_range(&sampler, &*model, population)?;
     let mut report = Report::new(&plan, &data, &*model, &sampler)?;
+    report.memory.available_bytes = available;
     // Comes before a budget that is refused.
     if !a.json {
         check_print::print_setting(&report);

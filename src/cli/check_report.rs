@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::check_budget::BudgetReport;
 use super::{CliError, afford, check_budget};
 use crate::config::{Forecast, Plan};
-use crate::data::{self, Dataset, Population};
+use crate::data::{Dataset, Population};
 use crate::model::{Model, Predictor};
 use crate::privacy::{Acceptance, Batch, Estimator, GradientNoise};
 use crate::sampler::{AnchorSettings, RandomWalk, Sampler};
@@ -172,7 +172,7 @@ impl Report {
             prior: check_budget::prior(model.prior()),
             memory: Memory {
                 rows_bytes: data.bytes(),
-                available_bytes: data::available_memory(),
+                available_bytes: None,
             },
             run: Run {
                 algorithm: plan.family()?.name(),

@@ -4,13 +4,23 @@ use std::fmt::Write;
 
 use super::CliError;
 use super::args::InitArguments;
-use crate::config::ConfigError;
-use crate::data;
+use crate::config::{ConfigError, quoted};
+use crate::data::{self, TextFormat};
 
 pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
-    let columns = data::header(&a.data).map_err(ConfigError::from)?;
+    let delimiter = a.delimiter.as_deref();
+    let format = TextFormat {
+        delimiter: delimiter
+            .map(data::delimiter)
+            .transpose()
+            .map_err(|what| CliError::Input(format!("--delimiter: {what}")))?,
+        ..Default::default()
+    };
+    let columns = data::header(&a.data, format).map_err(ConfigError::from)?;
     let file = std::path::absolute(&a.data).unwrap_or_else(|_| a.data.clone());
-    let text = run_file(&file.display().to_string(), &columns);
+    let file = quoted(&file)
+        .map_err(|_| CliError::Input(format!("{}: give a path in UTF-8", file.display())))?;
+    let text = run_file(&file, delimiter, &columns);
     match &a.out {
         None => print!("{text}"),
         Some(path) if path.exists() => {
@@ -26,7 +36,7 @@ pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
     Ok(())
 }
 
-fn run_file(file: &str, columns: &[String]) -> String {
+fn run_file(file: &str, delimiter: Option<&str>, columns: &[String]) -> String {
     let quote = |s: &str| toml::Value::String(s.into()).to_string();
     let mut t = String::new();
     let mut line = |s: &str| {
@@ -38,7 +48,10 @@ fn run_file(file: &str, columns: &[String]) -> String {
     line("# do not need, then run `dpmc check` on this file. docs/runfile.md has every key.");
     line("");
     line("[data]");
-    line(&format!("file = {}", quote(file)));
+    line(&format!("file = {file}"));
+    if let Some(delimiter) = delimiter {
+        line(&format!("delimiter = {}", quote(delimiter)));
+    }
     line("# row_norm = 3.0   # clip rows to this L2 norm; without it, what the features imply");
     line("");
     line("[data.label]");

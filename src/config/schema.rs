@@ -7,8 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::engine::EngineChoice;
 
 mod data;
+mod path;
 mod sampler;
 mod start;
+
+#[cfg(feature = "cli")]
+pub(crate) use path::quoted;
 
 pub use data::{
     BoundsEntry, DataSection, FeatureEntry, IndicatorEntry, InteractionEntry, LabelEntry,
@@ -231,6 +235,10 @@ pub struct PrivacySection {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_private: bool,
     /// Ledger file shared by the runs on one data set.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "path::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub ledger: Option<PathBuf>,
 }

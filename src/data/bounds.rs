@@ -42,6 +42,13 @@ impl RowBounds {
         Ok(f64::from(units) / f64::from(UNIT))
     }
 
+    /// Takes the bounds of further rows.
+    pub(super) fn append(&mut self, more: &RowBounds) {
+        self.units.extend_from_slice(&more.units);
+        self.total += more.total;
+        self.largest = self.largest.max(more.largest);
+    }
+
     /// `2^20 w_i`, one a row.
     pub fn units(&self) -> &[u32] {
         &self.units
@@ -71,9 +78,7 @@ fn units(bound: f64) -> Result<u32, String> {
     if bound > 0.0 && bound <= 1.0 {
         return Ok((bound * f64::from(UNIT)).ceil() as u32);
     }
-    Err(format!(
-        "a row's bound is a share of row_norm and must lie in (0, 1], not {bound}; divide all bounds by the largest, and let row_norm be that one"
-    ))
+    Err("a row's bound is a share of row_norm and must lie in (0, 1]; divide all bounds by the largest, and let row_norm be that one".into())
 }
 
 /// How many rows there are and how far they reach: public numbers that prices and batches

@@ -52,12 +52,12 @@ pub enum DataError {
     },
     /// The table would not fit in memory.
     #[error(
-        "{}: about {rows} rows × {features} features need {needed_mib} MiB, but {available_mib} MiB of memory are available; declare fewer features or split the table", path.display()
+        "{}: {rows} rows or more × {features} features need {needed_mib} MiB or more, but {available_mib} MiB of memory are available; declare fewer features or split the table", path.display()
     )]
     TooLarge {
         /// The file at fault.
         path: PathBuf,
-        /// Rows, from the file's header or estimated from its size.
+        /// The smallest number of rows that would not fit.
         rows: u64,
         /// Declared features.
         features: usize,

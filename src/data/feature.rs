@@ -6,12 +6,14 @@ use super::one_hot::{OneHot, check_levels};
 
 const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' for this feature, or name the level (\"\" for an empty cell)";
 
-/// A value as a table reader hands it over.
-#[derive(Clone, Copy, Debug)]
+/// A value as a table reader hands it over. It has no `Debug`: no message shows a cell.
+#[derive(Clone, Copy)]
 pub(super) enum Cell<'a> {
     Text(&'a str),
     Number(f64),
     Missing,
+    /// One that no format reads, and why.
+    Bad(&'static str),
 }
 
 /// One declared source of features.
@@ -159,7 +161,13 @@ impl Feature {
         }
     }
 
+    /// Whether it says what a missing cell counts as.
+    pub(crate) fn reads_missing(&self) -> bool {
+        self.push(Cell::Missing, &mut Vec::new()).is_ok()
+    }
+
     /// Appends this declaration's features of one cell. Errors never quote the cell.
+    #[inline]
     pub(super) fn push(&self, cell: Cell<'_>, out: &mut Vec<f32>) -> Result<(), String> {
         match &self.kind {
             FeatureKind::Intercept => out.push(1.0),
@@ -186,15 +194,26 @@ impl Feature {
     }
 }
 
+/// A cell's text without the blanks around it; most cells have none.
+fn trimmed(text: &str) -> &str {
+    let is_plain = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
+    match text.as_bytes() {
+        bytes if is_plain(bytes.first()) && is_plain(bytes.last()) => text,
+        _ => text.trim(),
+    }
+}
+
 /// The number in a cell, or what was declared to stand for a missing one; `hint` says what to
 /// do where nothing was.
+#[inline]
 pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result<f64, String> {
     let value = match cell {
         Cell::Number(v) => Some(v),
         Cell::Missing => None,
+        Cell::Bad(what) => return Err(what.into()),
         Cell::Text(_) if is_missing(cell) => None,
         Cell::Text(t) => Some(
-            t.trim()
+            trimmed(t)
                 .parse::<f64>()
                 .map_err(|_| "does not hold a number".to_string())?,
         ),
@@ -218,21 +237,24 @@ pub(super) fn missing_within(missing: f64, low: f64, high: f64) -> Result<(), St
 }
 
 /// Whether a cell holds nothing, or what stands for nothing in tables.
+#[inline]
 pub(super) fn is_missing(cell: Cell<'_>) -> bool {
     match cell {
-        Cell::Text(t) => matches!(t.trim(), "" | "?" | "NA" | "NaN" | "nan" | "null"),
+        Cell::Text(t) => matches!(trimmed(t), "" | "?" | "NA" | "NaN" | "nan" | "null"),
         Cell::Number(v) => v.is_nan(),
         Cell::Missing => true,
+        Cell::Bad(_) => false,
     }
 }
 
 /// Whether a cell holds a level; "" is that of an empty cell in every format.
 pub(super) fn equals(cell: Cell<'_>, level: &str) -> bool {
     match cell {
-        Cell::Text(t) => t.trim() == level,
+        Cell::Text(t) => trimmed(t) == level,
         Cell::Number(v) if v.is_nan() => level.is_empty(),
         Cell::Number(v) => level.parse::<f64>().is_ok_and(|l| l == v),
         Cell::Missing => level.is_empty(),
+        Cell::Bad(_) => false,
     }
 }
 

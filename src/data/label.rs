@@ -132,8 +132,8 @@ pub struct Label {
     pub column: Option<String>,
     /// What its cells hold.
     pub values: LabelValues,
-    /// Value (in the column's own units) that stands for a missing cell of a number or
-    /// count; without one a missing cell is an error.
+    /// Value (in the column's own units) that stands for a missing cell of a number, count or
+    /// class; without one a missing cell is an error.
     pub missing: Option<f64>,
 }
 
@@ -231,14 +231,29 @@ impl Label {
                 Err("'missing' must be a whole number from 0 on".into())
             }
             LabelValues::Count { max } => missing_within(missing, 0.0, f64::from(max)),
+            LabelValues::Classes { classes } if missing.fract() == 0.0 => {
+                missing_within(missing, 0.0, f64::from(classes) - 1.0)
+            }
+            LabelValues::Classes { .. } => Err("'missing' must be one of the classes".into()),
             LabelValues::Named { .. } => Err(
                 "'missing' stands for a number; name the level \"\" of empty cells in 'positive' or 'negative'"
                     .into(),
             ),
-            LabelValues::ZeroOne | LabelValues::Classes { .. } => {
-                Err("'missing' stands for a number and belongs to clamp, scale or count".into())
+            LabelValues::ZeroOne => {
+                Err("'missing' stands for a number and belongs to clamp, scale, count or classes".into())
             }
         }
+    }
+
+    /// Whether it says what a missing cell counts as.
+    pub(crate) fn reads_missing(&self) -> bool {
+        self.stored(Cell::Missing).is_ok()
+    }
+
+    /// The stored value of one cell. Errors never quote the cell.
+    pub(super) fn stored(&self, cell: Cell<'_>) -> Result<f64, String> {
+        let value = self.read(cell)?;
+        self.kind().store(value).map(f64::from)
     }
 
     /// The value of one cell, as [`LabelKind::store`] takes it. Errors never quote the cell.
@@ -249,7 +264,7 @@ impl Label {
                 let v = match cell {
                     Cell::Number(v) => Some(v),
                     Cell::Text(t) => t.trim().parse::<f64>().ok(),
-                    Cell::Missing => None,
+                    Cell::Missing | Cell::Bad(_) => None,
                 };
                 match v {
                     Some(1.0) => Ok(1.0),
@@ -277,7 +292,11 @@ impl Label {
                 Ok(2.0 * ((v - low) / (high - low)) - 1.0)
             }
             LabelValues::Count { .. } => number(cell, self.missing, DECLARE),
-            LabelValues::Classes { .. } => number(cell, None, "every row needs its class"),
+            LabelValues::Classes { .. } => number(
+                cell,
+                self.missing,
+                "every row needs its class; declare 'missing = …' for the label",
+            ),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::feature::Cell;
-use super::{BoundsSource, DataError, Dataset, Feature, FeatureKind, Interaction, Label, TILE};
-use super::{bounds, read_csv, read_npy, read_parquet};
+use super::rows::{BadCells, Rows, Rule};
+use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, TextFormat};
+use super::{read_csv, read_npy, read_parquet};
 
 /// A table file and what is declared about it.
 #[derive(Clone, Debug)]
@@ -23,6 +23,10 @@ pub struct Source {
     pub row_norm: Option<f64>,
     /// Public bounds of single rows relative to the norm's, if some are declared.
     pub bounds: Option<BoundsSource>,
+    /// How a text table is written.
+    pub text: TextFormat,
+    /// What becomes of a cell that its declaration cannot read.
+    pub bad_cells: BadCells,
 }
 
 impl Source {
@@ -45,20 +49,7 @@ impl Source {
     }
 }
 
-/// Where a row stands, for error messages.
-pub(super) struct Position<'a> {
-    pub path: &'a Path,
-    pub line: u64,
-}
-
-/// Columns a reader must deliver, by index into `names`.
-pub(super) struct Wanted {
-    pub names: Vec<String>,
-}
-
-/// A reader calls this once a row with the wanted cells in order.
-pub(super) type RowSink<'a> = dyn FnMut(&Position<'_>, &[Cell<'_>]) -> Result<(), DataError> + 'a;
-
+#[derive(Clone, Copy, PartialEq)]
 enum Format {
     Csv,
     Parquet,
@@ -102,20 +93,30 @@ fn format_of(path: &Path) -> Result<Format, DataError> {
     }
 }
 
+/// Whether a file is a text table, to which a [`TextFormat`] applies.
+pub(crate) fn is_text(path: &Path) -> bool {
+    format_of(path).is_ok_and(|format| format == Format::Csv)
+}
+
 /// Column names of a table, without reading its rows.
+///
+/// A text table's first line is taken for names, and is shown as such; one that looks like a row
+/// is refused.
 ///
 /// # Errors
 /// [`DataError::File`] where the file is missing, of unknown kind or has no header.
-pub fn header(path: &Path) -> Result<Vec<String>, DataError> {
+pub fn header(path: &Path, text: TextFormat) -> Result<Vec<String>, DataError> {
     let names = match format_of(path)? {
-        Format::Csv => read_csv::header(path),
+        Format::Csv => read_csv::header(path, text),
         Format::Parquet => read_parquet::header(path),
         Format::Npy => read_npy::header(path),
     }?;
     if looks_like_data(&names) {
         return Err(DataError::File {
             path: path.into(),
-            what: "its first line holds numbers, not column names; add a header line".into(),
+            what:
+                "its first line holds numbers or missing cells, not column names; add a header line"
+                    .into(),
         });
     }
     Ok(names)
@@ -132,8 +133,6 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
             .validate()
             .map_err(|what| DataError::declaration(&feature_key(feature, i), what))?;
     }
-    let names = source.names();
-    let width = names.len();
     let label = match (&source.label, &source.label_file) {
         (Some(label), _) => Some(label.clone()),
         (None, Some(_)) => Some(Label::zero_one_file()),
@@ -149,123 +148,15 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
         }
     }
     let kind = label.as_ref().map(Label::kind);
-    let mut builder = Dataset::builder_with(names, kind, source.norm_bound())?;
-
-    let mut wanted = Wanted { names: Vec::new() };
-    let mut index = |column: &str| {
-        wanted
-            .names
-            .iter()
-            .position(|n| n == column)
-            .unwrap_or_else(|| {
-                wanted.names.push(column.to_string());
-                wanted.names.len() - 1
-            })
-    };
-    let cells: Vec<Option<usize>> = source
-        .features
-        .iter()
-        .map(|f| f.column.as_deref().map(&mut index))
-        .collect();
-    let label_cell = label
-        .as_ref()
-        .and_then(|l| l.column.as_deref())
-        .map(&mut index);
-    let (bound_column, side_bounds) = match &source.bounds {
-        Some(BoundsSource::Column(column)) => (Some(column), None),
-        Some(BoundsSource::File(path)) => (None, Some(bounds::read_file(path)?)),
-        None => (None, None),
-    };
-    let bound_cell = bound_column.map(String::as_str).map(index);
-    let side_labels = match (&source.label_file, &label) {
-        (Some(path), Some(label)) => Some(read_npy::labels(path, label)?),
-        _ => None,
-    };
-
-    let mut values: Vec<f32> = Vec::with_capacity(width);
-    let mut row = 0usize;
-    let mut sink = |at: &Position<'_>, table: &[Cell<'_>]| -> Result<(), DataError> {
-        let fail = |column: Option<&String>, what: String| DataError::Cell {
-            path: at.path.into(),
-            line: at.line,
-            column: column.cloned(),
-            what,
-        };
-        values.clear();
-        for (feature, cell) in source.features.iter().zip(&cells) {
-            let cell = match (cell, &feature.kind) {
-                (Some(k), _) => table[*k],
-                (None, FeatureKind::Intercept) => Cell::Missing,
-                (None, _) => return Err(fail(None, "a feature names no column".into())),
-            };
-            feature
-                .push(cell, &mut values)
-                .map_err(|what| fail(feature.column.as_ref(), what))?;
-        }
-        for interaction in &source.interactions {
-            interaction.push(&mut values);
-        }
-        let label = match (&label, label_cell, &side_labels) {
-            (Some(label), Some(k), _) => Some(
-                label
-                    .read(table[k])
-                    .and_then(|y| label.kind().store(y).map(f64::from))
-                    .map_err(|what| fail(label.column.as_ref(), what))?,
-            ),
-            (_, _, Some(labels)) => Some(*labels.get(row).ok_or_else(|| {
-                fail(
-                    None,
-                    format!("the label file holds only {} labels", labels.len()),
-                )
-            })?),
-            _ => None,
-        };
-        let bound = match (bound_cell, &side_bounds) {
-            (Some(k), _) => {
-                let bound = bounds::read(table[k]).map_err(|what| fail(bound_column, what))?;
-                Some(bound)
-            }
-            (None, Some(bounds)) => Some(*bounds.get(row).ok_or_else(|| {
-                let what = format!("data.bounds.file holds only {} bounds", bounds.len());
-                fail(None, what)
-            })?),
-            (None, None) => None,
-        };
-        row += 1;
-        let pushed = match bound {
-            Some(bound) => builder.push_bounded(&values, label, bound),
-            None => builder.push_value(&values, label),
-        };
-        pushed.map_err(|e| fail(None, e.to_string()))
-    };
-    // A row's bound, twice, and its place in the table that draws rows by it.
-    let extra = usize::from(kind.is_some()) + if source.bounds.is_some() { 6 } else { 0 };
-    let fits = |rows: u64| check_memory(&source.path, rows, width, extra);
+    let builder = Dataset::builder_with(source.names(), kind, source.norm_bound())?;
+    let rule = Rule::new(source, label)?;
+    let mut rows = Rows::new(&rule, builder, available_memory());
     match format {
-        Format::Csv => read_csv::rows(&source.path, &wanted, &fits, &mut sink)?,
-        Format::Parquet => read_parquet::rows(&source.path, &wanted, &fits, &mut sink)?,
-        Format::Npy => read_npy::rows(&source.path, &wanted, &fits, &mut sink)?,
+        Format::Csv => read_csv::rows(&mut rows, source.text)?,
+        Format::Parquet => read_parquet::rows(&mut rows)?,
+        Format::Npy => read_npy::rows(&mut rows)?,
     }
-    if let Some(labels) = side_labels
-        && labels.len() != row
-    {
-        return Err(DataError::declaration(
-            "data.label_file",
-            format!("{} labels for {row} rows", labels.len()),
-        ));
-    }
-    if let Some(bounds) = side_bounds
-        && bounds.len() != row
-    {
-        return Err(DataError::declaration(
-            "data.bounds.file",
-            format!("{} bounds for {row} rows", bounds.len()),
-        ));
-    }
-    builder.finish().map_err(|e| DataError::File {
-        path: source.path.clone(),
-        what: e.to_string(),
-    })
+    rows.finish()
 }
 
 fn feature_key(feature: &Feature, index: usize) -> String {
@@ -273,25 +164,6 @@ fn feature_key(feature: &Feature, index: usize) -> String {
         Some(column) => format!("data.features[{index}] (column '{column}')"),
         None => format!("data.features[{index}]"),
     }
-}
-
-/// Refuses a table whose features, and `extra` words a row, would not fit in available memory.
-fn check_memory(path: &Path, rows: u64, width: usize, extra: usize) -> Result<(), DataError> {
-    let Some(available) = available_memory() else {
-        return Ok(());
-    };
-    let tiles = rows.div_ceil(TILE as u64);
-    let needed = tiles.saturating_mul((TILE * 4 * (width + extra)) as u64);
-    if needed > available {
-        return Err(DataError::TooLarge {
-            path: path.into(),
-            rows,
-            features: width,
-            needed_mib: needed >> 20,
-            available_mib: available >> 20,
-        });
-    }
-    Ok(())
 }
 
 /// Bytes of memory available, where the system says so (Linux).
@@ -319,40 +191,51 @@ pub(super) fn open(path: &Path) -> Result<std::fs::File, DataError> {
 }
 
 /// Whether a header line holds cells instead of names.
-pub(super) fn looks_like_data(header: &[String]) -> bool {
-    header.iter().any(|h| h.trim().parse::<f64>().is_ok())
+fn looks_like_data(header: &[String]) -> bool {
+    let is_cell = |name: &String| name.parse::<f64>().is_ok() || matches!(&**name, "?" | "NA");
+    header.iter().any(is_cell)
 }
 
-/// Index of each wanted column in the table's header, with the nearest name in the error.
+/// Refuses names that stand twice. By their places: the first line may be no header, but a row.
+pub(super) fn check_names(path: &Path, names: &[String]) -> Result<(), DataError> {
+    for (i, name) in names.iter().enumerate() {
+        if let Some(before) = names[..i].iter().position(|n| n == name) {
+            return Err(DataError::File {
+                path: path.into(),
+                what: format!(
+                    "columns {} and {} have the same name; rename one, and see that the first line holds names",
+                    before + 1,
+                    i + 1
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Index of each wanted column among the table's names, of which none is shown: they may be the
+/// cells of a row.
 pub(super) fn find_columns(
     path: &Path,
-    header: &[String],
-    wanted: &Wanted,
+    names: &[String],
+    wanted: &[String],
 ) -> Result<Vec<usize>, DataError> {
+    let missing = |name: &String| {
+        let hint = match names.len() {
+            1 => "it has a single column; is the delimiter wrong? See 'delimiter' in [data]",
+            _ => "write it as the table's header does, case included",
+        };
+        DataError::File {
+            path: path.into(),
+            what: format!(
+                "none of its {} columns is called '{name}'; {hint}",
+                names.len()
+            ),
+        }
+    };
+    let find = |name| names.iter().position(|n| n == name);
     wanted
-        .names
         .iter()
-        .map(|name| {
-            header.iter().position(|h| h == name).ok_or_else(|| {
-                let near = header
-                    .iter()
-                    // A table without a header: its first row is no list of names.
-                    .filter(|_| !looks_like_data(header))
-                    .max_by(|a, b| {
-                        strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name))
-                    })
-                    .map(|n| format!("; the nearest is '{n}'"))
-                    .unwrap_or_default();
-                let hint = if header.len() == 1 && header[0].contains([';', '\t', '|']) {
-                    " (the table has a single column: is the delimiter wrong?)"
-                } else {
-                    ""
-                };
-                DataError::File {
-                    path: path.into(),
-                    what: format!("has no column '{name}'{near}{hint}"),
-                }
-            })
-        })
+        .map(|name| find(name).ok_or_else(|| missing(name)))
         .collect()
 }

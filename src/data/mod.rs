@@ -5,35 +5,44 @@
 //! through its public interface.
 
 mod bounds;
+mod builder;
+mod csv_records;
 mod error;
 mod feature;
 mod interaction;
 mod label;
 mod load;
 mod notes;
+mod npy_elements;
 mod number;
 mod one_hot;
+mod parquet_columns;
 mod read_csv;
 mod read_npy;
 mod read_parquet;
+mod rows;
 mod spline;
 pub mod synthetic;
 
 pub(crate) use bounds::RowBounds;
 pub use bounds::{BoundsSource, Population};
+pub use builder::DatasetBuilder;
+pub use csv_records::TextFormat;
+pub(crate) use csv_records::delimiter;
 pub use error::DataError;
 pub use feature::{Condition, Feature, FeatureKind};
 pub use interaction::Interaction;
 pub use label::{Label, LabelKind, LabelValues};
 #[cfg(feature = "cli")]
 pub(crate) use load::available_memory;
-pub(crate) use load::stem;
 pub use load::{Source, header, load};
+pub(crate) use load::{is_text, stem};
 pub use number::{Form, Number, Transform};
 pub use one_hot::OneHot;
 #[cfg(feature = "cli")]
 pub(crate) use read_parquet::silence_damaged_files;
 pub(crate) use read_parquet::without_panics;
+pub use rows::BadCells;
 
 /// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
 pub(crate) const TILE: usize = 16;
@@ -216,129 +225,6 @@ impl std::fmt::Debug for Dataset {
             .field("features", &self.features)
             .field("row_norm", &self.row_norm)
             .finish_non_exhaustive()
-    }
-}
-
-/// Collects rows into a [`Dataset`].
-pub struct DatasetBuilder {
-    set: Dataset,
-    clipped: Vec<f32>,
-}
-
-impl DatasetBuilder {
-    /// Adds one row with its binary label, scaled to norm ≤ B where it is longer.
-    ///
-    /// # Errors
-    /// [`DataError::Row`] where the width is wrong, a value is not finite, or a label
-    /// is missing or not expected. The message holds the row's number, never a value.
-    pub fn push(&mut self, row: &[f32], label: Option<bool>) -> Result<(), DataError> {
-        self.push_value(row, label.map(|y| if y { 1.0 } else { -1.0 }))
-    }
-
-    /// As [`DatasetBuilder::push`], with a label of any kind: numbers and counts beyond their
-    /// bounds are clipped, a binary label is ±1.
-    ///
-    /// # Errors
-    /// [`DataError::Row`], as there, and for a label that is none of its kind.
-    pub fn push_value(&mut self, row: &[f32], label: Option<f64>) -> Result<(), DataError> {
-        self.push_row(row, label, None)
-    }
-
-    /// As [`DatasetBuilder::push_value`], for a row whose norm is **publicly** known to be at
-    /// most `bound`·B, 0 < bound ≤ 1: it is scaled to that where it is longer, and a
-    /// minibatch draws it that much less often. All rows have such a bound, or none. A bound
-    /// computed from private cells voids the guarantee.
-    ///
-    /// # Errors
-    /// [`DataError::Row`], as there, and for a bound that is none.
-    pub fn push_bounded(
-        &mut self,
-        row: &[f32],
-        label: Option<f64>,
-        bound: f64,
-    ) -> Result<(), DataError> {
-        self.push_row(row, label, Some(bound))
-    }
-
-    fn push_row(
-        &mut self,
-        row: &[f32],
-        label: Option<f64>,
-        bound: Option<f64>,
-    ) -> Result<(), DataError> {
-        let set = &mut self.set;
-        let (d, i) = (set.features.len(), set.rows);
-        let refuse = |what: String| Err(DataError::Row { row: i + 1, what });
-        if row.len() != d {
-            return refuse(format!("{} values for {d} features", row.len()));
-        }
-        if let Some(j) = row.iter().position(|v| !v.is_finite()) {
-            return refuse(format!("feature '{}' is not finite", set.features[j]));
-        }
-        let label = match (set.label_kind, label) {
-            (Some(_), None) => return refuse("the label is missing".into()),
-            (None, Some(_)) => return refuse("a label was given but none was declared".into()),
-            (Some(kind), Some(value)) => match kind.store(value) {
-                Ok(stored) => Some(stored),
-                Err(what) => return refuse(what),
-            },
-            (None, None) => None,
-        };
-        if i == 0 && bound.is_some() {
-            set.bounds = Some(RowBounds::default());
-        }
-        let most = match (&mut set.bounds, bound) {
-            (Some(bounds), Some(bound)) => match bounds.push(bound) {
-                Ok(rounded) => rounded * set.row_norm,
-                Err(what) => return refuse(what),
-            },
-            (None, None) => set.row_norm,
-            _ => return refuse("either all rows have a bound of their own, or none".into()),
-        };
-        let norm = row
-            .iter()
-            .map(|&v| f64::from(v) * f64::from(v))
-            .sum::<f64>()
-            .sqrt();
-        // The slack keeps the f32 result inside the ball after rounding.
-        let shrink = if norm > most {
-            most / norm * (1.0 - 1e-7)
-        } else {
-            1.0
-        };
-        for (to, &from) in self.clipped.iter_mut().zip(row) {
-            *to = (f64::from(from) * shrink) as f32;
-        }
-        let lane = i % TILE;
-        if lane == 0 {
-            set.tiles.resize(set.tiles.len() + d * TILE, 0.0);
-        }
-        let start = (i / TILE) * d * TILE;
-        for (j, &v) in self.clipped.iter().enumerate() {
-            set.tiles[start + j * TILE + lane] = v;
-        }
-        if let (Some(labels), Some(y)) = (&mut set.labels, label) {
-            if lane == 0 {
-                labels.resize(labels.len() + TILE, 0.0);
-            }
-            labels[i] = y;
-        }
-        set.rows += 1;
-        Ok(())
-    }
-
-    /// Ends the data set.
-    ///
-    /// # Errors
-    /// [`DataError::TooFewRows`] under two rows: substitution needs a population.
-    pub fn finish(mut self) -> Result<Dataset, DataError> {
-        if self.set.rows < 2 {
-            return Err(DataError::TooFewRows {
-                rows: self.set.rows,
-            });
-        }
-        self.set.tiles.shrink_to_fit();
-        Ok(self.set)
     }
 }
 

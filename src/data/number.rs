@@ -286,6 +286,7 @@ impl Number {
     }
 
     /// Cut off at the bounds, then transformed; never beyond the transformed bounds.
+    #[inline]
     fn cut(&self, x: f64) -> f64 {
         let [low, high] = self.bounds;
         let [from, to] = self.ends;
@@ -295,12 +296,14 @@ impl Number {
     }
 
     /// Mapped linearly from the transformed bounds onto `[−1, 1]`.
+    #[inline]
     fn scaled(&self, x: f64) -> f64 {
         let [from, to] = self.ends;
         2.0 * ((self.cut(x) - from) / (to - from)) - 1.0
     }
 
     /// Appends the features of a number.
+    #[inline]
     pub(super) fn push(&self, x: f64, out: &mut Vec<f32>) {
         match &self.form {
             Form::Kept | Form::Standardized { .. } => out.push(self.mapped(self.cut(x)) as f32),
@@ -315,6 +318,7 @@ impl Number {
     }
 }
 
+#[inline]
 fn transformed(transform: Option<Transform>, x: f64) -> f64 {
     transform.map_or(x, |t| t.of(x))
 }

@@ -1,11 +1,22 @@
 //! CSV and TSV tables, plain or gzip.
+//!
+//! Read in chunks that end with a record; chunks are split into cells on all threads.
 
 use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::DataError;
+use super::csv_records::{Cells, Dialect, LINE_END, TextFormat, content, lines};
 use super::feature::Cell;
-use super::load::{Position, RowSink, Wanted, find_columns, open};
+use super::load::{check_names, find_columns, open};
+use super::rows::{Block, Rows};
+
+/// Bytes that one thread splits at a time.
+const CHUNK: usize = 1 << 20;
+/// Most bytes of one record.
+const LONGEST: usize = 1 << 26;
+
+const NOT_UTF8: &str = "is not valid UTF-8; convert the file";
 
 fn lower_name(path: &Path) -> String {
     path.to_string_lossy().to_lowercase()
@@ -17,209 +28,263 @@ fn input(path: &Path) -> Result<Box<dyn Read>, DataError> {
     Ok(if lower_name(path).ends_with(".gz") {
         Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(file)))
     } else {
-        Box::new(BufReader::with_capacity(1 << 18, file))
+        Box::new(file)
     })
 }
 
-fn reader(path: &Path) -> Result<csv::Reader<Box<dyn Read>>, DataError> {
-    let tab = lower_name(path).trim_end_matches(".gz").ends_with(".tsv");
-    Ok(csv::ReaderBuilder::new()
-        .delimiter(if tab { b'\t' } else { b',' })
-        .from_reader(input(path)?))
+/// A table's text behind its header.
+struct Text<'a> {
+    path: &'a Path,
+    input: Box<dyn Read>,
+    dialect: Dialect,
+    /// Read, and not handed out yet.
+    rest: Vec<u8>,
+    ended: bool,
+    /// Line on which `rest` starts.
+    line: u64,
+    /// Names in the header.
+    columns: usize,
 }
 
-/// Turns a csv error into ours without the record's content.
-fn describe(path: &Path, error: &csv::Error) -> DataError {
-    let position = error.position();
-    let line = position.map_or(0, csv::Position::line);
-    let cell = |what: String| DataError::Cell {
-        path: path.into(),
-        line,
-        column: None,
-        what,
-    };
-    let error = match error.kind() {
-        csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => cell(format!("{len} cells where the header has {expected_len}")),
-        csv::ErrorKind::Utf8 { .. } => cell("not valid UTF-8; convert the file".into()),
-        csv::ErrorKind::Io(e) => DataError::File {
-            path: path.into(),
-            what: format!("cannot be read to its end (truncated or damaged?): {e}"),
-        },
-        _ => cell("malformed record".into()),
-    };
-    with_line(error, path, position)
+/// Whole records.
+struct Chunk {
+    text: Vec<u8>,
+    records: usize,
+    line: u64,
 }
 
-/// Puts the line that an editor shows into an error of the record at `position`: the library
-/// counts line feeds up to the end of the record before, which a CRLF or an empty line is not
-/// part of. Only a failed load pays for this second pass.
-fn with_line(mut error: DataError, path: &Path, position: Option<&csv::Position>) -> DataError {
-    if let DataError::Cell { line, .. } = &mut error
-        && let Some(found) = position.and_then(|p| line_at(path, p.byte()))
-    {
-        *line = found;
+impl<'a> Text<'a> {
+    /// Opens a table; its header's names, too.
+    fn open(path: &'a Path, format: TextFormat) -> Result<(Self, Vec<String>), DataError> {
+        let tab = lower_name(path).trim_end_matches(".gz").ends_with(".tsv");
+        let default = if tab { b'\t' } else { b',' };
+        let mut text = Text {
+            path,
+            input: input(path)?,
+            dialect: Dialect {
+                delimiter: format.delimiter.unwrap_or(default),
+                quoted_newlines: format.quoted_newlines,
+            },
+            rest: Vec::new(),
+            ended: false,
+            line: 1,
+            columns: 0,
+        };
+        let names = text.header()?;
+        text.columns = names.len();
+        Ok((text, names))
     }
-    error
-}
 
-/// 1-based line on which the record starts that is the next from byte `start` on. Lines end
-/// in LF, CRLF or CR.
-fn line_at(path: &Path, start: u64) -> Option<u64> {
-    let (mut line, mut after_cr) = (1, false);
-    for (i, byte) in BufReader::new(input(path).ok()?).bytes().enumerate() {
-        let byte = byte.ok()?;
-        if i as u64 >= start && !matches!(byte, b'\r' | b'\n') {
-            break;
+    fn fail(&self, line: u64, what: &str) -> DataError {
+        DataError::Cell {
+            path: self.path.into(),
+            line,
+            column: None,
+            what: what.into(),
         }
-        line += u64::from(byte == b'\r' || (byte == b'\n' && !after_cr));
-        after_cr = byte == b'\r';
     }
-    Some(line)
+
+    fn file(&self, what: &str) -> DataError {
+        DataError::File {
+            path: self.path.into(),
+            what: what.into(),
+        }
+    }
+
+    /// Reads on, up to `size` bytes in `rest` or the end of the file.
+    fn fill(&mut self, size: usize) -> Result<(), DataError> {
+        let missing = size.saturating_sub(self.rest.len());
+        self.rest.reserve(missing);
+        let mut input = self.input.by_ref().take(missing as u64);
+        let read = input.read_to_end(&mut self.rest).map_err(|e| {
+            let what = format!("cannot be read to its end (truncated or damaged?): {e}");
+            self.file(&what)
+        })?;
+        self.ended = read < missing;
+        Ok(())
+    }
+
+    /// Takes the first line.
+    fn header(&mut self) -> Result<Vec<String>, DataError> {
+        let mut size = CHUNK;
+        let end = loop {
+            self.fill(size)?;
+            match self.rest.iter().position(|b| *b == LINE_END) {
+                Some(end) => break end,
+                None if self.ended => break self.rest.len(),
+                None if size >= LONGEST => {
+                    return Err(self.fail(1, "is longer than any list of names"));
+                }
+                None => size *= 2,
+            }
+        };
+        let rest = self.rest.split_off(self.rest.len().min(end + 1));
+        let mut line = std::mem::replace(&mut self.rest, rest);
+        line.truncate(end);
+        self.line = 2;
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
+        let line = content(line);
+        if line.contains(&b'\r') {
+            return Err(self.fail(1, "has a carriage return without a line feed; lines must end in a line feed, with or without a carriage return in front of it"));
+        }
+        let mut cells = Cells::default();
+        cells
+            .split(line, self.dialect)
+            .map_err(|_| self.fail(1, "the names of the columns are not quoted properly"))?;
+        let name = |i| match std::str::from_utf8(cells.get(line, i)) {
+            Ok(name) => Ok(name.trim().to_string()),
+            Err(_) => Err(self.fail(1, NOT_UTF8)),
+        };
+        let names = (0..cells.count())
+            .map(name)
+            .collect::<Result<Vec<String>, _>>()?;
+        if names.iter().all(String::is_empty) {
+            return Err(self.file("is empty; the first line must name the columns"));
+        }
+        check_names(self.path, &names)?;
+        Ok(names)
+    }
+
+    /// The next records; `None` at the end of the table.
+    fn chunk(&mut self) -> Result<Option<Chunk>, DataError> {
+        let mut size = CHUNK;
+        loop {
+            self.fill(size)?;
+            let (mut end, mut records) = self.dialect.whole(&self.rest);
+            if self.ended && end < self.rest.len() {
+                self.check_last(end)?;
+                (end, records) = (self.rest.len(), records + 1);
+            }
+            if records > 0 {
+                let rest = self.rest.split_off(end);
+                let text = std::mem::replace(&mut self.rest, rest);
+                let line = self.line;
+                self.line += lines(&text) as u64;
+                return Ok(Some(Chunk {
+                    text,
+                    records,
+                    line,
+                }));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            if size >= LONGEST {
+                return Err(self.fail(self.line, "is longer than 64 MiB, or has an open quote"));
+            }
+            size *= 2;
+        }
+    }
+
+    /// Refuses a last record without a line end where that could hide one, or has an open quote.
+    fn check_last(&self, start: usize) -> Result<(), DataError> {
+        if self.columns == 1 {
+            return Err(self.file("the last line of a table with one column must end in a line break, so that an empty cell there is a row; add one"));
+        }
+        if !self.dialect.quoted_newlines {
+            return Ok(());
+        }
+        // With a line end behind it, it is whole unless a quote is open.
+        let last = [&self.rest[start..], &[LINE_END]].concat();
+        if self.dialect.end(&last) == Some(last.len() - 1) {
+            return Ok(());
+        }
+        let line = self.line + lines(&self.rest[..start]) as u64;
+        Err(self.fail(line, "a quote is not closed by the end of the file"))
+    }
 }
 
-pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
-    let mut reader = reader(path)?;
-    let names = reader.headers().map_err(|e| describe(path, &e))?;
-    let names: Vec<String> = names
-        .iter()
-        .map(|n| n.trim().trim_start_matches('\u{feff}').to_string())
-        .collect();
-    if names.iter().all(String::is_empty) {
-        return Err(DataError::File {
-            path: path.into(),
-            what: "is empty; the first line must name the columns".into(),
-        });
+pub(super) fn header(path: &Path, format: TextFormat) -> Result<Vec<String>, DataError> {
+    Ok(Text::open(path, format)?.1)
+}
+
+pub(super) fn rows(rows: &mut Rows<'_>, format: TextFormat) -> Result<(), DataError> {
+    let path = rows.rule.path();
+    let (mut text, names) = Text::open(path, format)?;
+    let columns = Columns {
+        places: find_columns(path, &names, &rows.rule.wanted)?,
+        count: names.len(),
+        dialect: text.dialect,
+    };
+    let wave = 2 * rayon::current_num_threads();
+    loop {
+        let (mut chunks, mut end) = (Vec::with_capacity(wave), None);
+        while chunks.len() < wave && end.is_none() {
+            match text.chunk() {
+                Ok(Some(chunk)) => chunks.push(chunk),
+                other => end = Some(other.map(|_| ())),
+            }
+        }
+        rows.extend(
+            &chunks,
+            |chunk| chunk.records,
+            |chunk, block| columns.read(chunk, block),
+        )?;
+        // What is wrong further on is said only if nothing is wrong before it.
+        if let Some(end) = end {
+            return end;
+        }
     }
-    for (i, name) in names.iter().enumerate() {
-        if names[..i].contains(name) {
-            return Err(DataError::File {
-                path: path.into(),
-                what: format!("the header names column '{name}' twice"),
+}
+
+/// Where the wanted columns stand in a record.
+struct Columns {
+    places: Vec<usize>,
+    /// Cells of a record.
+    count: usize,
+    dialect: Dialect,
+}
+
+impl Columns {
+    fn read(&self, chunk: &Chunk, block: &mut Block<'_>) -> Result<(), DataError> {
+        let (mut rest, mut line) = (&chunk.text[..], chunk.line);
+        // Once for all cells; where a cell is no text, each is looked at by itself.
+        let text = std::str::from_utf8(rest).ok();
+        let mut cells = Cells::default();
+        for _ in 0..chunk.records {
+            let end = self.dialect.end(rest).unwrap_or(rest.len());
+            let record = content(&rest[..end]);
+            let place = chunk.text.len() - rest.len();
+            let text = text.and_then(|t| t.get(place..place + record.len()));
+            match self.split(record, text, &mut cells) {
+                Ok(wanted) => block.push(line, &wanted)?,
+                // Where records end by quotes, what follows may be no records either.
+                Err(what) => block.push_malformed(line, what, !self.dialect.quoted_newlines)?,
+            }
+            line += 1;
+            if self.dialect.quoted_newlines {
+                line += lines(record) as u64;
+            }
+            rest = rest.get(end + 1..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// The wanted cells of a record.
+    fn split<'c>(
+        &self,
+        record: &'c [u8],
+        text: Option<&'c str>,
+        cells: &'c mut Cells,
+    ) -> Result<Vec<Cell<'c>>, &'static str> {
+        cells.split(record, self.dialect)?;
+        if cells.count() != self.count {
+            return Err(match record.trim_ascii().is_empty() {
+                true => "is empty, and every line is a row; delete it if it is none",
+                false => "does not have as many cells as the header has names",
             });
         }
+        let cells: &'c Cells = cells;
+        let cell = |&c: &usize| {
+            let known = text.and_then(|text| cells.get_text(text, c));
+            match known.map_or_else(|| std::str::from_utf8(cells.get(record, c)), Ok) {
+                Ok(text) => Cell::Text(text),
+                Err(_) => Cell::Bad(NOT_UTF8),
+            }
+        };
+        Ok(self.places.iter().map(cell).collect())
     }
-    Ok(names)
-}
-
-pub(super) fn rows(
-    path: &Path,
-    wanted: &Wanted,
-    fits: &dyn Fn(u64) -> Result<(), DataError>,
-    sink: &mut RowSink<'_>,
-) -> Result<(), DataError> {
-    let columns = find_columns(path, &header(path)?, wanted)?;
-    if let Some(rows) = estimate_rows(path)? {
-        fits(rows)?;
-    }
-    let mut reader = reader(path)?;
-    let mut record = csv::ByteRecord::new();
-    loop {
-        match reader.read_byte_record(&mut record) {
-            Ok(true) => {}
-            Ok(false) => return Ok(()),
-            Err(e) => return Err(describe(path, &e)),
-        }
-        let position = record.position();
-        let line = position.map_or(0, csv::Position::line);
-        let mut cells = Vec::with_capacity(columns.len());
-        for (&c, name) in columns.iter().zip(&wanted.names) {
-            let bytes = record.get(c).unwrap_or(b"");
-            cells.push(Cell::Text(std::str::from_utf8(bytes).map_err(|_| {
-                let error = DataError::Cell {
-                    path: path.into(),
-                    line,
-                    column: Some(name.clone()),
-                    what: "is not valid UTF-8; convert the file".into(),
-                };
-                with_line(error, path, position)
-            })?));
-        }
-        sink(&Position { path, line }, &cells).map_err(|e| with_line(e, path, position))?;
-    }
-}
-
-/// Rows of a plain file from its size and its first 100 records; `None` for gzip.
-fn estimate_rows(path: &Path) -> Result<Option<u64>, DataError> {
-    if lower_name(path).ends_with(".gz") {
-        return Ok(None);
-    }
-    let size = open(path)?.metadata().map_or(0, |m| m.len());
-    let mut reader = reader(path)?;
-    let mut record = csv::ByteRecord::new();
-    let mut seen = 0u64;
-    while seen < 100 && reader.read_byte_record(&mut record).unwrap_or(false) {
-        seen += 1;
-    }
-    let read = reader.position().byte();
-    // Half the estimate, so that an uneven start never refuses a table that fits.
-    Ok((seen == 100 && read > 0).then(|| size / read * seen / 2))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The line that an error names in a table of columns a and b whose good rows hold 1.
-    fn line_named(text: &str) -> u64 {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.csv");
-        std::fs::write(&path, text).unwrap();
-        let wanted = Wanted {
-            names: vec!["a".into(), "b".into()],
-        };
-        let mut sink = |at: &Position<'_>, cells: &[Cell<'_>]| match cells {
-            [Cell::Text(_), Cell::Text("1")] => Ok(()),
-            _ => Err(DataError::Cell {
-                path: at.path.into(),
-                line: at.line,
-                column: None,
-                what: String::new(),
-            }),
-        };
-        match rows(&path, &wanted, &|_| Ok(()), &mut sink) {
-            Err(DataError::Cell { line, .. }) => line,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Line ends of each kind in front of a bad cell, a ragged row (too long, too short).
-    #[test]
-    fn errors_name_the_line_that_an_editor_shows() {
-        for bad in ["1,0", "1,1,1", "1"] {
-            let tables = [
-                (format!("a,b\n1,1\n1,1\n{bad}\n1,1\n"), 4),
-                (format!("a,b\r\n1,1\r\n1,1\r\n{bad}\r\n1,1\r\n"), 4),
-                (format!("a,b\r1,1\r1,1\r{bad}\r1,1\r"), 4),
-                (format!("\u{feff}a,b\r\n{bad}\r\n"), 2),
-                (format!("a,b\n1,1\n\n\n{bad}\n"), 5),
-                (format!("a,b\r\n1,1\r\n\r\n\r\n{bad}"), 5),
-                (format!("a,b\n\"1\n\n1\",1\n{bad}\n"), 5),
-                (format!("a,b\r\n\"1\r\n\r\n1\",1\r\n{bad}\r\n"), 5),
-                (format!("a,b\r\n\"1\n1\",1\r\n\"\r\n1\",1\r\n{bad}"), 6),
-            ];
-            for (text, line) in tables {
-                assert_eq!(line_named(&text), line, "{text:?}");
-            }
-        }
-        // A row that ends on a later line is named by its first.
-        assert_eq!(line_named("a,b\r\n1,1\r\n\"1\r\n\",0\r\n"), 3);
-    }
-
-    #[test]
-    fn lines_are_counted_in_what_gzip_holds() {
-        use std::io::Write;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.csv.gz");
-        let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        file.write_all(b"a\r\n1\r\n\xff\r\n").unwrap();
-        std::fs::write(&path, file.finish().unwrap()).unwrap();
-        let wanted = Wanted {
-            names: vec!["a".into()],
-        };
-        let refused = rows(&path, &wanted, &|_| Ok(()), &mut |_, _| Ok(()));
-        let message = refused.unwrap_err().to_string();
-        assert!(message.contains("line 3, column 'a'"), "{message}");
-    }
-}
+mod tests;

@@ -1,14 +1,20 @@
 //! NPY arrays: a two-dimensional table with columns named `x0`, `x1`, …, or a
 //! one-dimensional column of labels.
 
-use std::io::{BufReader, Read};
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use npyz::{NpyFile, Order, TypeChar};
+use npyz::{NpyHeader, Order};
 
 use super::feature::Cell;
-use super::load::{Position, RowSink, Wanted, find_columns, open};
+use super::load::{find_columns, open};
+use super::npy_elements::Elements;
+use super::rows::{BadCells, Rows};
 use super::{DataError, Label};
+
+/// Bytes of rows that are read at a time.
+const WAVE: usize = 1 << 23;
 
 fn damaged(path: &Path, what: impl std::fmt::Display) -> DataError {
     DataError::File {
@@ -40,75 +46,139 @@ fn check_shape(path: &Path) -> Result<(), DataError> {
     }
 }
 
-fn array(path: &Path) -> Result<NpyFile<BufReader<std::fs::File>>, DataError> {
-    check_shape(path)?;
-    NpyFile::new(BufReader::new(open(path)?)).map_err(|e| damaged(path, e))
+/// An array of one or two dimensions.
+struct Array<'a> {
+    path: &'a Path,
+    file: File,
+    /// Where its elements start, in bytes.
+    start: u64,
+    elements: Elements,
+    rows: u64,
+    width: usize,
+    dimensions: usize,
+    /// Column by column instead of row by row.
+    fortran: bool,
 }
 
-/// Calls `each(index, value)` for every element in file order.
-fn values(
-    path: &Path,
-    npy: NpyFile<BufReader<std::fs::File>>,
-    mut each: impl FnMut(u64, f64) -> Result<(), DataError>,
-) -> Result<(), DataError> {
-    fn walk<T: npyz::Deserialize, R: Read>(
-        path: &Path,
-        npy: NpyFile<R>,
-        to: impl Fn(T) -> f64,
-        each: &mut dyn FnMut(u64, f64) -> Result<(), DataError>,
-    ) -> Result<(), DataError> {
-        let data = npy.data::<T>().map_err(|e| damaged(path, e))?;
-        for (i, v) in data.enumerate() {
-            // The library's message may quote the element.
-            let v = v.map_err(|_| damaged(path, format!("element {} cannot be read", i + 1)))?;
-            each(i as u64, to(v))?;
+impl<'a> Array<'a> {
+    fn open(path: &'a Path) -> Result<Self, DataError> {
+        check_shape(path)?;
+        let mut file = BufReader::new(open(path)?);
+        // The library's words could quote the file.
+        let header = NpyHeader::from_reader(&mut file)
+            .map_err(|_| damaged(path, "its header cannot be read"))?;
+        let start = file.stream_position().map_err(|e| damaged(path, e))?;
+        let elements = Elements::of(&header.dtype()).ok_or_else(|| {
+            let what = "elements must be bool, integers of 8 to 64 bits or floats of 16, 32 or 64 bits, of either byte order";
+            damaged(path, what)
+        })?;
+        let (rows, width) = match header.shape() {
+            [rows] => (*rows, 1),
+            [_, columns] if *columns == 0 || *columns > 1 << 20 => {
+                let what = format!("has {columns} columns; 1 to 2^20 are supported");
+                return Err(damaged(path, what));
+            }
+            [rows, columns] => (*rows, *columns as usize),
+            _ => return Err(damaged(path, "must have one or two dimensions")),
+        };
+        Ok(Array {
+            path,
+            file: file.into_inner(),
+            start,
+            elements,
+            rows,
+            width,
+            dimensions: header.shape().len(),
+            fortran: header.order() == Order::Fortran,
+        })
+    }
+
+    fn check_length(&self) -> Result<(), DataError> {
+        let length = self
+            .file
+            .metadata()
+            .map_err(|e| damaged(self.path, e))?
+            .len();
+        let needed = self.rows * (self.width * self.elements.size) as u64;
+        if length.saturating_sub(self.start) < needed {
+            return Err(damaged(self.path, "is shorter than its header says"));
         }
         Ok(())
     }
-    let npyz::DType::Plain(kind) = npy.dtype() else {
-        return Err(damaged(path, "structured arrays are not supported"));
-    };
-    let each = &mut each;
-    match (kind.type_char(), kind.size_field()) {
-        (TypeChar::Float, 4) => walk::<f32, _>(path, npy, f64::from, each),
-        (TypeChar::Float, 8) => walk::<f64, _>(path, npy, |v| v, each),
-        (TypeChar::Uint, 1) => walk::<u8, _>(path, npy, f64::from, each),
-        (TypeChar::Int, 1) => walk::<i8, _>(path, npy, f64::from, each),
-        (TypeChar::Int, 4) => walk::<i32, _>(path, npy, f64::from, each),
-        (TypeChar::Int, 8) => walk::<i64, _>(path, npy, |v| v as f64, each),
-        (TypeChar::Bool, _) => walk::<bool, _>(path, npy, |v| f64::from(u8::from(v)), each),
-        _ => Err(damaged(
-            path,
-            "elements must be float32, float64, int8, int32, int64, uint8 or bool",
-        )),
+
+    /// Appends `count` elements from the `first` on, in the file's order.
+    fn read(&mut self, first: u64, count: usize, bytes: &mut Vec<u8>) -> Result<(), DataError> {
+        let size = self.elements.size;
+        let seek = SeekFrom::Start(self.start + first * size as u64);
+        let before = bytes.len();
+        bytes.resize(before + count * size, 0);
+        self.file
+            .seek(seek)
+            .and_then(|_| self.file.read_exact(&mut bytes[before..]))
+            .map_err(|e| damaged(self.path, e))
+    }
+
+    /// The rows from the `first` on, `count` of them, with the columns at `places`.
+    fn wave(&mut self, first: u64, count: usize, places: &[usize]) -> Result<Wave, DataError> {
+        let (size, mut bytes) = (self.elements.size, Vec::new());
+        if self.fortran {
+            for &place in places {
+                self.read(place as u64 * self.rows + first, count, &mut bytes)?;
+            }
+            let places = (0..places.len()).map(|k| k * count * size).collect();
+            return Ok(Wave {
+                bytes,
+                row: size,
+                places,
+                elements: self.elements,
+            });
+        }
+        self.read(first * self.width as u64, count * self.width, &mut bytes)?;
+        Ok(Wave {
+            bytes,
+            row: self.width * size,
+            places: places.iter().map(|place| place * size).collect(),
+            elements: self.elements,
+        })
+    }
+
+    /// Rows of a wave.
+    fn wave_rows(&self) -> usize {
+        (WAVE / (self.width * self.elements.size)).max(1)
     }
 }
 
-fn shape(path: &Path, npy: &NpyFile<impl Read>) -> Result<(u64, u64), DataError> {
-    if npy.order() == Order::Fortran {
-        return Err(damaged(path, "is in Fortran order; save it in C order"));
+/// Some rows in memory.
+struct Wave {
+    bytes: Vec<u8>,
+    /// Bytes from a row to the next, and from a row's start to each wanted column.
+    row: usize,
+    places: Vec<usize>,
+    elements: Elements,
+}
+
+impl Wave {
+    fn cells(&self, row: usize) -> impl Iterator<Item = Cell<'static>> {
+        let cell = move |place: &usize| {
+            let bytes = &self.bytes[row * self.row + place..][..self.elements.size];
+            Cell::Number((self.elements.read)(bytes))
+        };
+        self.places.iter().map(cell)
     }
-    match npy.shape() {
-        [_, columns] if *columns == 0 || *columns > 1 << 20 => Err(damaged(
-            path,
-            format!("has {columns} columns; 1 to 2^20 are supported"),
-        )),
-        [rows] => Ok((*rows, 1)),
-        [rows, columns] => Ok((*rows, *columns)),
-        _ => Err(damaged(path, "must have one or two dimensions")),
-    }
+}
+
+fn names(width: usize) -> Vec<String> {
+    (0..width).map(|j| format!("x{j}")).collect()
 }
 
 pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
-    let (_, columns) = shape(path, &array(path)?)?;
-    Ok((0..columns).map(|j| format!("x{j}")).collect())
+    Ok(names(Array::open(path)?.width))
 }
 
 /// The labels of a file of their own, as [`super::LabelKind::store`] takes them.
-pub(super) fn labels(path: &Path, label: &Label) -> Result<Vec<f64>, DataError> {
+pub(super) fn labels(path: &Path, label: &Label, bad: BadCells) -> Result<Vec<f64>, DataError> {
     column(path, "labels", |cell| {
-        let value = label.read(cell);
-        value.and_then(|y| label.kind().store(y).map(f64::from))
+        bad.read(cell, |cell| label.stored(cell))
     })
 }
 
@@ -118,49 +188,40 @@ pub(super) fn column(
     what: &str,
     read: impl Fn(Cell<'_>) -> Result<f64, String>,
 ) -> Result<Vec<f64>, DataError> {
-    let npy = array(path)?;
-    if npy.shape().len() != 1 {
+    let mut array = Array::open(path)?;
+    if array.dimensions != 1 {
         return Err(damaged(path, format!("{what} must have one dimension")));
     }
-    let mut cells = Vec::new();
-    values(path, npy, |i, v| {
-        cells.push(read(Cell::Number(v)).map_err(|what| DataError::Cell {
-            path: path.into(),
-            line: i + 1,
-            column: None,
-            what,
-        })?);
-        Ok(())
-    })?;
+    array.check_length()?;
+    let (mut cells, mut first) = (Vec::new(), 0);
+    while first < array.rows {
+        let count = array.wave_rows().min((array.rows - first) as usize);
+        let wave = array.wave(first, count, &[0])?;
+        for cell in (0..count).flat_map(|i| wave.cells(i)) {
+            cells.push(read(cell).map_err(|what| DataError::Cell {
+                path: path.into(),
+                line: cells.len() as u64 + 1,
+                column: None,
+                what,
+            })?);
+        }
+        first += count as u64;
+    }
     Ok(cells)
 }
 
-pub(super) fn rows(
-    path: &Path,
-    wanted: &Wanted,
-    fits: &dyn Fn(u64) -> Result<(), DataError>,
-    sink: &mut RowSink<'_>,
-) -> Result<(), DataError> {
-    let npy = array(path)?;
-    let (count, width) = shape(path, &npy)?;
-    fits(count)?;
-    let header: Vec<String> = (0..width).map(|j| format!("x{j}")).collect();
-    let columns = find_columns(path, &header, wanted)?;
-    let width = header.len();
-    let mut row = vec![0.0; width];
-    let mut seen = 0u64;
-    values(path, npy, |i, v| {
-        let j = i as usize % width;
-        row[j] = v;
-        if j + 1 < width {
-            return Ok(());
-        }
-        seen += 1;
-        let cells: Vec<Cell<'_>> = columns.iter().map(|&c| Cell::Number(row[c])).collect();
-        sink(&Position { path, line: seen }, &cells)
-    })?;
-    if seen != count {
-        return Err(damaged(path, "is shorter than its header says"));
+pub(super) fn rows(rows: &mut Rows<'_>) -> Result<(), DataError> {
+    let mut array = Array::open(rows.rule.path())?;
+    rows.expect(array.rows)?;
+    let places = find_columns(array.path, &names(array.width), &rows.rule.wanted)?;
+    array.check_length()?;
+    rows.reserve(array.rows);
+    let mut first = 0;
+    while first < array.rows {
+        let count = array.wave_rows().min((array.rows - first) as usize);
+        let wave = array.wave(first, count, &places)?;
+        rows.extend_by_index(first, count, |i, cells| cells.extend(wave.cells(i)))?;
+        first += count as u64;
     }
     Ok(())
 }

@@ -1,36 +1,106 @@
-//! Parquet tables, through the row interface with a column projection.
+//! Parquet tables: columns are decoded on all threads, some rows of a row group at a time.
 
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 
-use parquet::basic::{ConvertedType, Type as Physical};
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::Field;
-use parquet::schema::types::Type;
+use bytes::Bytes;
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
+use parquet::schema::types::SchemaDescriptor;
+use rayon::prelude::*;
 
 use super::DataError;
-use super::feature::Cell;
-use super::load::{Position, RowSink, Wanted, find_columns, open};
+use super::load::{check_names, find_columns, open};
+use super::parquet_columns::{Column, Kind, Values, kind};
+use super::rows::Rows;
 
-fn damaged(path: &Path, error: impl std::fmt::Display) -> DataError {
-    // Errors of the file's structure (footer, schema) alone: decoding errors may quote a
-    // cell and are not shown.
+/// Rows that are decoded at a time: a column of them stays in a core's cache.
+const WAVE: usize = 1 << 13;
+
+/// The library's own words are not shown: they may quote a value, or statistics of some.
+fn damaged(path: &Path, what: &str) -> DataError {
     DataError::File {
         path: path.into(),
-        what: format!("is not a readable Parquet file (truncated or damaged?): {error}"),
+        what: format!("is not a readable Parquet file (truncated or damaged?): {what}"),
     }
 }
 
-fn reader(path: &Path) -> Result<SerializedFileReader<std::fs::File>, DataError> {
-    SerializedFileReader::new(open(path)?).map_err(|e| damaged(path, e))
+/// A file that threads read at their own places: a clone of a [`File`] shares its position.
+struct SharedFile {
+    file: Arc<File>,
+    length: u64,
 }
 
-fn names(reader: &SerializedFileReader<std::fs::File>) -> Vec<String> {
-    let schema = reader.metadata().file_metadata().schema();
-    schema
-        .get_fields()
-        .iter()
-        .map(|f| f.name().to_string())
-        .collect()
+struct At {
+    file: Arc<File>,
+    place: u64,
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], place: u64) -> std::io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, place)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], place: u64) -> std::io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, place)
+}
+
+impl Read for At {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = read_at(&self.file, buffer, self.place)?;
+        self.place += read as u64;
+        Ok(read)
+    }
+}
+
+impl Length for SharedFile {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for SharedFile {
+    type T = BufReader<At>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(BufReader::new(At {
+            file: self.file.clone(),
+            place: start,
+        }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        // A damaged length could ask for any amount of memory.
+        let end = start.checked_add(length as u64);
+        if end.is_none_or(|end| end > self.length) {
+            return Err(ParquetError::EOF("a part ends behind the file".into()));
+        }
+        let mut bytes = vec![0; length];
+        let file = self.file.clone();
+        At { file, place: start }.read_exact(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+fn reader(path: &Path) -> Result<SerializedFileReader<SharedFile>, DataError> {
+    let file = open(path)?;
+    let length = file.metadata().map_or(0, |m| m.len());
+    let file = SharedFile {
+        file: Arc::new(file),
+        length,
+    };
+    SerializedFileReader::new(file).map_err(|_| damaged(path, "its footer cannot be read"))
+}
+
+fn names(path: &Path, schema: &SchemaDescriptor) -> Result<Vec<String>, DataError> {
+    let fields = schema.root_schema().get_fields().iter();
+    let names: Vec<String> = fields.map(|f| f.name().to_string()).collect();
+    check_names(path, &names)?;
+    Ok(names)
 }
 
 thread_local! {
@@ -41,9 +111,9 @@ thread_local! {
 /// Runs `read`, turning a panic of the Parquet library (it has some on damaged files)
 /// into `None`. The panic's own text could quote a value and is dropped.
 pub(crate) fn without_panics<T>(read: impl FnOnce() -> T) -> Option<T> {
-    READING.with(|r| r.set(true));
+    let before = READING.with(|r| r.replace(true));
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
-    READING.with(|r| r.set(false));
+    READING.with(|r| r.set(before));
     result.ok()
 }
 
@@ -63,125 +133,126 @@ pub(crate) fn silence_damaged_files() {
 }
 
 pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
-    guarded(path, || Ok(names(&reader(path)?)))
+    guarded(path, || {
+        let reader = reader(path)?;
+        names(path, reader.metadata().file_metadata().schema_descr())
+    })
 }
 
-pub(super) fn rows(
-    path: &Path,
-    wanted: &Wanted,
-    fits: &dyn Fn(u64) -> Result<(), DataError>,
-    sink: &mut RowSink<'_>,
-) -> Result<(), DataError> {
-    guarded(path, || read_rows(path, wanted, fits, sink))
+pub(super) fn rows(rows: &mut Rows<'_>) -> Result<(), DataError> {
+    guarded(rows.rule.path(), || read_rows(rows))
 }
 
-fn read_rows(
+/// A wanted column: its place among the file's leaves, and what its values are.
+struct Wanted {
+    leaf: usize,
+    kind: Kind,
+    nullable: bool,
+}
+
+/// The wanted columns, refused where they are not plain.
+fn wanted(
     path: &Path,
-    wanted: &Wanted,
-    fits: &dyn Fn(u64) -> Result<(), DataError>,
-    sink: &mut RowSink<'_>,
-) -> Result<(), DataError> {
-    let reader = reader(path)?;
-    let columns = find_columns(path, &names(&reader), wanted)?;
-    let count = reader.metadata().file_metadata().num_rows();
-    fits(u64::try_from(count).unwrap_or(0))?;
-    let schema = reader.metadata().file_metadata().schema();
-    for (&c, name) in columns.iter().zip(&wanted.names) {
-        if !is_supported(&schema.get_fields()[c]) {
-            return Err(DataError::File {
+    schema: &SchemaDescriptor,
+    names: &[String],
+) -> Result<Vec<Wanted>, DataError> {
+    let fields = find_columns(path, &self::names(path, schema)?, names)?;
+    let plain = |(&field, name): (&usize, &String)| {
+        let leaf = (0..schema.num_columns()).find(|&l| schema.get_column_root_idx(l) == field);
+        let found = leaf.and_then(|leaf| {
+            let column = schema.column(leaf);
+            Some(Wanted {
+                leaf,
+                kind: kind(&column)?,
+                nullable: column.max_def_level() > 0,
+            })
+        });
+        found
+            .filter(|_| schema.root_schema().get_fields()[field].is_primitive())
+            .ok_or_else(|| DataError::File {
                 path: path.into(),
                 what: format!(
                     "column '{name}' is nested or of an unsupported type; store it as boolean, integer, float, double or UTF-8 text"
                 ),
-            });
-        }
+            })
+    };
+    fields.iter().zip(names).map(plain).collect()
+}
+
+fn read_rows(rows: &mut Rows<'_>) -> Result<(), DataError> {
+    let path = rows.rule.path();
+    let reader = reader(path)?;
+    let metadata = reader.metadata();
+    let wanted = wanted(
+        path,
+        metadata.file_metadata().schema_descr(),
+        &rows.rule.wanted,
+    )?;
+    let count = metadata.file_metadata().num_rows();
+    let groups = metadata.row_groups().iter().map(|g| g.num_rows());
+    let contradicts = || damaged(path, "its numbers of rows contradict each other");
+    let sum = groups.clone().try_fold(0i64, i64::checked_add);
+    if sum != Some(count) || groups.clone().any(|rows| rows < 0) {
+        return Err(contradicts());
     }
-    // The projection keeps file order; `order` maps each wanted cell into it.
-    let mut kept = columns.clone();
-    kept.sort_unstable();
-    let order: Vec<usize> = columns
-        .iter()
-        .map(|c| kept.iter().position(|k| k == c).unwrap_or(0))
-        .collect();
-    let projection = Type::group_type_builder(schema.name())
-        .with_fields(
-            kept.iter()
-                .map(|&c| schema.get_fields()[c].clone())
-                .collect(),
-        )
-        .build()
-        .map_err(|e| damaged(path, e))?;
-    let iter = reader
-        .get_row_iter(Some(projection))
-        .map_err(|e| damaged(path, e))?;
-    for (i, row) in iter.enumerate() {
-        let row = row.map_err(|_| DataError::Cell {
-            path: path.into(),
-            line: i as u64 + 1,
-            column: None,
-            what: "cannot be decoded (truncated or damaged?)".into(),
-        })?;
-        let fields: Vec<&Field> = row.get_column_iter().map(|(_, f)| f).collect();
-        let line = i as u64 + 1;
-        let mut cells = Vec::with_capacity(order.len());
-        for (&k, name) in order.iter().zip(&wanted.names) {
-            cells.push(cell(fields[k]).ok_or_else(|| DataError::Cell {
-                path: path.into(),
-                line,
-                column: Some(name.clone()),
-                what: "is neither a number, a boolean nor a text".into(),
-            })?);
+    rows.expect(count as u64)?;
+    rows.reserve(count as u64);
+    let mut first = 0;
+    for (g, count) in groups.enumerate() {
+        let mut columns = open_columns(path, &reader, g, &wanted, &rows.rule.wanted)?;
+        let mut left = count as usize;
+        while left > 0 {
+            let size = left.min(WAVE);
+            let read = |column: &mut Column| guarded(path, || decode(path, column, size, first));
+            columns.par_iter_mut().try_for_each(read)?;
+            let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
+            rows.extend_by_index(first, size, |i, cells| {
+                cells.extend(values.iter().map(|column| column.cell(i)));
+            })?;
+            first += size as u64;
+            left -= size;
         }
-        sink(&Position { path, line }, &cells)?;
     }
     Ok(())
 }
 
-/// Plain columns that the row reader converts without failing on a value.
-fn is_supported(column: &Type) -> bool {
-    if !column.is_primitive() {
-        return false;
-    }
-    let info = column.get_basic_info();
-    match column.get_physical_type() {
-        Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE => true,
-        Physical::INT32 | Physical::INT64 => matches!(
-            info.converted_type(),
-            ConvertedType::NONE
-                | ConvertedType::INT_8
-                | ConvertedType::INT_16
-                | ConvertedType::INT_32
-                | ConvertedType::INT_64
-                | ConvertedType::UINT_8
-                | ConvertedType::UINT_16
-                | ConvertedType::UINT_32
-                | ConvertedType::UINT_64
-        ),
-        Physical::BYTE_ARRAY => {
-            matches!(
-                info.converted_type(),
-                ConvertedType::UTF8 | ConvertedType::ENUM
-            )
+/// The wanted columns of a row group.
+fn open_columns(
+    path: &Path,
+    reader: &SerializedFileReader<SharedFile>,
+    group: usize,
+    wanted: &[Wanted],
+    names: &[String],
+) -> Result<Vec<Column>, DataError> {
+    let broken = |_| damaged(path, "a row group cannot be read");
+    let group = reader.get_row_group(group).map_err(broken)?;
+    let open = |(wanted, name): (&Wanted, &String)| {
+        let metadata = group.metadata().column(wanted.leaf);
+        if metadata.compression() == Compression::LZO {
+            return Err(DataError::File {
+                path: path.into(),
+                what: format!(
+                    "column '{name}' is compressed by LZO, which cannot be read; write the file with Zstandard, Snappy, LZ4, Brotli or gzip"
+                ),
+            });
         }
-        Physical::INT96 | Physical::FIXED_LEN_BYTE_ARRAY => false,
-    }
+        let column = group.get_column_reader(wanted.leaf).map_err(broken)?;
+        Ok(Column::new(column, wanted.kind, wanted.nullable))
+    };
+    wanted.iter().zip(names).map(open).collect()
 }
 
-fn cell(field: &Field) -> Option<Cell<'_>> {
-    Some(match field {
-        Field::Null => Cell::Missing,
-        Field::Bool(b) => Cell::Number(f64::from(u8::from(*b))),
-        Field::Byte(v) => Cell::Number(f64::from(*v)),
-        Field::Short(v) => Cell::Number(f64::from(*v)),
-        Field::Int(v) => Cell::Number(f64::from(*v)),
-        Field::Long(v) => Cell::Number(*v as f64),
-        Field::UByte(v) => Cell::Number(f64::from(*v)),
-        Field::UShort(v) => Cell::Number(f64::from(*v)),
-        Field::UInt(v) => Cell::Number(f64::from(*v)),
-        Field::ULong(v) => Cell::Number(*v as f64),
-        Field::Float(v) => Cell::Number(f64::from(*v)),
-        Field::Double(v) => Cell::Number(*v),
-        Field::Str(s) => Cell::Text(s),
-        _ => return None,
-    })
+/// Decodes the next rows; `first` is the number of rows before them.
+fn decode(path: &Path, column: &mut Column, rows: usize, first: u64) -> Result<(), DataError> {
+    match column.read(rows) {
+        Ok(Some(())) => Ok(()),
+        _ => Err(damaged(
+            path,
+            &format!(
+                "rows {} to {} cannot be decoded",
+                first + 1,
+                first + rows as u64
+            ),
+        )),
+    }
 }

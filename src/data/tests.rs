@@ -56,3 +56,34 @@ fn debug_shows_no_cell() -> Result<(), DataError> {
     assert!(!text.contains("123") && !text.contains("321"), "{text}");
     Ok(())
 }
+
+/// Blocks of any sizes add up to the rows pushed one by one.
+#[test]
+fn blocks_add_up() -> Result<(), DataError> {
+    let row = |i: usize| [i as f32 / 64.0, -(i as f32) / 128.0];
+    for sizes in [[16, 32, 5], [1, 40, 12], [7, 9, 37], [53, 0, 0]] {
+        for bounded in [false, true] {
+            let start = || Dataset::builder(vec!["a".into(), "b".into()], true, 1.0);
+            let push = |to: &mut DatasetBuilder, i: usize| match bounded {
+                true => to.push_bounded(&row(i), Some([1.0, -1.0][i % 2]), 0.5),
+                false => to.push(&row(i), Some(i.is_multiple_of(2))),
+            };
+            let (mut whole, mut blocks, mut i) = (start()?, start()?, 0);
+            for size in sizes {
+                let mut block = blocks.like();
+                for _ in 0..size {
+                    push(&mut block, i)?;
+                    push(&mut whole, i)?;
+                    i += 1;
+                }
+                blocks.append(&block);
+            }
+            let (whole, blocks) = (whole.finish()?, blocks.finish()?);
+            assert_eq!(whole.tiles(), blocks.tiles(), "{sizes:?}");
+            assert_eq!(whole.labels(), blocks.labels(), "{sizes:?}");
+            assert_eq!(whole.population(), blocks.population(), "{sizes:?}");
+            assert_eq!((whole.rows(), blocks.rows()), (53, 53));
+        }
+    }
+    Ok(())
+}

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{FeatureEntry, LabelEntry, TestSection};
-use crate::data::{self, Dataset, Label, LabelKind, LabelValues, Source};
+use crate::data::{
+    self, BadCells, Dataset, Feature, Label, LabelKind, LabelValues, Source, TextFormat,
+};
 
 impl Plan {
     /// Loads the sensitive table.
@@ -102,6 +104,9 @@ impl Plan {
         if column.is_none() && data.label.is_some() && data.label_file.is_none() {
             return Err(self.refuse("data.label", "needs its 'column', or a label_file"));
         }
+        if data.bad_cells == BadCells::Missing {
+            self.check_missing_rules(&features, label.as_ref())?;
+        }
         Ok(Source {
             path: self.locate(file),
             label_file: label_file.map(|f| self.locate(f)),
@@ -110,7 +115,60 @@ impl Plan {
             label,
             row_norm: data.row_norm,
             bounds: None,
+            text: self.text_format()?,
+            bad_cells: data.bad_cells,
         })
+    }
+
+    /// How the text tables of the run file are written.
+    fn text_format(&self) -> Result<TextFormat, ConfigError> {
+        let data = &self.config.data;
+        let test = self.config.test.as_ref().map(|t| &t.file);
+        let text = data::is_text(&data.file) || test.is_some_and(|file| data::is_text(file));
+        for (key, given) in [
+            ("data.delimiter", data.delimiter.is_some()),
+            ("data.quoted_newlines", data.quoted_newlines),
+        ] {
+            if given && !text {
+                let what = "belongs to text tables (.csv, .tsv, .txt); drop it";
+                return Err(self.refuse(key, what));
+            }
+        }
+        let delimiter = data.delimiter.as_deref().map(data::delimiter).transpose();
+        Ok(TextFormat {
+            delimiter: delimiter.map_err(|what| self.refuse("data.delimiter", what))?,
+            quoted_newlines: data.quoted_newlines,
+        })
+    }
+
+    /// Cells that cannot be read count as missing only where all declarations say what missing
+    /// cells count as, so that no cell can stop a run.
+    fn check_missing_rules(
+        &self,
+        features: &[Feature],
+        label: Option<&Label>,
+    ) -> Result<(), ConfigError> {
+        let refuse = |what: String| {
+            let what =
+                format!("\"missing\" needs a rule for missing cells in every declaration; {what}");
+            Err(self.refuse("data.bad_cells", what))
+        };
+        if let Some(feature) = features.iter().find(|f| !f.reads_missing()) {
+            let column = feature.column.as_deref().unwrap_or_default();
+            return refuse(format!(
+                "column '{column}' of [[data.features]] has none: give 'missing', or the level \"\" in one_hot, groups or in"
+            ));
+        }
+        if label.is_some_and(|label| !label.reads_missing()) {
+            return refuse("[data.label] has none: give 'missing' with clamp, scale, count or classes, or name the level \"\" in 'positive' or 'negative'".into());
+        }
+        let bounds = self.config.data.bounds.as_ref();
+        if bounds.is_some_and(|b| b.column.is_some()) {
+            return refuse(
+                "the column of [data.bounds] can have none: give the bounds in a 'file'".into(),
+            );
+        }
+        Ok(())
     }
 
     fn label_column(&self) -> bool {

@@ -107,7 +107,7 @@ impl Plan {
     /// The resolved run file: flags merged, paths absolute, chains stated.
     ///
     /// # Errors
-    /// [`ConfigError`] where no run file can say so: a path that is not UTF-8.
+    /// [`ConfigError`] where no run file can say so: a path that is not Unicode, but on Unix.
     pub fn resolved(&self) -> Result<String, ConfigError> {
         let mut config = self.config.clone();
         config.data.file = self.locate(&config.data.file);
@@ -124,7 +124,7 @@ impl Plan {
         config.run.chains = Some(self.chains());
         toml::to_string(&config).map_err(|e| {
             ConfigError::general(format!(
-                "no run file can hold these settings ({e}); give paths in UTF-8"
+                "no run file can hold these settings ({e}); give paths in Unicode"
             ))
         })
     }

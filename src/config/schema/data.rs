@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::Transform;
+use super::path;
+use crate::data::{BadCells, Transform};
 
 /// `[data]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,9 +17,25 @@ pub struct DataSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// CSV (gzip allowed), Parquet or NPY; relative to the run file.
+    #[serde(with = "path")]
     pub file: PathBuf,
-    /// NPY file of labels: 0/1, or what a `[data.label]` without a column declares.
+    /// The byte between the cells of a text table, of `[test]` too: one ASCII character. By
+    /// default a tab in `.tsv` files and a comma in others.
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<String>,
+    /// Whether quoted cells of a text table may hold line breaks. Without it a record is a line,
+    /// whatever it holds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quoted_newlines: bool,
+    /// What becomes of a cell that its declaration cannot read: an error, or a missing cell.
+    #[serde(default, skip_serializing_if = "BadCells::is_default")]
+    pub bad_cells: BadCells,
+    /// NPY file of labels: 0/1, or what a `[data.label]` without a column declares.
+    #[serde(
+        default,
+        with = "path::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub label_file: Option<PathBuf>,
     /// Declared bound B on a row's L2 norm; by default what the features imply.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +62,11 @@ pub struct BoundsEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
     /// … or a one-dimensional NPY file of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "path::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub file: Option<PathBuf>,
     /// Must be true: the guarantee does not cover the w_i, and is void where they were
     /// computed from private cells.
@@ -185,9 +206,14 @@ pub struct LabelEntry {
 #[serde(deny_unknown_fields)]
 pub struct TestSection {
     /// The table.
+    #[serde(with = "path")]
     pub file: PathBuf,
     /// NPY labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "path::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub label_file: Option<PathBuf>,
     /// Must be true: the guarantee does not cover this table.
     pub public: bool,

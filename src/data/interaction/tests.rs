@@ -57,6 +57,8 @@ fn source(interactions: &[&[&str]]) -> Source {
         label: None,
         row_norm: None,
         bounds: None,
+        text: Default::default(),
+        bad_cells: Default::default(),
     }
 }
 

@@ -130,7 +130,8 @@ fn bad_declarations_are_refused() {
         (LabelValues::Count { max: 0 }, None),
         (LabelValues::Count { max: 4 }, Some(0.5)),
         (LabelValues::Classes { classes: 1 }, None),
-        (LabelValues::Classes { classes: 3 }, Some(1.0)),
+        (LabelValues::Classes { classes: 3 }, Some(3.0)),
+        (LabelValues::Classes { classes: 3 }, Some(0.5)),
         (LabelValues::ZeroOne, Some(1.0)),
     ] {
         assert!(
@@ -138,8 +139,13 @@ fn bad_declarations_are_refused() {
             "{values:?}"
         );
     }
-    let fine = label(LabelValues::Count { max: 4 }, Some(0.0));
-    assert!(fine.validate().is_ok());
+    for values in [
+        LabelValues::Count { max: 4 },
+        LabelValues::Classes { classes: 3 },
+    ] {
+        let fine = label(values, Some(2.0));
+        assert!(fine.validate().is_ok() && fine.reads_missing());
+    }
 }
 
 #[test]

@@ -59,6 +59,8 @@ fn notes(intercept: bool, features: &[(&str, FeatureKind)], products: &[&[&str]]
         label: None,
         row_norm: None,
         bounds: None,
+        text: Default::default(),
+        bad_cells: Default::default(),
     };
     source.notes()
 }

@@ -1,0 +1,203 @@
+//! Rows, one by one or in blocks, into a [`Dataset`].
+
+use super::{DataError, Dataset, RowBounds, TILE};
+
+/// Collects rows into a [`Dataset`].
+pub struct DatasetBuilder {
+    pub(super) set: Dataset,
+    /// Room for a row.
+    pub(super) clipped: Vec<f32>,
+}
+
+impl DatasetBuilder {
+    /// Adds one row with its binary label, scaled to norm ≤ B where it is longer.
+    ///
+    /// # Errors
+    /// [`DataError::Row`] where the width is wrong, a value is not finite, or a label
+    /// is missing or not expected. The message holds the row's number, never a value.
+    pub fn push(&mut self, row: &[f32], label: Option<bool>) -> Result<(), DataError> {
+        self.push_value(row, label.map(|y| if y { 1.0 } else { -1.0 }))
+    }
+
+    /// As [`DatasetBuilder::push`], with a label of any kind: numbers and counts beyond their
+    /// bounds are clipped, a binary label is ±1.
+    ///
+    /// # Errors
+    /// [`DataError::Row`], as there, and for a label that is none of its kind.
+    pub fn push_value(&mut self, row: &[f32], label: Option<f64>) -> Result<(), DataError> {
+        self.push_numbered(row, label, None)
+    }
+
+    /// As [`DatasetBuilder::push_value`], for a row whose norm is **publicly** known to be at
+    /// most `bound`·B, 0 < bound ≤ 1: it is scaled to that where it is longer, and a
+    /// minibatch draws it that much less often. All rows have such a bound, or none. A bound
+    /// computed from private cells voids the guarantee.
+    ///
+    /// # Errors
+    /// [`DataError::Row`], as there, and for a bound that is none.
+    pub fn push_bounded(
+        &mut self,
+        row: &[f32],
+        label: Option<f64>,
+        bound: f64,
+    ) -> Result<(), DataError> {
+        self.push_numbered(row, label, Some(bound))
+    }
+
+    fn push_numbered(
+        &mut self,
+        row: &[f32],
+        label: Option<f64>,
+        bound: Option<f64>,
+    ) -> Result<(), DataError> {
+        let number = self.set.rows + 1;
+        self.push_row(row, label, bound)
+            .map_err(|what| DataError::Row { row: number, what })
+    }
+
+    /// As [`DatasetBuilder::push_value`], with what is wrong alone.
+    pub(super) fn push_row(
+        &mut self,
+        row: &[f32],
+        label: Option<f64>,
+        bound: Option<f64>,
+    ) -> Result<(), String> {
+        let set = &mut self.set;
+        let (d, i) = (set.features.len(), set.rows);
+        let refuse = Err;
+        if row.len() != d {
+            return refuse(format!("{} values for {d} features", row.len()));
+        }
+        if let Some(j) = row.iter().position(|v| !v.is_finite()) {
+            return refuse(format!("feature '{}' is not finite", set.features[j]));
+        }
+        let label = match (set.label_kind, label) {
+            (Some(_), None) => return refuse("the label is missing".into()),
+            (None, Some(_)) => return refuse("a label was given but none was declared".into()),
+            (Some(kind), Some(value)) => match kind.store(value) {
+                Ok(stored) => Some(stored),
+                Err(what) => return refuse(what),
+            },
+            (None, None) => None,
+        };
+        if i == 0 && bound.is_some() {
+            set.bounds = Some(RowBounds::default());
+        }
+        let most = match (&mut set.bounds, bound) {
+            (Some(bounds), Some(bound)) => match bounds.push(bound) {
+                Ok(rounded) => rounded * set.row_norm,
+                Err(what) => return refuse(what),
+            },
+            (None, None) => set.row_norm,
+            _ => return refuse("either all rows have a bound of their own, or none".into()),
+        };
+        let norm = row
+            .iter()
+            .map(|&v| f64::from(v) * f64::from(v))
+            .sum::<f64>()
+            .sqrt();
+        // The slack keeps the f32 result inside the ball after rounding.
+        let shrink = if norm > most {
+            most / norm * (1.0 - 1e-7)
+        } else {
+            1.0
+        };
+        for (to, &from) in self.clipped.iter_mut().zip(row) {
+            *to = (f64::from(from) * shrink) as f32;
+        }
+        let lane = i % TILE;
+        if lane == 0 {
+            set.tiles.resize(set.tiles.len() + d * TILE, 0.0);
+        }
+        let start = (i / TILE) * d * TILE;
+        for (j, &v) in self.clipped.iter().enumerate() {
+            set.tiles[start + j * TILE + lane] = v;
+        }
+        if let (Some(labels), Some(y)) = (&mut set.labels, label) {
+            if lane == 0 {
+                labels.resize(labels.len() + TILE, 0.0);
+            }
+            labels[i] = y;
+        }
+        set.rows += 1;
+        Ok(())
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.set.rows
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.set.features.len()
+    }
+
+    /// Another one for rows of the same kind.
+    pub(super) fn like(&self) -> DatasetBuilder {
+        let set = &self.set;
+        DatasetBuilder {
+            set: Dataset {
+                features: set.features.clone(),
+                rows: 0,
+                tiles: Vec::new(),
+                labels: set.labels.as_ref().map(|_| Vec::new()),
+                label_kind: set.label_kind,
+                row_norm: set.row_norm,
+                bounds: None,
+            },
+            clipped: self.clipped.clone(),
+        }
+    }
+
+    /// Adds the rows of another one of the same kind.
+    pub(super) fn append(&mut self, other: &DatasetBuilder) {
+        let (set, from) = (&mut self.set, &other.set);
+        if let Some(more) = &from.bounds {
+            set.bounds.get_or_insert_default().append(more);
+        }
+        if set.rows.is_multiple_of(TILE) {
+            set.tiles.extend_from_slice(&from.tiles);
+            if let (Some(labels), Some(more)) = (&mut set.labels, &from.labels) {
+                labels.extend_from_slice(more);
+            }
+            set.rows += from.rows;
+            return;
+        }
+        let tile = set.features.len() * TILE;
+        let tiles = (set.rows + from.rows).div_ceil(TILE);
+        set.tiles.resize(tiles * tile, 0.0);
+        for i in 0..from.rows {
+            let (to, lane) = ((set.rows + i) / TILE * tile, (set.rows + i) % TILE);
+            let source = &from.tiles[i / TILE * tile..][..tile];
+            let target = &mut set.tiles[to..][..tile];
+            for j in 0..set.features.len() {
+                target[j * TILE + lane] = source[j * TILE + i % TILE];
+            }
+        }
+        if let (Some(labels), Some(more)) = (&mut set.labels, &from.labels) {
+            labels.truncate(set.rows);
+            labels.extend_from_slice(&more[..from.rows]);
+            labels.resize(tiles * TILE, 0.0);
+        }
+        set.rows += from.rows;
+    }
+
+    /// Makes room for so many rows in all.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        let tiles = rows.div_ceil(TILE);
+        self.set.tiles.reserve_exact(tiles * TILE * self.width());
+    }
+
+    /// Ends the data set.
+    ///
+    /// # Errors
+    /// [`DataError::TooFewRows`] under two rows: substitution needs a population.
+    pub fn finish(mut self) -> Result<Dataset, DataError> {
+        if self.set.rows < 2 {
+            return Err(DataError::TooFewRows {
+                rows: self.set.rows,
+            });
+        }
+        self.set.tiles.shrink_to_fit();
+        Ok(self.set)
+    }
+}

@@ -1,0 +1,348 @@
+//! From cells to rows of a [`Dataset`] by the declarations: batches of rows on all threads, taken
+//! in the order of the file. Which row is refused, and with what words, follows from the table
+//! alone, never from threads.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::feature::Cell;
+use super::{
+    BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Label, Source, TILE, bounds,
+    read_npy,
+};
+
+/// What becomes of a cell that its declaration cannot read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BadCells {
+    /// It ends the load with an error that names its line.
+    #[default]
+    Error,
+    /// It counts as missing, and so do all cells of a line that does not split into the header's.
+    Missing,
+}
+
+impl BadCells {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == BadCells::Error
+    }
+
+    /// What `read` makes of a cell, or of a missing one in place of one that it refuses.
+    #[inline]
+    pub(super) fn read<T>(
+        self,
+        cell: Cell<'_>,
+        mut read: impl FnMut(Cell<'_>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let first = match cell {
+            Cell::Bad(what) => Err(what.to_string()),
+            _ => read(cell),
+        };
+        match self {
+            BadCells::Error => first,
+            BadCells::Missing => first.or_else(|what| read(Cell::Missing).map_err(|_| what)),
+        }
+    }
+}
+
+/// How the cells of a row are read: the same for all rows, shared by all threads.
+pub(super) struct Rule<'a> {
+    source: &'a Source,
+    label: Option<Label>,
+    /// Columns that a reader must deliver, in this order.
+    pub wanted: Vec<String>,
+    features: Vec<Option<usize>>,
+    label_cell: Option<usize>,
+    bound_cell: Option<usize>,
+    side_labels: Option<Vec<f64>>,
+    side_bounds: Option<Vec<f64>>,
+}
+
+fn index(wanted: &mut Vec<String>, column: &str) -> usize {
+    let found = wanted.iter().position(|n| n == column);
+    found.unwrap_or_else(|| {
+        wanted.push(column.to_string());
+        wanted.len() - 1
+    })
+}
+
+impl<'a> Rule<'a> {
+    /// Reads label and bounds files beside the table too.
+    pub fn new(source: &'a Source, label: Option<Label>) -> Result<Self, DataError> {
+        let mut wanted = Vec::new();
+        let columns = source.features.iter().map(|f| f.column.as_deref());
+        let features = columns.map(|c| c.map(|c| index(&mut wanted, c))).collect();
+        let label_column = label.as_ref().and_then(|l| l.column.as_deref());
+        let label_cell = label_column.map(|c| index(&mut wanted, c));
+        let (bound_cell, side_bounds) = match &source.bounds {
+            Some(BoundsSource::Column(column)) => (Some(index(&mut wanted, column)), None),
+            Some(BoundsSource::File(path)) => (None, Some(bounds::read_file(path)?)),
+            None => (None, None),
+        };
+        let side_labels = match (&source.label_file, &label) {
+            (Some(path), Some(label)) => Some(read_npy::labels(path, label, source.bad_cells)?),
+            _ => None,
+        };
+        Ok(Rule {
+            source,
+            label,
+            wanted,
+            features,
+            label_cell,
+            bound_cell,
+            side_labels,
+            side_bounds,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.source.path
+    }
+
+    fn fail(&self, line: u64, column: Option<&str>, what: String) -> DataError {
+        DataError::Cell {
+            path: self.source.path.clone(),
+            line,
+            column: column.map(String::from),
+            what,
+        }
+    }
+
+    /// Appends the features of a row.
+    fn features(&self, line: u64, cells: &[Cell<'_>], out: &mut Vec<f32>) -> Result<(), DataError> {
+        for (feature, &at) in self.source.features.iter().zip(&self.features) {
+            let cell = match (at, &feature.kind) {
+                (Some(k), _) => cells[k],
+                (None, FeatureKind::Intercept) => Cell::Missing,
+                (None, _) => {
+                    return Err(self.fail(line, None, "a feature names no column".into()));
+                }
+            };
+            // What nearly all cells are; the rest of the loop would do the same, slower.
+            if let (Cell::Number(v), FeatureKind::Number(number)) = (cell, &feature.kind)
+                && v.is_finite()
+            {
+                number.push(v, out);
+                continue;
+            }
+            let start = out.len();
+            let read = |cell: Cell<'_>| {
+                out.truncate(start);
+                feature.push(cell, out)
+            };
+            let read = self.source.bad_cells.read(cell, read);
+            read.map_err(|what| self.fail(line, feature.column.as_deref(), what))?;
+        }
+        for interaction in &self.source.interactions {
+            interaction.push(out);
+        }
+        Ok(())
+    }
+
+    fn label(&self, row: usize, line: u64, cells: &[Cell<'_>]) -> Result<Option<f64>, DataError> {
+        if let Some(labels) = &self.side_labels {
+            let missing = || format!("the label file holds only {} labels", labels.len());
+            let label = labels.get(row).copied();
+            return label
+                .map(Some)
+                .ok_or_else(|| self.fail(line, None, missing()));
+        }
+        let (Some(label), Some(k)) = (&self.label, self.label_cell) else {
+            return Ok(None);
+        };
+        let value = self
+            .source
+            .bad_cells
+            .read(cells[k], |cell| label.stored(cell));
+        let value = value.map_err(|what| self.fail(line, label.column.as_deref(), what))?;
+        Ok(Some(value))
+    }
+
+    fn bound(&self, row: usize, line: u64, cells: &[Cell<'_>]) -> Result<Option<f64>, DataError> {
+        if let Some(bounds) = &self.side_bounds {
+            let missing = || format!("data.bounds.file holds only {} bounds", bounds.len());
+            let bound = bounds.get(row).copied();
+            return bound
+                .map(Some)
+                .ok_or_else(|| self.fail(line, None, missing()));
+        }
+        let Some(k) = self.bound_cell else {
+            return Ok(None);
+        };
+        let column = self.wanted[k].as_str();
+        let bound = bounds::read(cells[k]).map_err(|what| self.fail(line, Some(column), what))?;
+        Ok(Some(bound))
+    }
+
+    /// Refuses label and bounds files of another length than the table.
+    fn check_lengths(&self, rows: usize) -> Result<(), DataError> {
+        for (key, what, side) in [
+            ("data.label_file", "labels", &self.side_labels),
+            ("data.bounds.file", "bounds", &self.side_bounds),
+        ] {
+            if let Some(side) = side
+                && side.len() != rows
+            {
+                let what = format!("{} {what} for {rows} rows", side.len());
+                return Err(DataError::declaration(key, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Some consecutive rows of the table.
+pub(super) struct Block<'a> {
+    rule: &'a Rule<'a>,
+    built: DatasetBuilder,
+    first: usize,
+    values: Vec<f32>,
+}
+
+impl Block<'_> {
+    /// Adds a row whose wanted cells are these; `line` is for messages.
+    pub fn push(&mut self, line: u64, cells: &[Cell<'_>]) -> Result<(), DataError> {
+        let row = self.first + self.built.rows();
+        self.values.clear();
+        self.rule.features(line, cells, &mut self.values)?;
+        let label = self.rule.label(row, line, cells)?;
+        let bound = self.rule.bound(row, line, cells)?;
+        self.built
+            .push_row(&self.values, label, bound)
+            .map_err(|what| self.rule.fail(line, None, what))
+    }
+
+    /// Adds a row that does not split into cells, or refuses it: always where it is not known
+    /// to be a row.
+    pub fn push_malformed(&mut self, line: u64, what: &str, row: bool) -> Result<(), DataError> {
+        match self.rule.source.bad_cells {
+            BadCells::Missing if row => {
+                self.push(line, &vec![Cell::Missing; self.rule.wanted.len()])
+            }
+            _ => Err(self.rule.fail(line, None, what.into())),
+        }
+    }
+}
+
+/// Collects a table's rows.
+pub(super) struct Rows<'a> {
+    pub rule: &'a Rule<'a>,
+    built: DatasetBuilder,
+    /// Rows that fit in memory, and what is available.
+    most: Option<(u64, u64)>,
+    words: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// `available`: bytes of memory, where known.
+    pub fn new(rule: &'a Rule<'a>, built: DatasetBuilder, available: Option<u64>) -> Self {
+        // A row's bound, twice, and its place in the table that draws rows by it.
+        let bounds = if rule.source.bounds.is_some() { 6 } else { 0 };
+        let words = built.width() + usize::from(rule.label.is_some()) + bounds;
+        let tile = (TILE * 4 * words) as u64;
+        let most = available.map(|bytes| ((bytes / tile).saturating_mul(TILE as u64), bytes));
+        Rows {
+            rule,
+            built,
+            most,
+            words,
+        }
+    }
+
+    /// Refuses more rows than fit, before they are read.
+    pub fn expect(&self, rows: u64) -> Result<(), DataError> {
+        let Some((most, available)) = self.most.filter(|(most, _)| rows > *most) else {
+            return Ok(());
+        };
+        // The first number that is too large, whatever was read so far.
+        let rows = most.saturating_add(1);
+        let needed = rows.saturating_mul(4 * self.words as u64);
+        Err(DataError::TooLarge {
+            path: self.rule.path().into(),
+            rows,
+            features: self.built.width(),
+            needed_mib: needed >> 20,
+            available_mib: available >> 20,
+        })
+    }
+
+    /// Reads batches on all threads and adds their rows in order; `count` says how many rows a
+    /// batch has.
+    pub fn extend<B: Sync>(
+        &mut self,
+        batches: &[B],
+        count: impl Fn(&B) -> usize,
+        read: impl Fn(&B, &mut Block<'_>) -> Result<(), DataError> + Sync,
+    ) -> Result<(), DataError> {
+        let mut first = self.built.rows();
+        let mut starts = Vec::with_capacity(batches.len());
+        for batch in batches {
+            starts.push(first);
+            first = first.saturating_add(count(batch));
+        }
+        self.expect(first as u64)?;
+        let (rule, built) = (self.rule, &self.built);
+        let blocks: Vec<Result<DatasetBuilder, DataError>> = batches
+            .par_iter()
+            .zip(&starts)
+            .map(|(batch, &first)| {
+                let mut block = Block {
+                    rule,
+                    built: built.like(),
+                    first,
+                    values: Vec::new(),
+                };
+                read(batch, &mut block)?;
+                Ok(block.built)
+            })
+            .collect();
+        for block in blocks {
+            self.built.append(&block?);
+        }
+        Ok(())
+    }
+
+    /// As [`Rows::extend`], for `count` rows in memory: `cells` appends the wanted cells of one by
+    /// its index among them. `first` is the number of rows before them in the file.
+    pub fn extend_by_index<'c>(
+        &mut self,
+        first: u64,
+        count: usize,
+        cells: impl Fn(usize, &mut Vec<Cell<'c>>) + Sync,
+    ) -> Result<(), DataError> {
+        // Whole tiles, some for each thread.
+        let size = count.div_ceil(4 * rayon::current_num_threads());
+        let size = size.next_multiple_of(TILE);
+        let starts: Vec<usize> = (0..count).step_by(size.max(1)).collect();
+        let end = |start: &usize| count.min(start + size);
+        self.extend(
+            &starts,
+            |start| end(start) - start,
+            |start, block| {
+                let mut row = Vec::with_capacity(block.rule.wanted.len());
+                for i in *start..end(start) {
+                    row.clear();
+                    cells(i, &mut row);
+                    block.push(first + i as u64 + 1, &row)?;
+                }
+                Ok(())
+            },
+        )
+    }
+
+    /// Makes room for so many rows in all.
+    pub fn reserve(&mut self, rows: u64) {
+        self.built.reserve(usize::try_from(rows).unwrap_or(0));
+    }
+
+    /// The data set of all rows.
+    pub fn finish(self) -> Result<Dataset, DataError> {
+        self.rule.check_lengths(self.built.rows())?;
+        self.built.finish().map_err(|e| DataError::File {
+            path: self.rule.path().into(),
+            what: e.to_string(),
+        })
+    }
+}
