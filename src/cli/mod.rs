@@ -25,6 +25,7 @@ mod ledger;
 mod out;
 mod reproduce;
 mod sample;
+mod signals;
 mod summary;
 
 use std::io::Write;
@@ -39,6 +40,7 @@ use error::CliError;
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     crate::data::silence_damaged_files();
+    signals::survive_file_limit();
     let result = match arguments.command {
         Command::Init(a) => init::run(&a),
         Command::Check(a) => check::run(&a),

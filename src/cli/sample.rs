@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,7 +11,7 @@ use rand::{TryRng, rngs::SysRng};
 use super::CliError;
 use super::args::SampleArguments;
 use super::ledger::{self, Need};
-use super::{afford, check, summary};
+use super::{afford, check, signals, summary};
 use crate::config::{DrawsName, Plan, RunSection};
 use crate::data::Dataset;
 use crate::engine::EngineSetup;
@@ -46,10 +45,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
     check::merge(&mut plan, &a.overrides)?;
     ledger::take_terms(&mut plan, a.resume.as_deref())?;
     plan.check_declarations()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    // A second registration in one process is harmless: the first handler stays.
-    let _ = ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst));
+    let stop = signals::stop_flag()?;
 
     // Everything that bad input can stop comes before the directory is made.
     let mut parts = load(&plan)?;

@@ -62,10 +62,15 @@ impl Place {
 
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dpmc"));
+        self.prepared(&mut command, arguments);
+        command
+    }
+
+    /// The same, with a program of its own.
+    pub fn prepared<'a>(&self, command: &'a mut Command, arguments: &str) -> &'a mut Command {
         command.current_dir(self.0.path());
         command.args(arguments.split_whitespace());
-        command.stdin(Stdio::null());
-        command
+        command.stdin(Stdio::null())
     }
 
     pub fn dpmc(&self, arguments: &str) -> Output {
