@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use crate::model::{AnchorRelease, RowFunction};
 use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts};
 use crate::sampler::{Chains, RandomWalk, Sampler, StepInfo};
-pub use state::RunState;
+pub use state::{PartFile, RunState};
 
 /// A refresh that the budget did not hold.
 const KEPT_ANCHOR: &str = "the budget did not hold the second anchor (sampler.anchor.refresh): the run went on with the first one";
@@ -142,7 +142,8 @@ impl PosteriorRun {
     }
 
     /// Takes up a saved state, with the curator's fresh secret generator; without privacy and
-    /// with a fixed seed, with coins that no leg before had.
+    /// with a fixed seed, with coins that no leg before had. A ledger file takes up each state
+    /// once: save the new one before the first step, as [`crate::output::RunDirectory`] does.
     ///
     /// # Errors
     /// A message naming what does not fit.
@@ -165,9 +166,11 @@ impl PosteriorRun {
                 self.chains.thetas.dim()
             ));
         }
+        // States of before legs were counted say 0.
+        let leg = state.leg.max(u64::from(state.resumed)) + 1;
         match (&state.paid, self.curator.ledger_mut()) {
             (None, None) => {}
-            (Some(voucher), Some(ledger)) => ledger.accept(voucher)?,
+            (Some(voucher), Some(ledger)) => ledger.accept(voucher, leg)?,
             (None, Some(_)) => return Err("the saved draws are not private".into()),
             (Some(_), None) => {
                 return Err("the saved run is private; so must its resumption be".into());
@@ -187,8 +190,7 @@ impl PosteriorRun {
         }
         self.iteration = state.iteration;
         self.kept_accepted = state.kept_accepted;
-        // States of before legs were counted say 0.
-        self.leg = state.leg.max(u64::from(state.resumed)) + 1;
+        self.leg = leg;
         self.curator.begin_leg(self.leg);
         Ok(())
     }
@@ -375,7 +377,7 @@ impl PosteriorRun {
         )
     }
 
-    /// Public state; `parts` counts the published part files.
+    /// Public state; `parts` counts the published part files, whose list the output adds.
     pub fn state(&self, parts: u64) -> RunState {
         RunState {
             iteration: self.iteration,
@@ -384,6 +386,7 @@ impl PosteriorRun {
             started: self.start.is_none(),
             kept_accepted: self.kept_accepted,
             parts,
+            files: Vec::new(),
             paid: self.curator.ledger().map(Ledger::voucher),
             anchor: self.anchor.clone(),
             noise_aware: self.noise_aware,

@@ -23,6 +23,7 @@ mod error;
 mod init;
 mod ledger;
 mod out;
+mod pace;
 mod reproduce;
 mod sample;
 mod signals;

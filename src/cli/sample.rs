@@ -11,7 +11,7 @@ use rand::{TryRng, rngs::SysRng};
 use super::CliError;
 use super::args::SampleArguments;
 use super::ledger::{self, Need};
-use super::{afford, check, signals, summary};
+use super::{afford, check, pace, signals, summary};
 use crate::config::{DrawsName, Plan, RunSection};
 use crate::data::Dataset;
 use crate::engine::EngineSetup;
@@ -27,9 +27,7 @@ const FAST_MH_AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023,
 /// What published DP-SGLD does.
 const LI_AS_PUBLISHED: &str = "as published (Li 2019, Algorithm 1, the gradient's sign turned), dp-sgld injects half of the noise that leaves the posterior invariant and samples its square: standard deviations are too small by a factor of sqrt(2) (dp-sghmc has no listing there). The paper's claims of epsilon rest on constants that it does not give; this certificate charges what the mechanism does";
 
-/// Draws are published at least this often.
-const PUBLISH_EVERY: Duration = Duration::from_secs(2);
-/// … or when this many wait in memory.
+/// Draws are published when this many wait in memory, if not before.
 const PUBLISH_DRAWS: usize = 1 << 16;
 /// The progress line is renewed this often, however slow a step is.
 const SHOW_EVERY: Duration = Duration::from_millis(100);
@@ -67,6 +65,13 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         walk.draw_freely();
         parts.typical = 0.0;
     }
+    let every = pace::iterations_a_part(
+        &parts.sampler,
+        &*parts.model,
+        parts.data.population(),
+        plan.chains(),
+        plan.length()?,
+    );
     let mut run = match assemble(&plan, parts, directory.path(), saved.as_ref()) {
         Ok(run) => run.stopping_by(stop),
         Err(e) => {
@@ -77,7 +82,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         }
     };
     directory.begin(&mut run)?;
-    advance(&mut run, &mut directory, a.quiet)?;
+    advance(&mut run, &mut directory, every, a.quiet)?;
     directory.finish(&mut run)?;
     if !a.quiet {
         let mut report = output::summarize_directory(directory.path())?;
@@ -290,22 +295,19 @@ fn public_seed(seed: Option<u64>) -> Result<[u8; 32], CliError> {
 fn advance(
     run: &mut PosteriorRun,
     directory: &mut RunDirectory,
+    every: u64,
     quiet: bool,
 ) -> Result<(), CliError> {
     let bar = progress_bar(run, quiet);
-    let (mut published, mut shown) = (Instant::now(), Instant::now());
+    let mut shown = Instant::now();
     loop {
         let dear = run.pays_once();
         if *run.step() != Status::Running {
             break;
         }
         let (done, _) = run.progress();
-        if dear
-            || done.is_multiple_of(16) && published.elapsed() >= PUBLISH_EVERY
-            || run.pending() >= PUBLISH_DRAWS
-        {
+        if dear || done.is_multiple_of(every) || run.pending() >= PUBLISH_DRAWS {
             directory.publish(run)?;
-            published = Instant::now();
         }
         if let Some(bar) = &bar
             && shown.elapsed() >= SHOW_EVERY

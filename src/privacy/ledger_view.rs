@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::budget::Budget;
 use super::ledger::Ledger;
-use super::ledger_file::{self, LedgerFileError};
+use super::ledger_error::LedgerFileError;
+use super::ledger_file;
 use super::measure::Measure;
 
 impl Ledger {
