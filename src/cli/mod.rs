@@ -42,7 +42,8 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     crate::data::silence_damaged_files();
     signals::survive_file_limit();
-    let result = match arguments.command {
+    let result = crate::engine::start_threads(true).map_err(CliError::Failure);
+    let result = result.and_then(|()| match arguments.command {
         Command::Init(a) => init::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Sample(a) => sample::run(&a),
@@ -53,7 +54,7 @@ pub fn main() -> ExitCode {
         Command::Audit(a) => audit::run(&a),
         Command::Reproduce(a) => reproduce::run(&a),
         Command::Bench(a) => bench::run(&a),
-    };
+    });
     match result.and_then(|()| out::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

@@ -82,7 +82,11 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         }
     };
     directory.begin(&mut run)?;
-    advance(&mut run, &mut directory, every, a.quiet)?;
+    if let Err(e) = advance(&mut run, &mut directory, every, a.quiet) {
+        // What stopped it may keep the ledger from being written too.
+        let _ = directory.settle(&mut run);
+        return Err(e);
+    }
     directory.finish(&mut run)?;
     if !a.quiet {
         let mut report = output::summarize_directory(directory.path())?;

@@ -277,7 +277,7 @@ fn feature_key(feature: &Feature, index: usize) -> String {
 
 /// Refuses a table whose features, and `extra` words a row, would not fit in available memory.
 fn check_memory(path: &Path, rows: u64, width: usize, extra: usize) -> Result<(), DataError> {
-    let Some(available) = available_memory() else {
+    let Some(available) = super::memory::available_memory() else {
         return Ok(());
     };
     let tiles = rows.div_ceil(TILE as u64);
@@ -292,14 +292,6 @@ fn check_memory(path: &Path, rows: u64, width: usize, extra: usize) -> Result<()
         });
     }
     Ok(())
-}
-
-/// Bytes of memory available, where the system says so (Linux).
-pub(crate) fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib << 10)
 }
 
 pub(super) fn open(path: &Path) -> Result<std::fs::File, DataError> {

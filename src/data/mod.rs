@@ -10,6 +10,7 @@ mod feature;
 mod interaction;
 mod label;
 mod load;
+mod memory;
 mod notes;
 mod number;
 mod one_hot;
@@ -25,10 +26,9 @@ pub use error::DataError;
 pub use feature::{Condition, Feature, FeatureKind};
 pub use interaction::Interaction;
 pub use label::{Label, LabelKind, LabelValues};
-#[cfg(feature = "cli")]
-pub(crate) use load::available_memory;
 pub(crate) use load::stem;
 pub use load::{Source, header, load};
+pub(crate) use memory::available_memory;
 pub use number::{Form, Number, Transform};
 pub use one_hot::OneHot;
 #[cfg(feature = "cli")]

@@ -288,21 +288,34 @@ impl RunDirectory {
     }
 
     /// Ends the run: last draws under the budget's guarantee, then the settled ledger,
-    /// then the final certificate.
+    /// then the final certificate. Where the draws cannot be written the ledger is settled all
+    /// the same.
     ///
     /// # Errors
     /// [`OutputError`].
     pub fn finish(&mut self, run: &mut PosteriorRun) -> Result<Certificate, OutputError> {
-        self.publish(run)?;
-        if let Some(ledger) = run.curator_mut().ledger_mut() {
-            ledger.settle().map_err(|e| OutputError::Write {
-                path: self.path.clone(),
-                what: e.to_string(),
-            })?;
-        }
+        let published = self.publish(run);
+        let settled = self.settle(run);
+        published?;
+        settled?;
         let certificate = run.certificate();
         self.write_certificate(&certificate)?;
         debug_assert!(*run.status() != Status::Running);
         Ok(certificate)
+    }
+
+    /// Settles the ledger of a run that cannot go on: what was charged stays charged, what was
+    /// only reserved goes back. Its last published state can be resumed.
+    ///
+    /// # Errors
+    /// [`OutputError`]; the reservation stands.
+    pub fn settle(&self, run: &mut PosteriorRun) -> Result<(), OutputError> {
+        let Some(ledger) = run.curator_mut().ledger_mut() else {
+            return Ok(());
+        };
+        ledger.settle().map_err(|e| OutputError::Write {
+            path: self.path.clone(),
+            what: e.to_string(),
+        })
     }
 }

@@ -22,9 +22,9 @@ use super::rho::Rho;
 
 /// A block is as dear as so many steps at first …
 const FIRST_BLOCK: u64 = 16;
-/// … and grows up to this part of the limit: a run makes a thousand writes or so, and one that
-/// is killed loses a thousandth of its budget at most.
-const BLOCKS: u128 = 1024;
+/// … and grows up to this part of the limit: a run waits for the disk some hundred times, and one
+/// that is killed loses so little of its budget at most.
+const BLOCKS: u128 = 256;
 
 /// Proof, kept in a run's public state, of which ledger paid for its draws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
