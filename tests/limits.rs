@@ -52,19 +52,6 @@ fn without_threads_the_command_computes_on_its_own() {
     assert_eq!(driver, "native, 1 threads");
 }
 
-/// As `ulimit -u` has it, which root is not bound by.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_limit_on_processes_is_no_panic() {
-    let place = wide();
-    for limit in [1, 2, 3] {
-        let limit = format!("ulimit -u {limit}");
-        let output = limited(&place, &limit, "check run.toml");
-        says(&output);
-        assert!(output.status.code().is_some_and(|c| c < 2), "{output:?}");
-    }
-}
-
 /// A table that the address space does not hold is refused before it is read.
 #[cfg(target_os = "linux")]
 #[test]
