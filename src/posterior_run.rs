@@ -79,6 +79,8 @@ pub struct PosteriorRun {
     draws: Vec<Draw>,
     kept_accepted: u64,
     warnings: Vec<String>,
+    /// Where it is recorded, in words.
+    records: Option<String>,
     resolved: String,
     anchor: Option<AnchorRelease>,
     /// The curator had answered before this run.
@@ -111,6 +113,7 @@ impl PosteriorRun {
             draws: Vec::new(),
             kept_accepted: 0,
             warnings,
+            records: None,
             resolved,
             anchor: None,
             noise_aware: true,
@@ -122,6 +125,20 @@ impl PosteriorRun {
     pub fn keeping_chain_draws(mut self) -> Self {
         self.noise_aware = false;
         self
+    }
+
+    /// Has certificates say where this run is recorded, and `sum`, what all runs on its table that
+    /// are add up to.
+    #[cfg(feature = "cli")]
+    pub(crate) fn recorded(&mut self, records: String, sum: Option<String>) {
+        self.records = Some(records);
+        self.warnings.extend(sum);
+    }
+
+    /// How often it was resumed.
+    #[cfg(feature = "cli")]
+    pub(crate) fn leg(&self) -> u64 {
+        self.leg
     }
 
     /// Puts every chain where one step of `start` leads, charged before the first step: a draw
@@ -373,6 +390,7 @@ impl PosteriorRun {
                 status: self.status.name(),
                 adaptive,
                 warnings: &self.warnings,
+                records: self.records.as_deref(),
             },
         )
     }

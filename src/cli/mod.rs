@@ -24,6 +24,7 @@ mod init;
 mod ledger;
 mod out;
 mod pace;
+mod records;
 mod reproduce;
 mod sample;
 mod signals;

@@ -11,6 +11,7 @@ use rand::{TryRng, rngs::SysRng};
 use super::CliError;
 use super::args::SampleArguments;
 use super::ledger::{self, Need};
+use super::records::Records;
 use super::{afford, check, pace, signals, summary};
 use crate::config::{DrawsName, Plan, RunSection};
 use crate::data::Dataset;
@@ -72,7 +73,10 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         plan.chains(),
         plan.length()?,
     );
-    let mut run = match assemble(&plan, parts, directory.path(), saved.as_ref()) {
+    let records = Records::of(&plan).made();
+    let assembled = assemble(&plan, parts, directory.path(), saved.as_ref())
+        .and_then(|run| recorded(run, &plan, &records, a.quiet));
+    let mut run = match assembled {
         Ok(run) => run.stopping_by(stop),
         Err(e) => {
             if saved.is_none() {
@@ -82,12 +86,17 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         }
     };
     directory.begin(&mut run)?;
+    // After the state, which must not fall behind what is remembered of its legs.
+    records.write(&run, directory.path())?;
     if let Err(e) = advance(&mut run, &mut directory, every, a.quiet) {
         // What stopped it may keep the ledger from being written too.
         let _ = directory.settle(&mut run);
         return Err(e);
     }
-    directory.finish(&mut run)?;
+    let finished = directory.finish(&mut run);
+    // Where this fails the whole budget stays counted, as it was at the start.
+    let _ = records.write(&run, directory.path());
+    finished?;
     if !a.quiet {
         let mut report = output::summarize_directory(directory.path())?;
         summary::add_test_scores(&mut report, directory.path(), &plan, test.as_ref())?;
@@ -282,6 +291,33 @@ fn assemble(
     if let Some(state) = saved {
         run.resume(state).map_err(CliError::Input)?;
     }
+    Ok(run)
+}
+
+/// A private run that agrees with what is remembered of it, and says what it adds up to.
+fn recorded(
+    mut run: PosteriorRun,
+    plan: &Plan,
+    records: &Records,
+    quiet: bool,
+) -> Result<PosteriorRun, CliError> {
+    let Some(ledger) = run.curator().ledger() else {
+        return Ok(run);
+    };
+    records.check(ledger, run.leg())?;
+    let sum = records.sum(ledger.budget(), Some(ledger.id()));
+    if !quiet {
+        if ledger.is_new() {
+            match ledger::shared(plan) {
+                Some(path) => println!("new ledger: {}", path.display()),
+                None => println!("new ledger: the run's own"),
+            }
+        }
+        if let Some(sum) = &sum {
+            println!("warning: {sum}");
+        }
+    }
+    run.recorded(records.note(), sum);
     Ok(run)
 }
 

@@ -28,6 +28,7 @@ pub use interaction::Interaction;
 pub use label::{Label, LabelKind, LabelValues};
 pub(crate) use load::stem;
 pub use load::{Source, header, load};
+#[cfg(feature = "cli")]
 pub(crate) use memory::available_memory;
 pub use number::{Form, Number, Transform};
 pub use one_hot::OneHot;

@@ -154,6 +154,35 @@ impl Ledger {
         self.new
     }
 
+    /// Whether all that the ledger file holds is of this run.
+    pub fn is_of_this_run(&self) -> bool {
+        self.file.as_ref().is_none_or(LedgerFile::is_of_this_run)
+    }
+
+    /// Identity of the ledger file; empty without one.
+    #[cfg(feature = "cli")]
+    pub(crate) fn id(&self) -> &str {
+        self.file.as_ref().map_or("", LedgerFile::id)
+    }
+
+    /// The run's name in the ledger file; empty without one.
+    #[cfg(feature = "cli")]
+    pub(crate) fn run(&self) -> &str {
+        self.file.as_ref().map_or("", LedgerFile::run)
+    }
+
+    /// Hash of the ledger file's last record; empty without one.
+    #[cfg(feature = "cli")]
+    pub(crate) fn head(&self) -> &str {
+        self.file.as_ref().map_or("", LedgerFile::head)
+    }
+
+    /// Whether the ledger file holds a record of this hash.
+    #[cfg(feature = "cli")]
+    pub(crate) fn holds(&self, head: &str) -> bool {
+        self.file.as_ref().is_none_or(|file| file.has(head))
+    }
+
     /// Says that the ledger file belongs to a single run (it lies in its directory).
     pub fn covers_one_run(&mut self, one: bool) {
         self.shared = !one;

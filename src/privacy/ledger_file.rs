@@ -99,6 +99,12 @@ impl LedgerFile {
         self.history.as_ref().is_none_or(|h| h.heads.len() < 2)
     }
 
+    /// Whether no other run has written to it.
+    pub fn is_of_this_run(&self) -> bool {
+        let mut runs = self.history.iter().flat_map(|h| h.legs.keys());
+        runs.all(|run| *run == self.run)
+    }
+
     /// The hash of the last record; empty where there is none.
     pub fn head(&self) -> &str {
         let last = self.history.as_ref().and_then(|h| h.heads.last());
@@ -356,6 +362,12 @@ fn agree(
 /// Budget and measure of the ledger at `path`, unlocked; `None` where there is no file yet.
 pub(super) fn terms(path: &Path) -> Result<Option<(Budget, Measure)>, LedgerFileError> {
     Ok(read(path)?.map(|h| (h.terms.budget, h.terms.measure)))
+}
+
+/// Identity of the ledger at `path`, unlocked; `None` where there is no file yet.
+#[cfg(feature = "cli")]
+pub(super) fn id(path: &Path) -> Result<Option<String>, LedgerFileError> {
+    Ok(read(path)?.map(|h| h.terms.id))
 }
 
 /// What the ledger at `path` counts as spent, unlocked, once it is found to be the one asked for.

@@ -222,7 +222,7 @@ impl Legs {
             }
             self.settled = of_leg;
         }
-        if !(entry.delta_coins >= 0.0) {
+        if entry.delta_coins < 0.0 {
             return Err("has no delta of coins");
         }
         (history.spent, history.coins) = (spent, entry.delta_coins);

@@ -25,6 +25,15 @@ impl Ledger {
         Ok(ledger_file::terms(path)?.map(|(budget, _)| budget))
     }
 
+    /// Identity of the ledger file at `path`; `None` where there is none yet.
+    ///
+    /// # Errors
+    /// [`LedgerFileError`] where it cannot be read.
+    #[cfg(feature = "cli")]
+    pub(crate) fn id_of(path: &Path) -> Result<Option<String>, LedgerFileError> {
+        ledger_file::id(path)
+    }
+
     /// What [`Ledger::open`] would find spent, in nats of the measure, what a run has reserved
     /// at this moment included; `None` where there is no file yet.
     ///

@@ -69,6 +69,8 @@ impl Place {
     /// The same, with a program of its own.
     pub fn prepared<'a>(&self, command: &'a mut Command, arguments: &str) -> &'a mut Command {
         command.current_dir(self.0.path());
+        // Nobody's data folder is written to.
+        command.env("DPMC_RECORDS", "off");
         command.args(arguments.split_whitespace());
         command.stdin(Stdio::null())
     }
