@@ -214,7 +214,11 @@ impl RunDirectory {
     #[cfg(feature = "cli")]
     pub(crate) fn discard(self) {
         // Best effort: a folder that someone else filled meanwhile stays.
-        // The run's own ledger went with the run.
+        // The run's own ledger went with the run, if it could.
+        let ledger = self.path.join("ledger.json");
+        if std::fs::metadata(&ledger).is_ok_and(|data| data.len() == 0) {
+            let _ = std::fs::remove_file(ledger);
+        }
         for name in ["run.toml", "run.lock", "certificate.json", "state.json"] {
             let _ = std::fs::remove_file(self.path.join(name));
         }

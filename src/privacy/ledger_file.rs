@@ -286,9 +286,17 @@ fn locked(path: &Path) -> Result<(Handle, bool), LedgerFileError> {
             Err(TryLockError::Error(e)) => return Err(fail(path, "cannot be locked", &e)),
         }
         let handle = Handle::from_file(file).map_err(|e| fail(path, "cannot be opened", &e))?;
-        // Between opening and locking it may have been removed by a run that did not use it.
-        if Handle::from_path(path).is_ok_and(|found| found == handle) {
-            return Ok((handle, made));
+        match Handle::from_path(path) {
+            Ok(found) if found == handle => return Ok((handle, made)),
+            // Between opening and locking it was removed by a run that did not use it.
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => {
+                if made {
+                    let _ = std::fs::remove_file(path);
+                }
+                return Err(fail(path, "cannot be opened", &e));
+            }
         }
     }
     Err(LedgerFileError::File {
