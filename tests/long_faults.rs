@@ -118,7 +118,7 @@ fn chains_of_kills() {
         let mut kills = 0;
         for round in 0..rounds() {
             let mut child = start(next(&place, "out", ""));
-            std::thread::sleep(Duration::from_micros(rng.random_range(0..400_000)));
+            std::thread::sleep(Duration::from_micros(rng.random_range(0..2_000_000)));
             let ended = child.try_wait().unwrap().is_some();
             child.kill().unwrap();
             let output = child.wait_with_output().unwrap();
@@ -130,7 +130,8 @@ fn chains_of_kills() {
             let published = holds(&place, "out", &context);
             paid(&place, "out/ledger.json", published, &context);
         }
-        println!("{name}: {kills} kills of {}", rounds());
+        let made = place.json("out/state.json")["iteration"].clone();
+        println!("{name}: {kills} kills of {}, {made} iterations", rounds());
     }
 }
 

@@ -7,11 +7,12 @@ use crate::posterior_run::RunLength;
 use crate::privacy::{Batch, Estimator};
 use crate::sampler::{RandomWalk, Sampler};
 
-/// Cells of the table that are read between two part files: some seconds of one core.
-const CELLS: f64 = 4e9;
-/// A step takes its time even where it reads next to no row.
-const LEAST_ROWS: f64 = 100.0;
-/// … so that a run has at most so many part files, but for what does not wait in memory.
+/// Cells of the table that are read between two part files: a second or two of one core.
+const CELLS: f64 = 1e9;
+/// A step of a chain takes its time even where it reads next to no cell.
+const LEAST_CELLS: f64 = 3000.0;
+/// However little of that is true, a run has at most so many part files, beside those that end
+/// because too many draws wait in memory.
 const MOST_PARTS: u64 = 1024;
 
 /// Iterations of all chains between two part files.
@@ -22,8 +23,8 @@ pub(super) fn iterations_a_part(
     chains: usize,
     length: RunLength,
 ) -> u64 {
-    let rows = rows_a_step(sampler, model.dim(), population).max(LEAST_ROWS);
-    let cells = rows * (model.features().max(1) * chains.max(1)) as f64;
+    let rows = rows_a_step(sampler, model.dim(), population);
+    let cells = (rows * model.features() as f64).max(LEAST_CELLS) * chains.max(1) as f64;
     let total = length.iterations.saturating_add(length.warmup);
     // A quotient under one becomes 0 here, and 1 below.
     ((CELLS / cells) as u64).max(total / MOST_PARTS).max(1)
