@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use crate::model::{AnchorRelease, RowFunction};
 use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts};
 use crate::sampler::{Chains, RandomWalk, Sampler, StepInfo};
-pub use state::RunState;
+pub use state::{PartFile, RunState};
 
 /// A refresh that the budget did not hold.
 const KEPT_ANCHOR: &str = "the budget did not hold the second anchor (sampler.anchor.refresh): the run went on with the first one";
@@ -79,6 +79,8 @@ pub struct PosteriorRun {
     draws: Vec<Draw>,
     kept_accepted: u64,
     warnings: Vec<String>,
+    /// Where it is recorded, in words.
+    records: Option<String>,
     resolved: String,
     anchor: Option<AnchorRelease>,
     /// The curator had answered before this run.
@@ -111,6 +113,7 @@ impl PosteriorRun {
             draws: Vec::new(),
             kept_accepted: 0,
             warnings,
+            records: None,
             resolved,
             anchor: None,
             noise_aware: true,
@@ -122,6 +125,20 @@ impl PosteriorRun {
     pub fn keeping_chain_draws(mut self) -> Self {
         self.noise_aware = false;
         self
+    }
+
+    /// Has certificates say where this run is recorded, and `sum`, what all runs on its table that
+    /// are add up to.
+    #[cfg(feature = "cli")]
+    pub(crate) fn recorded(&mut self, records: String, sum: Option<String>) {
+        self.records = Some(records);
+        self.warnings.extend(sum);
+    }
+
+    /// How often it was resumed.
+    #[cfg(feature = "cli")]
+    pub(crate) fn leg(&self) -> u64 {
+        self.leg
     }
 
     /// Puts every chain where one step of `start` leads, charged before the first step: a draw
@@ -142,7 +159,8 @@ impl PosteriorRun {
     }
 
     /// Takes up a saved state, with the curator's fresh secret generator; without privacy and
-    /// with a fixed seed, with coins that no leg before had.
+    /// with a fixed seed, with coins that no leg before had. A ledger file takes up each state
+    /// once: save the new one before the first step, as [`crate::output::RunDirectory`] does.
     ///
     /// # Errors
     /// A message naming what does not fit.
@@ -165,9 +183,11 @@ impl PosteriorRun {
                 self.chains.thetas.dim()
             ));
         }
+        // States of before legs were counted say 0.
+        let leg = state.leg.max(u64::from(state.resumed)) + 1;
         match (&state.paid, self.curator.ledger_mut()) {
             (None, None) => {}
-            (Some(voucher), Some(ledger)) => ledger.accept(voucher)?,
+            (Some(voucher), Some(ledger)) => ledger.accept(voucher, leg)?,
             (None, Some(_)) => return Err("the saved draws are not private".into()),
             (Some(_), None) => {
                 return Err("the saved run is private; so must its resumption be".into());
@@ -187,8 +207,7 @@ impl PosteriorRun {
         }
         self.iteration = state.iteration;
         self.kept_accepted = state.kept_accepted;
-        // States of before legs were counted say 0.
-        self.leg = state.leg.max(u64::from(state.resumed)) + 1;
+        self.leg = leg;
         self.curator.begin_leg(self.leg);
         Ok(())
     }
@@ -371,11 +390,12 @@ impl PosteriorRun {
                 status: self.status.name(),
                 adaptive,
                 warnings: &self.warnings,
+                records: self.records.as_deref(),
             },
         )
     }
 
-    /// Public state; `parts` counts the published part files.
+    /// Public state; `parts` counts the published part files, whose list the output adds.
     pub fn state(&self, parts: u64) -> RunState {
         RunState {
             iteration: self.iteration,
@@ -384,6 +404,7 @@ impl PosteriorRun {
             started: self.start.is_none(),
             kept_accepted: self.kept_accepted,
             parts,
+            files: Vec::new(),
             paid: self.curator.ledger().map(Ledger::voucher),
             anchor: self.anchor.clone(),
             noise_aware: self.noise_aware,

@@ -235,6 +235,7 @@ fn cases<const N: usize>(table: &str) -> impl Iterator<Item = [String; N]> {
 
 fn command(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dpmc"));
+    command.env("DPMC_RECORDS", "off");
     command.current_dir(folder);
     command.args(arguments.split_whitespace());
     command

@@ -71,7 +71,7 @@ fn a_run_counts_one_order_from_start_to_certificate() {
             resolved.contains(&format!("order = {order:?}")),
             "{resolved}"
         );
-        let ledger = place.json("out/ledger.json");
+        let ledger = place.ledger("out/ledger.json");
         assert_eq!(number(&ledger["measure"]["renyi"], "order"), order);
         assert!(number(&ledger, "divergence_spent") > 0.0);
         let events = certificate["events"].as_array().unwrap();
@@ -104,7 +104,7 @@ fn a_shared_ledger_says_what_is_counted() {
     );
     place.works("sample fast.toml --iterations 20 --ledger r.json --out third");
     assert!(!place.path("second").exists());
-    let order = number(&place.json("r.json")["measure"]["renyi"], "order");
+    let order = number(&place.ledger("r.json")["measure"]["renyi"], "order");
     // Any private sampler can share it at its order, which a run that states another is told.
     place.works("sample run.toml --iterations 20 --ledger r.json --out fourth");
     let resolved = std::fs::read_to_string(place.path("fourth/run.toml")).unwrap();
@@ -144,7 +144,7 @@ fn a_stated_filter_rules_and_noise_has_its_own() {
     assert!(resolved.contains("filter = \"gaussian\""), "{resolved}");
     place.works("sample run.toml --iterations 100000 --ledger l.json --out shared");
     assert!(number(&place.certificate("shared"), "rho") > 0.0);
-    assert_eq!(place.json("l.json")["measure"], "zcdp");
+    assert_eq!(place.ledger("l.json")["measure"], "zcdp");
     // About an eighth more of them.
     let more = steps("own") / steps("shared");
     assert!((1.1..1.15).contains(&more), "{more}");
@@ -157,7 +157,7 @@ fn a_stated_filter_rules_and_noise_has_its_own() {
             "sample run.toml --iterations 10 --ledger {ledger} --out {filter}"
         ));
         place.works(&format!("sample --resume {filter} --iterations 20"));
-        assert_eq!(place.json(&ledger)["measure"], filter);
+        assert_eq!(place.ledger(&ledger)["measure"], filter);
         let price = place::spent(&place.json(&ledger)) / releases(&place.certificate(filter)).1;
         assert!(
             price > least - 1e-6 && price < most + 1e-6,

@@ -15,7 +15,10 @@ struct Running(Option<Child>);
 impl Running {
     /// Starts a run that does not end by itself within a test.
     fn start(place: &Place, arguments: &str) -> Self {
-        let mut command = place.command(arguments);
+        Running::run(&mut place.command(arguments))
+    }
+
+    fn run(command: &mut Command) -> Self {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Running(Some(command.spawn().unwrap()))
     }
@@ -26,12 +29,20 @@ impl Running {
         child.wait().unwrap();
     }
 
-    fn interrupt(mut self) -> Output {
-        let child = self.0.take().unwrap();
+    fn interrupt(self) -> Output {
+        self.end_by("INT")
+    }
+
+    fn send(&self, signal: &str) {
+        let child = self.0.as_ref().unwrap();
         let mut shell = Command::new("sh");
-        let sent = shell.args(["-c", &format!("kill -INT {}", child.id())]);
+        let sent = shell.args(["-c", &format!("kill -{signal} {}", child.id())]);
         assert!(sent.status().unwrap().success());
-        child.wait_with_output().unwrap()
+    }
+
+    fn end_by(mut self, signal: &str) -> Output {
+        self.send(signal);
+        self.0.take().unwrap().wait_with_output().unwrap()
     }
 }
 
@@ -102,26 +113,45 @@ fn a_killed_run_leaves_a_covered_directory_and_can_be_resumed() {
     }
 }
 
+/// Ctrl-C, and what batch systems, service managers, containers and closed terminals send.
 #[test]
 fn an_interrupted_run_ends_cleanly_with_what_was_drawn() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let place = Place::new(RUN);
+        // Whoever runs this test may have it ignore a signal.
+        let reset = ["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_dpmc")];
+        let running = Running::run(place.prepared(
+            Command::new("env").args(reset),
+            "sample run.toml --chains 64 --iterations 10000000 --out out",
+        ));
+        wait_for_parts(&place, "out", 1);
+        let output = running.end_by(signal);
+        assert_eq!(output.status.code(), Some(0), "{signal}: {output:?}");
+        let (certificate, draws) = (place.certificate("out"), place.draws("out"));
+        assert_eq!(certificate["status"], "interrupted");
+        assert_eq!(certificate["adaptive"], true);
+        assert_eq!(number(&certificate, "epsilon"), 5.0);
+        draws.assert_contiguous(64);
+        assert_eq!(draws.last() as f64, number(&certificate, "iterations"));
+        // The reservation is settled: the ledger holds what was spent and no more.
+        let (_, released) = releases(&certificate);
+        let spent = spent(&place.json("out/ledger.json"));
+        assert!((spent / released - 1.0).abs() < 1e-6, "{spent} {released}");
+    }
+}
+
+/// `nohup dpmc …` goes on when its terminal closes.
+#[test]
+fn a_run_that_is_to_survive_its_terminal_does() {
     let place = Place::new(RUN);
-    let running = Running::start(
-        &place,
+    let running = Running::run(place.prepared(
+        Command::new("nohup").arg(env!("CARGO_BIN_EXE_dpmc")),
         "sample run.toml --chains 64 --iterations 10000000 --out out",
-    );
+    ));
     wait_for_parts(&place, "out", 1);
-    let output = running.interrupt();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let (certificate, draws) = (place.certificate("out"), place.draws("out"));
-    assert_eq!(certificate["status"], "interrupted");
-    assert_eq!(certificate["adaptive"], true);
-    assert_eq!(number(&certificate, "epsilon"), 5.0);
-    draws.assert_contiguous(64);
-    assert_eq!(draws.last() as f64, number(&certificate, "iterations"));
-    // The reservation is settled: the ledger holds what was spent and no more.
-    let (_, released) = releases(&certificate);
-    let spent = spent(&place.json("out/ledger.json"));
-    assert!((spent / released - 1.0).abs() < 1e-6, "{spent} {released}");
+    running.send("HUP");
+    wait_for_parts(&place, "out", place.parts("out").len() + 2);
+    assert!(running.end_by("TERM").status.success());
 }
 
 /// A fit of a million steps is the first step of its run; whoever stops it does not wait for it.
@@ -135,7 +165,8 @@ fn a_fit_is_interrupted_with_what_it_spent() {
     let place = Place::new(&fit);
     let running = Running::start(&place, "sample run.toml --out out");
     let start = Instant::now();
-    while !place.path("out/ledger.json").exists() {
+    let charged = || std::fs::metadata(place.path("out/ledger.json")).is_ok_and(|m| m.len() > 0);
+    while !charged() {
         assert!(
             start.elapsed() < Duration::from_secs(60),
             "no charge appears"

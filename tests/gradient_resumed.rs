@@ -129,7 +129,7 @@ fn events(certificate: &Value) -> f64 {
 
 /// What a ledger counts as spent, in its own units.
 fn units(place: &Place, out: &str) -> f64 {
-    let ledger = place.json(&format!("{out}/ledger.json"));
+    let ledger = place.ledger(&format!("{out}/ledger.json"));
     ledger["spent_units"].as_str().unwrap().parse().unwrap()
 }
 

@@ -244,7 +244,7 @@ fn a_resumed_run_pays_for_no_second_start() {
 #[test]
 fn a_shared_ledger_counts_them_together() {
     let place = Place::new(&run_file("algorithm = \"dp-sgld\"; step = 0.0005", ""));
-    let ledger = || number(&place.json("l.json"), "rho_spent");
+    let ledger = || number(&place.ledger("l.json"), "rho_spent");
     place.works("sample run.toml --ledger l.json --out one --quiet");
     let one = ledger();
     let own = releases(&place.certificate("one")).1;

@@ -236,11 +236,12 @@ fn a_resumed_run_still_says_that_it_kept_its_first_anchor() {
         assert_eq!(*run.step(), Status::Running);
     }
     assert_eq!(says(&run), 1);
-    let saved = serde_json::to_string(&run.state(0)).unwrap();
+    let mut saved = serde_json::to_string(&run.state(0)).unwrap();
     drop(run);
     for _ in 0..2 {
         let mut run = open();
         run.resume(&serde_json::from_str(&saved).unwrap()).unwrap();
+        saved = serde_json::to_string(&run.state(0)).unwrap();
         assert_eq!(says(&run), 1);
         assert_eq!(*run.step(), Status::Running);
         assert_eq!(says(&run), 1);

@@ -131,6 +131,7 @@ fn a_model_made_for_other_labels_is_refused_by_the_curator() {
 
 fn dpmc(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dpmc"));
+    command.env("DPMC_RECORDS", "off");
     command
         .current_dir(folder)
         .args(arguments)

@@ -10,7 +10,9 @@ const PRIVACY_HELP: &str = "\
 What the guarantee is not: it covers what a run publishes, not how long its steps take \
 (side channels). Settings tuned by looking at the data (bounds, clip, lambda, tau, steps, a \
 start from a non-private fit) void it. Runs on one data set add up: share a ledger with \
---ledger. A person with k rows has k times the epsilon.";
+--ledger. A person with k rows has k times the epsilon. Private runs are recorded by the path of \
+their table in your data folder, without any cell, so that the next one can say what they add up \
+to; the environment variable DPMC_RECORDS names another folder, or is 'off'.";
 
 const AUDIT_HELP: &str = "\
 A run makes T steps (the same move; or steps that follow gradients) on each of two neighbouring data sets of the audit's own \
@@ -151,8 +153,8 @@ pub(super) struct Overrides {
     /// Run without privacy: the draws may reveal any row
     #[arg(long)]
     pub not_private: bool,
-    /// Ledger file shared by all runs on this data set; its budget is cumulative, and the run's
-    /// where neither run file nor flags name one
+    /// Ledger file shared by all runs on this data set, where the run file names none; its budget
+    /// is cumulative, and the run's where neither run file nor flags name one
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
     /// Chains; their costs add up (1 in a private run, 4 otherwise)

@@ -2,10 +2,12 @@
 
 use super::args::{CheckArguments, Overrides};
 use super::check_report::Report;
+use super::records::Records;
 use super::{CliError, check_budget, check_print, ledger, sample};
 use crate::config::Plan;
 use crate::data::available_memory;
 use crate::output;
+use crate::privacy::Ledger;
 use crate::sampler::Algorithm;
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
@@ -29,6 +31,19 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     }
     if let Some(budget) = plan.budget()? {
         check_budget::fill(&mut report, &plan, &sampler, &*model, population, budget)?;
+        let shared = ledger::shared(&plan);
+        let id = match &shared {
+            Some(path) => Ledger::id_of(path)?,
+            None => None,
+        };
+        if let (Some(path), None) = (&shared, &id) {
+            let path = path.display();
+            report.notes.push(format!(
+                "new ledger: there is none at {path} yet, and the run would start one"
+            ));
+        }
+        let sum = Records::of(&plan).sum(budget, id.as_deref());
+        report.warnings.extend(sum);
     }
     report
         .warnings
@@ -70,6 +85,22 @@ pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
 
 /// Flags override the run file; what they set is refused by the flag's name.
 pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
+    if let (Some(flag), Some(stated)) = (&o.ledger, ledger::shared(plan)) {
+        let found = |path: &std::path::Path| path.canonicalize().or(std::path::absolute(path));
+        if found(flag).ok() != found(&stated).ok() {
+            // Whoever wrote the run file shares that ledger's budget with others.
+            return Err(plan
+                .refuse(
+                    "privacy.ledger",
+                    format!(
+                        "--ledger {} is another ledger than the run file's {}; leave the flag out",
+                        flag.display(),
+                        stated.display()
+                    ),
+                )
+                .into());
+        }
+    }
     for (given, key, flag) in [
         (o.data.is_some(), "data.file", "--data"),
         (o.algorithm.is_some(), "sampler.algorithm", "--algorithm"),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::check_budget::BudgetReport;
-use super::{CliError, afford, check_budget};
+use super::{CliError, afford, check_budget, pace};
 use crate::config::{Forecast, Plan};
 use crate::data::{Dataset, Population};
 use crate::model::{Model, Predictor};
@@ -245,20 +245,14 @@ impl Report {
     fn read_batches(&mut self, sampler: &RandomWalk, d: usize, population: Population) {
         let clips = sampler.typical_clips(d);
         let rows = population.rows;
-        let (mut read, mut counts) = (0.0, [0u32; 4]);
+        let mut counts = [0u32; 4];
         for &clip in &clips {
-            let big = population.total * clip;
             let (estimator, acceptance) = sampler.rule(clip);
-            read += match estimator {
-                Estimator::Poisson { lambda } => lambda.value(big) + big,
-                Estimator::FixedBatch { batch } => batch as f64,
-                _ => rows as f64,
-            };
             let all = usize::from(estimator == Estimator::FullBatch);
             counts[2 * all + usize::from(acceptance != Acceptance::Barker)] += 1;
         }
         let count = clips.len() as f64;
-        let rows_a_step = read / count;
+        let rows_a_step = pace::rows_of_walk(sampler, d, population);
         if rows_a_step < rows as f64 {
             self.minibatch = Some(Minibatch { rows_a_step });
         }

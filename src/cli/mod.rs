@@ -23,8 +23,11 @@ mod error;
 mod init;
 mod ledger;
 mod out;
+mod pace;
+mod records;
 mod reproduce;
 mod sample;
+mod signals;
 mod summary;
 
 use std::io::Write;
@@ -39,7 +42,9 @@ use error::CliError;
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     crate::data::silence_damaged_files();
-    let result = match arguments.command {
+    signals::survive_file_limit();
+    let result = crate::engine::start_threads(true).map_err(CliError::Failure);
+    let result = result.and_then(|()| match arguments.command {
         Command::Init(a) => init::run(&a),
         Command::Check(a) => check::run(&a),
         Command::Sample(a) => sample::run(&a),
@@ -50,7 +55,7 @@ pub fn main() -> ExitCode {
         Command::Audit(a) => audit::run(&a),
         Command::Reproduce(a) => reproduce::run(&a),
         Command::Bench(a) => bench::run(&a),
-    };
+    });
     match result.and_then(|()| out::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

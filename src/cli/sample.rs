@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,7 +11,8 @@ use rand::{TryRng, rngs::SysRng};
 use super::CliError;
 use super::args::SampleArguments;
 use super::ledger::{self, Need};
-use super::{afford, check, summary};
+use super::records::Records;
+use super::{afford, check, pace, signals, summary};
 use crate::config::{DrawsName, Plan, RunSection};
 use crate::data::Dataset;
 use crate::engine::EngineSetup;
@@ -28,9 +28,7 @@ const FAST_MH_AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023,
 /// What published DP-SGLD does.
 const LI_AS_PUBLISHED: &str = "as published (Li 2019, Algorithm 1, the gradient's sign turned), dp-sgld injects half of the noise that leaves the posterior invariant and samples its square: standard deviations are too small by a factor of sqrt(2) (dp-sghmc has no listing there). The paper's claims of epsilon rest on constants that it does not give; this certificate charges what the mechanism does";
 
-/// Draws are published at least this often.
-const PUBLISH_EVERY: Duration = Duration::from_secs(2);
-/// … or when this many wait in memory.
+/// Draws are published when this many wait in memory, if not before.
 const PUBLISH_DRAWS: usize = 1 << 16;
 /// The progress line is renewed this often, however slow a step is.
 const SHOW_EVERY: Duration = Duration::from_millis(100);
@@ -46,10 +44,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
     check::merge(&mut plan, &a.overrides)?;
     ledger::take_terms(&mut plan, a.resume.as_deref())?;
     plan.check_declarations()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    // A second registration in one process is harmless: the first handler stays.
-    let _ = ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst));
+    let stop = signals::stop_flag()?;
 
     // Everything that bad input can stop comes before the directory is made.
     let mut parts = load(&plan)?;
@@ -71,7 +66,17 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         walk.draw_freely();
         parts.typical = 0.0;
     }
-    let mut run = match assemble(&plan, parts, directory.path(), saved.as_ref()) {
+    let every = pace::iterations_a_part(
+        &parts.sampler,
+        &*parts.model,
+        parts.data.population(),
+        plan.chains(),
+        plan.length()?,
+    );
+    let records = Records::of(&plan).made();
+    let assembled = assemble(&plan, parts, directory.path(), saved.as_ref())
+        .and_then(|run| recorded(run, &plan, &records, a.quiet));
+    let mut run = match assembled {
         Ok(run) => run.stopping_by(stop),
         Err(e) => {
             if saved.is_none() {
@@ -81,8 +86,17 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         }
     };
     directory.begin(&mut run)?;
-    advance(&mut run, &mut directory, a.quiet)?;
-    directory.finish(&mut run)?;
+    // After the state, which must not fall behind what is remembered of its legs.
+    records.write(&run, directory.path())?;
+    if let Err(e) = advance(&mut run, &mut directory, every, a.quiet) {
+        // What stopped it may keep the ledger from being written too.
+        let _ = directory.settle(&mut run);
+        return Err(e);
+    }
+    let finished = directory.finish(&mut run);
+    // Where this fails the whole budget stays counted, as it was at the start.
+    let _ = records.write(&run, directory.path());
+    finished?;
     if !a.quiet {
         let mut report = output::summarize_directory(directory.path())?;
         summary::add_test_scores(&mut report, directory.path(), &plan, test.as_ref())?;
@@ -280,6 +294,33 @@ fn assemble(
     Ok(run)
 }
 
+/// A private run that agrees with what is remembered of it, and says what it adds up to.
+fn recorded(
+    mut run: PosteriorRun,
+    plan: &Plan,
+    records: &Records,
+    quiet: bool,
+) -> Result<PosteriorRun, CliError> {
+    let Some(ledger) = run.curator().ledger() else {
+        return Ok(run);
+    };
+    records.check(ledger, run.leg())?;
+    let sum = records.sum(ledger.budget(), Some(ledger.id()));
+    if !quiet {
+        if ledger.is_new() {
+            match ledger::shared(plan) {
+                Some(path) => println!("new ledger: {}", path.display()),
+                None => println!("new ledger: the run's own"),
+            }
+        }
+        if let Some(sum) = &sum {
+            println!("warning: {sum}");
+        }
+    }
+    run.recorded(records.note(), sum);
+    Ok(run)
+}
+
 fn public_seed(seed: Option<u64>) -> Result<[u8; 32], CliError> {
     let mut bytes = [0u8; 32];
     match seed {
@@ -294,22 +335,19 @@ fn public_seed(seed: Option<u64>) -> Result<[u8; 32], CliError> {
 fn advance(
     run: &mut PosteriorRun,
     directory: &mut RunDirectory,
+    every: u64,
     quiet: bool,
 ) -> Result<(), CliError> {
     let bar = progress_bar(run, quiet);
-    let (mut published, mut shown) = (Instant::now(), Instant::now());
+    let mut shown = Instant::now();
     loop {
         let dear = run.pays_once();
         if *run.step() != Status::Running {
             break;
         }
         let (done, _) = run.progress();
-        if dear
-            || done.is_multiple_of(16) && published.elapsed() >= PUBLISH_EVERY
-            || run.pending() >= PUBLISH_DRAWS
-        {
+        if dear || done.is_multiple_of(every) || run.pending() >= PUBLISH_DRAWS {
             directory.publish(run)?;
-            published = Instant::now();
         }
         if let Some(bar) = &bar
             && shown.elapsed() >= SHOW_EVERY

@@ -150,7 +150,7 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
     let kind = label.as_ref().map(Label::kind);
     let builder = Dataset::builder_with(source.names(), kind, source.norm_bound())?;
     let rule = Rule::new(source, label)?;
-    let mut rows = Rows::new(&rule, builder, available_memory());
+    let mut rows = Rows::new(&rule, builder, super::memory::available_memory());
     match format {
         Format::Csv => read_csv::rows(&mut rows, source.text)?,
         Format::Parquet => read_parquet::rows(&mut rows)?,
@@ -164,14 +164,6 @@ fn feature_key(feature: &Feature, index: usize) -> String {
         Some(column) => format!("data.features[{index}] (column '{column}')"),
         None => format!("data.features[{index}]"),
     }
-}
-
-/// Bytes of memory available, where the system says so (Linux).
-pub(crate) fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib << 10)
 }
 
 pub(super) fn open(path: &Path) -> Result<std::fs::File, DataError> {

@@ -12,6 +12,7 @@ mod feature;
 mod interaction;
 mod label;
 mod load;
+mod memory;
 mod notes;
 mod npy_elements;
 mod number;
@@ -33,10 +34,10 @@ pub use error::DataError;
 pub use feature::{Condition, Feature, FeatureKind};
 pub use interaction::Interaction;
 pub use label::{Label, LabelKind, LabelValues};
-#[cfg(feature = "cli")]
-pub(crate) use load::available_memory;
 pub use load::{Source, header, load};
 pub(crate) use load::{is_text, stem};
+#[cfg(feature = "cli")]
+pub(crate) use memory::available_memory;
 pub use number::{Form, Number, Transform};
 pub use one_hot::OneHot;
 #[cfg(feature = "cli")]

@@ -11,6 +11,7 @@ mod grid;
 mod moments;
 mod query;
 mod select;
+mod threads;
 
 pub(crate) use anchor::{AnchorParts, AnchorQuery, AnchorSums};
 pub use error::EngineError;
@@ -22,6 +23,7 @@ pub(crate) use moments::MomentSums;
 pub(crate) use query::{RatioQuery, RatioSum};
 pub(crate) use select::open;
 pub use select::{EngineChoice, EngineInfo, EngineSetup, devices};
+pub(crate) use threads::start as start_threads;
 
 use crate::model::MomentBasis;
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::to_vec_pretty;
 
 use super::draws::write_part;
-use crate::posterior_run::{PosteriorRun, RunState, Status};
+use super::parts::{checked_parts, part};
+use crate::posterior_run::{PartFile, PosteriorRun, RunState, Status};
 use crate::privacy::{Certificate, replace_durably};
 
 /// What can go wrong with a run directory.
@@ -24,6 +25,14 @@ pub enum OutputError {
     /// Its run was killed before the first step.
     #[error("{}: holds no draws yet: the run was stopped before its first step; start it again with --out {}", .0.display(), .0.display())]
     NotStarted(PathBuf),
+    /// Its draws are not those that were written.
+    #[error("{}: {what}", path.display())]
+    Altered {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// It cannot be written.
     #[error("{}: cannot be written: {what}", path.display())]
     Write {
@@ -51,6 +60,7 @@ impl OutputError {
                 | OutputError::NotARun(_)
                 | OutputError::NotStarted(_)
                 | OutputError::Locked(_)
+                | OutputError::Altered { .. }
         )
     }
 }
@@ -59,7 +69,7 @@ impl OutputError {
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
-    parts: u64,
+    files: Vec<PartFile>,
     /// Folders that `create` made, innermost first.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     created: Vec<PathBuf>,
@@ -85,7 +95,7 @@ fn lock(path: &Path) -> Result<std::fs::File, OutputError> {
 /// (`.tmp`) but for the locks. Nothing is spent or drawn before `state.json` is there.
 const BEFORE_THE_FIRST_STEP: [&str; 5] = [
     "run.lock",
-    "ledger.json.lock",
+    "ledger.json",
     "run.toml",
     "certificate.json",
     "state.json",
@@ -110,6 +120,7 @@ fn is_unstarted(path: &Path) -> std::io::Result<bool> {
             data.is_file()
                 && known
                 && name != "state.json"
+                && (name != "ledger.json" || data.len() == 0)
                 && (name != "certificate.json" || covers_nothing(&entry.path()))
         };
         if !ours {
@@ -161,7 +172,7 @@ impl RunDirectory {
         std::fs::create_dir_all(path.join("draws.parquet")).map_err(write)?;
         Ok(RunDirectory {
             path: path.into(),
-            parts: 0,
+            files: Vec::new(),
             created,
             _lock: lock,
         })
@@ -184,19 +195,15 @@ impl RunDirectory {
     /// Opens a run directory to go on with it. Returns its state.
     ///
     /// # Errors
-    /// [`OutputError`] where it is no run directory or its state is damaged.
+    /// [`OutputError`] where it is no run directory, its state is damaged, or its draws are not
+    /// those that were written.
     pub fn resume(path: &Path) -> Result<(Self, RunState), OutputError> {
         Self::can_resume(path)?;
-        let file = path.join("state.json");
         let lock = lock(path)?;
-        let text = std::fs::read_to_string(&file).map_err(|_| OutputError::NotARun(path.into()))?;
-        let state: RunState = serde_json::from_str(&text).map_err(|e| OutputError::Read {
-            path: file,
-            what: e.to_string(),
-        })?;
+        let (state, _) = checked_parts(path)?;
         let directory = RunDirectory {
             path: path.into(),
-            parts: state.parts,
+            files: state.files.clone(),
             created: Vec::new(),
             _lock: lock,
         };
@@ -207,14 +214,12 @@ impl RunDirectory {
     #[cfg(feature = "cli")]
     pub(crate) fn discard(self) {
         // Best effort: a folder that someone else filled meanwhile stays.
-        for name in [
-            "run.toml",
-            "ledger.json",
-            "ledger.json.lock",
-            "run.lock",
-            "certificate.json",
-            "state.json",
-        ] {
+        // The run's own ledger went with the run, if it could.
+        let ledger = self.path.join("ledger.json");
+        if std::fs::metadata(&ledger).is_ok_and(|data| data.len() == 0) {
+            let _ = std::fs::remove_file(ledger);
+        }
+        for name in ["run.toml", "run.lock", "certificate.json", "state.json"] {
             let _ = std::fs::remove_file(self.path.join(name));
         }
         let _ = std::fs::remove_dir(self.path.join("draws.parquet"));
@@ -228,10 +233,9 @@ impl RunDirectory {
         &self.path
     }
 
-    fn part(&self, number: u64) -> PathBuf {
-        self.path
-            .join("draws.parquet")
-            .join(format!("part-{number:06}.parquet"))
+    /// Number of part files.
+    fn parts(&self) -> u64 {
+        self.files.len() as u64
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), OutputError> {
@@ -260,10 +264,13 @@ impl RunDirectory {
         self.write_certificate(&certificate)?;
         if !draws.is_empty() {
             let temporary = self.path.join(".part.tmp");
-            write_part(&self.part(self.parts), &temporary, &parameters, &draws)?;
-            self.parts += 1;
+            let path = part(&self.path, self.parts());
+            let written = write_part(&path, &temporary, &parameters, &draws)?;
+            self.files.push(written);
         }
-        let state = to_vec_pretty(&run.state(self.parts)).map_err(|e| OutputError::Write {
+        let mut state = run.state(self.parts());
+        state.files.clone_from(&self.files);
+        let state = to_vec_pretty(&state).map_err(|e| OutputError::Write {
             path: self.path.join("state.json"),
             what: e.to_string(),
         })?;
@@ -276,8 +283,8 @@ impl RunDirectory {
     /// # Errors
     /// [`OutputError`].
     pub fn begin(&mut self, run: &mut PosteriorRun) -> Result<(), OutputError> {
-        let mut extra = self.parts;
-        while std::fs::remove_file(self.part(extra)).is_ok() {
+        let mut extra = self.parts();
+        while std::fs::remove_file(part(&self.path, extra)).is_ok() {
             extra += 1;
         }
         self.write("run.toml", run.resolved().as_bytes())?;
@@ -285,21 +292,34 @@ impl RunDirectory {
     }
 
     /// Ends the run: last draws under the budget's guarantee, then the settled ledger,
-    /// then the final certificate.
+    /// then the final certificate. Where the draws cannot be written the ledger is settled all
+    /// the same.
     ///
     /// # Errors
     /// [`OutputError`].
     pub fn finish(&mut self, run: &mut PosteriorRun) -> Result<Certificate, OutputError> {
-        self.publish(run)?;
-        if let Some(ledger) = run.curator_mut().ledger_mut() {
-            ledger.settle().map_err(|e| OutputError::Write {
-                path: self.path.clone(),
-                what: e.to_string(),
-            })?;
-        }
+        let published = self.publish(run);
+        let settled = self.settle(run);
+        published?;
+        settled?;
         let certificate = run.certificate();
         self.write_certificate(&certificate)?;
         debug_assert!(*run.status() != Status::Running);
         Ok(certificate)
+    }
+
+    /// Settles the ledger of a run that cannot go on: what was charged stays charged, what was
+    /// only reserved goes back. Its last published state can be resumed.
+    ///
+    /// # Errors
+    /// [`OutputError`]; the reservation stands.
+    pub fn settle(&self, run: &mut PosteriorRun) -> Result<(), OutputError> {
+        let Some(ledger) = run.curator_mut().ledger_mut() else {
+            return Ok(());
+        };
+        ledger.settle().map_err(|e| OutputError::Write {
+            path: self.path.clone(),
+            what: e.to_string(),
+        })
     }
 }

@@ -2,7 +2,8 @@
 //! per parameter.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Repetition, Type as Physical, ZstdLevel};
@@ -14,7 +15,8 @@ use parquet::record::Field;
 use parquet::schema::types::Type;
 
 use super::OutputError;
-use crate::posterior_run::Draw;
+use super::parts::checked_parts;
+use crate::posterior_run::{Draw, PartFile};
 
 /// As a run file may ask for.
 const MOST_CHAINS: usize = 65_536;
@@ -45,47 +47,58 @@ pub(super) fn write_part(
     temporary: &Path,
     parameters: &[String],
     draws: &[Draw],
-) -> Result<(), OutputError> {
+) -> Result<PartFile, OutputError> {
     let fail = |what: String| OutputError::Write {
         path: path.into(),
         what,
     };
-    let write = || -> Result<File, parquet::errors::ParquetError> {
-        let file = File::create(temporary)?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
-            .build();
-        let mut writer =
-            SerializedFileWriter::new(&file, schema(parameters)?, Arc::new(properties))?;
-        let mut group = writer.next_row_group()?;
-        let mut index = 0usize;
-        while let Some(mut column) = group.next_column()? {
-            match index {
-                0 => {
-                    let v: Vec<i32> = draws.iter().map(|d| d.chain as i32).collect();
-                    column.typed::<Int32Type>().write_batch(&v, None, None)?;
-                }
-                1 => {
-                    let v: Vec<i64> = draws.iter().map(|d| d.iteration as i64).collect();
-                    column.typed::<Int64Type>().write_batch(&v, None, None)?;
-                }
-                j => {
-                    let v: Vec<f64> = draws.iter().map(|d| d.theta[j - 2]).collect();
-                    column.typed::<DoubleType>().write_batch(&v, None, None)?;
-                }
-            }
-            column.close()?;
-            index += 1;
-        }
-        group.close()?;
-        writer.close()?;
-        Ok(file)
+    let bytes = encode(parameters, draws).map_err(|e| fail(e.to_string()))?;
+    let write = || {
+        let mut file = File::create(temporary)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        std::fs::rename(temporary, path)
     };
-    let file = write().map_err(|e| fail(e.to_string()))?;
-    file.sync_all().map_err(|e| fail(e.to_string()))?;
-    std::fs::rename(temporary, path).map_err(|e| fail(e.to_string()))?;
+    write().map_err(|e| {
+        // Half a part would only take room, of which there may be none left.
+        let _ = std::fs::remove_file(temporary);
+        fail(e.to_string())
+    })?;
     crate::privacy::sync_folder(path);
-    Ok(())
+    Ok(PartFile::of(&bytes))
+}
+
+/// Draws as the bytes of a Parquet file.
+fn encode(parameters: &[String], draws: &[Draw]) -> Result<Vec<u8>, parquet::errors::ParquetError> {
+    let mut bytes = Vec::new();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .build();
+    let mut writer =
+        SerializedFileWriter::new(&mut bytes, schema(parameters)?, Arc::new(properties))?;
+    let mut group = writer.next_row_group()?;
+    let mut index = 0usize;
+    while let Some(mut column) = group.next_column()? {
+        match index {
+            0 => {
+                let v: Vec<i32> = draws.iter().map(|d| d.chain as i32).collect();
+                column.typed::<Int32Type>().write_batch(&v, None, None)?;
+            }
+            1 => {
+                let v: Vec<i64> = draws.iter().map(|d| d.iteration as i64).collect();
+                column.typed::<Int64Type>().write_batch(&v, None, None)?;
+            }
+            j => {
+                let v: Vec<f64> = draws.iter().map(|d| d.theta[j - 2]).collect();
+                column.typed::<DoubleType>().write_batch(&v, None, None)?;
+            }
+        }
+        column.close()?;
+        index += 1;
+    }
+    group.close()?;
+    writer.close()?;
+    Ok(bytes)
 }
 
 /// All draws of a run directory.
@@ -118,23 +131,18 @@ impl DrawTable {
     }
 }
 
-/// Reads every part of `directory/draws.parquet`.
+/// Reads the draws that the state of a run directory owns, once they are found to be those that
+/// were written.
 ///
 /// # Errors
-/// [`OutputError`] where the folder is missing or a part is damaged.
+/// [`OutputError`] where the folder or the state is missing, or a part is missing, extra or
+/// altered.
 pub fn read_draws(directory: &Path) -> Result<DrawTable, OutputError> {
-    let folder = directory.join("draws.parquet");
-    let mut parts: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .map_err(|_| OutputError::NotARun(directory.into()))?
-        .filter_map(|entry| entry.ok().map(|e| e.path()))
-        .filter(|p| p.extension().is_some_and(|e| e == "parquet"))
-        .collect();
-    parts.sort();
     let mut table = DrawTable {
         parameters: Vec::new(),
         chains: Vec::new(),
     };
-    for part in parts {
+    for part in checked_parts(directory)?.1 {
         crate::data::without_panics(|| read_part(&part, &mut table)).unwrap_or_else(|| {
             Err(OutputError::Read {
                 path: part.clone(),

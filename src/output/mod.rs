@@ -7,6 +7,7 @@ mod draws;
 #[cfg(feature = "cli")]
 mod held_out;
 mod notes;
+mod parts;
 #[cfg(feature = "cli")]
 pub mod plot;
 mod summary;

@@ -5,10 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::notes::{notes, notes_on_anchor};
+use super::parts::read_state;
 use super::{OutputError, read_draws};
 use crate::diagnostics::{NOISE_AWARE_LEVEL, NoiseAware, ParameterSummary, noise_aware, summarize};
 use crate::model::{AnchorRelease, Moments};
-use crate::posterior_run::RunState;
 use crate::privacy::Certificate;
 
 /// Summary of a run; `dpmc summary --json`.
@@ -87,7 +87,7 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     }
     let table = read_draws(directory)?;
     let certificate: Certificate = json(&directory.join("certificate.json"))?;
-    let state: RunState = json(&directory.join("state.json"))?;
+    let state = read_state(directory)?;
     // In floating point: a damaged count must not overflow.
     let accepted: f64 = state.chains.accepted.iter().map(|a| *a as f64).sum();
     let moves = state.iteration as f64 * state.chains.accepted.len() as f64;

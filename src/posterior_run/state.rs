@@ -6,6 +6,15 @@ use crate::model::AnchorRelease;
 use crate::privacy::Voucher;
 use crate::sampler::{ChainsState, SamplerState};
 
+/// A part file of draws, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartFile {
+    /// Its length, bytes.
+    pub bytes: u64,
+    /// SHA-256 of it, hexadecimal.
+    pub sha256: String,
+}
+
 /// Public state of a run, as `state.json` keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunState {
@@ -23,6 +32,9 @@ pub struct RunState {
     pub kept_accepted: u64,
     /// Part files that belong to this state.
     pub parts: u64,
+    /// What was written to each, in order.
+    #[serde(default)]
+    pub files: Vec<PartFile>,
     /// Which ledger paid for the draws so far; absent in a non-private run.
     pub paid: Option<Voucher>,
     /// The released anchor of an anchored run.

@@ -60,6 +60,13 @@ pub struct Certificate {
     pub iterations: u64,
     /// What the guarantee covers: `this run only`, or all runs of a ledger file.
     pub covers: String,
+    /// Whether the ledger was new when this run began, or had runs before it. Absent without
+    /// privacy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<String>,
+    /// Where the run is recorded beside other runs on its table, or why it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<String>,
     /// `running`, `finished`, `budget spent`, `interrupted`, `failed`.
     pub status: String,
     /// Releases of this run, grouped. While `running`, those up to the last published draw.
@@ -84,6 +91,8 @@ pub(crate) struct RunFacts<'a> {
     /// Costs or stopping may have followed released values.
     pub adaptive: bool,
     pub warnings: &'a [String],
+    /// Where it is recorded.
+    pub records: Option<&'a str>,
 }
 
 impl Certificate {
@@ -106,6 +115,8 @@ impl Certificate {
             chains: run.chains,
             iterations: run.iterations,
             covers: "this run only".into(),
+            ledger: None,
+            records: None,
             status: run.status.into(),
             events: Vec::new(),
             budget: None,
@@ -138,6 +149,11 @@ impl Certificate {
                 certificate.accountant = format!("{method}, of a sequence fixed in advance");
             }
             certificate.private = true;
+            certificate.records = run.records.map(String::from);
+            certificate.ledger = Some(match ledger.is_of_this_run() {
+                true => "new ledger: no other run has spent from it".into(),
+                false => "ledger with other runs on it".into(),
+            });
             certificate.adaptive = adaptive;
             certificate.epsilon_spent = Some(spent);
             certificate.delta = Some(budget.delta());

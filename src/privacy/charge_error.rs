@@ -1,6 +1,6 @@
 //! Why a charge was not made.
 
-use super::ledger_file::LedgerFileError;
+use super::ledger_error::LedgerFileError;
 use super::measure::Measure;
 use super::releases::Halt;
 

@@ -8,7 +8,7 @@ use super::charge_error::ChargeError;
 use super::event::Neighbours;
 use super::event_key::EventKey;
 use super::ledger::Ledger;
-use super::ledger_file::LedgerFileError;
+use super::ledger_error::LedgerFileError;
 use super::measure::{Measure, best_order};
 
 fn budget() -> Budget {
@@ -164,7 +164,9 @@ fn a_file_keeps_its_measure_and_refuses_another() {
     let mut again = open(measure).unwrap();
     assert_eq!(again.spent(), spent);
     let json = serde_json::to_string(&voucher).unwrap();
-    again.accept(&serde_json::from_str(&json).unwrap()).unwrap();
+    again
+        .accept(&serde_json::from_str(&json).unwrap(), 1)
+        .unwrap();
     assert_eq!(again.spent_of_run(), spent);
     assert_eq!(again.events().len(), 5);
 }

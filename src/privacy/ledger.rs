@@ -3,10 +3,10 @@
 //!
 //! Every step is charged before it is made. The filter refuses a charge that does not
 //! fit, and refusing changes nothing. With a ledger file the budget is reserved durably
-//! in blocks before it is spent, so a crash can only over-count.
+//! in blocks before it is spent, so a crash can only over-count. How large a block is follows
+//! what was charged, never how fast.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +14,17 @@ use super::budget::Budget;
 use super::charge_error::{ChargeError, Refusal};
 use super::event::Event;
 use super::event_key::EventKey;
-use super::ledger_file::{Durable, LedgerFile, LedgerFileError};
+use super::ledger_error::LedgerFileError;
+use super::ledger_file::{Durable, LedgerFile};
 use super::measure::{Measure, Price};
 use super::releases::MOST_STEPS;
 use super::rho::Rho;
+
+/// A block is as dear as so many steps at first …
+const FIRST_BLOCK: u64 = 16;
+/// … and grows up to this part of the limit: a run waits for the disk some hundred times, and one
+/// that is killed loses so little of its budget at most.
+const BLOCKS: u128 = 256;
 
 /// Proof, kept in a run's public state, of which ledger paid for its draws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +35,12 @@ pub struct Voucher {
     spent_units: String,
     /// Events of the run so far.
     events: Vec<(EventKey, u64)>,
+    /// The run's name in the ledger; empty without a ledger file.
+    #[serde(default)]
+    run: String,
+    /// Hash of the ledger file's last record.
+    #[serde(default)]
+    chain: String,
 }
 
 /// The privacy filter of one data set (with a file) or of one run.
@@ -43,14 +56,18 @@ pub struct Ledger {
     shared: bool,
     events: BTreeMap<EventKey, Charged>,
     file: Option<LedgerFile>,
+    /// Whether the file held no record when it was opened.
+    new: bool,
     reserved: Durable,
+    /// The last block that was not a single dear step's.
     block: Rho,
-    reserved_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Charged {
     count: u64,
+    /// Of these, by legs before this one.
+    earlier: u64,
     price: Price,
 }
 
@@ -85,18 +102,18 @@ impl Ledger {
             shared: false,
             events: BTreeMap::new(),
             file: None,
+            new: false,
             reserved: Durable::default(),
             block: Rho::default(),
-            reserved_at: Instant::now(),
         }
     }
 
-    /// Opens or starts a ledger file for the data set named `dataset` with `rows` rows.
-    /// Budget and measure in the file rule; `budget` and `measure` must agree with them.
+    /// Opens or starts a ledger file for the data set named `dataset` with `rows` rows, and locks
+    /// it. Budget and measure in the file rule; `budget` and `measure` must agree with them.
     ///
     /// # Errors
     /// [`LedgerFileError`] where the file is locked, damaged, of another data set, of
-    /// another budget or of another measure.
+    /// another budget or of another measure, or cannot be written.
     pub fn open(
         path: &std::path::Path,
         dataset: &str,
@@ -111,6 +128,7 @@ impl Ledger {
         ledger.coins = before.coins;
         ledger.earlier = before.spent > Rho::default();
         ledger.reserved = before;
+        ledger.new = file.is_new();
         ledger.file = Some(file);
         ledger.shared = true;
         Ok(ledger)
@@ -129,6 +147,40 @@ impl Ledger {
     /// Whether earlier runs have spent from this ledger.
     pub fn has_earlier_runs(&self) -> bool {
         self.earlier
+    }
+
+    /// Whether there was no such ledger file, or nothing in it, when this was opened.
+    pub fn is_new(&self) -> bool {
+        self.new
+    }
+
+    /// Whether all that the ledger file holds is of this run.
+    pub fn is_of_this_run(&self) -> bool {
+        self.file.as_ref().is_none_or(LedgerFile::is_of_this_run)
+    }
+
+    /// Identity of the ledger file; empty without one.
+    #[cfg(feature = "cli")]
+    pub(crate) fn id(&self) -> &str {
+        self.file.as_ref().map_or("", LedgerFile::id)
+    }
+
+    /// The run's name in the ledger file; empty without one.
+    #[cfg(feature = "cli")]
+    pub(crate) fn run(&self) -> &str {
+        self.file.as_ref().map_or("", LedgerFile::run)
+    }
+
+    /// Hash of the ledger file's last record; empty without one.
+    #[cfg(feature = "cli")]
+    pub(crate) fn head(&self) -> &str {
+        self.file.as_ref().map_or("", LedgerFile::head)
+    }
+
+    /// Whether the ledger file holds a record of this hash.
+    #[cfg(feature = "cli")]
+    pub(crate) fn holds(&self, head: &str) -> bool {
+        self.file.as_ref().is_none_or(|file| file.has(head))
     }
 
     /// Says that the ledger file belongs to a single run (it lies in its directory).
@@ -184,7 +236,11 @@ impl Ledger {
         for ((key, count), price) in events.iter().zip(prices) {
             self.events
                 .entry(*key)
-                .or_insert(Charged { count: 0, price })
+                .or_insert(Charged {
+                    count: 0,
+                    earlier: 0,
+                    price,
+                })
                 .count += count;
         }
         Ok(())
@@ -196,24 +252,12 @@ impl Ledger {
         self.charge(&[(key, 1)], 0.0).is_ok()
     }
 
-    /// Reserves a block of about a second of steps durably, never beyond `limit`.
+    /// Reserves a block of steps durably, never beyond `limit`. A step that is dearer than the
+    /// largest block, an anchor say, is reserved alone.
     fn reserve(&mut self, (cost, coins): (Rho, f64), limit: Rho) -> Result<(), LedgerFileError> {
-        let elapsed = self.reserved_at.elapsed().as_secs_f64();
-        let grown = if elapsed < 0.5 {
-            self.block.times(4)
-        } else if elapsed > 2.0 {
-            Rho::from_units(self.block.units() / 2)
-        } else {
-            self.block
-        };
-        // An anchor is reserved alone: sixteen times its cost would be lost if the run is killed.
-        let alone = cost.times(256) > self.limit;
-        self.block = if alone {
-            self.block
-        } else {
-            grown.max(cost.times(16))
-        };
-        let block = if alone { cost } else { self.block };
+        let most = Rho::from_units(self.limit.units() / BLOCKS);
+        let grown = cost.times(FIRST_BLOCK).max(self.block.times(2)).min(most);
+        let block = grown.max(cost);
         let steps = (block.units() / cost.units().max(1)).max(1) as f64;
         let want = Durable {
             spent: self.spent.plus(block).min(limit),
@@ -223,7 +267,9 @@ impl Ledger {
             file.reserve(want)?;
         }
         self.reserved = want;
-        self.reserved_at = Instant::now();
+        if block == grown {
+            self.block = grown;
+        }
         Ok(())
     }
 
@@ -233,13 +279,17 @@ impl Ledger {
     /// # Errors
     /// [`LedgerFileError`] where the file cannot be written; the reservation stands.
     pub fn settle(&mut self) -> Result<(), LedgerFileError> {
-        let events = self.events();
+        let leg = self.events.iter().map(|(key, c)| {
+            let count = c.count - c.earlier;
+            (key.event(), count, c.price.cost.times(count))
+        });
+        let leg = leg.filter(|(_, count, _)| *count > 0).collect();
         let now = Durable {
             spent: self.spent,
             coins: self.coins,
         };
         if let Some(file) = &mut self.file {
-            file.settle(now, &events)?;
+            file.settle(now, leg)?;
             self.reserved = now;
         }
         Ok(())
@@ -302,24 +352,46 @@ impl Ledger {
 
     /// What a saved run state must show to go on with this ledger.
     pub fn voucher(&self) -> Voucher {
+        let of_file = |name: fn(&LedgerFile) -> &str| {
+            let name = self.file.as_ref().map(name);
+            name.unwrap_or_default().to_string()
+        };
         Voucher {
-            ledger: self.file.as_ref().map_or_else(String::new, LedgerFile::id),
+            ledger: of_file(LedgerFile::id),
             spent_units: self.spent.units().to_string(),
             events: self.events.iter().map(|(k, c)| (*k, c.count)).collect(),
+            run: of_file(LedgerFile::run),
+            chain: of_file(LedgerFile::head),
         }
     }
 
-    /// Takes up the events of a saved run that this ledger paid for.
+    /// Takes up a saved run that this ledger paid for, for the `leg`-th time: its name, and its
+    /// events so far.
     ///
     /// # Errors
-    /// A message where another ledger paid.
-    pub(crate) fn accept(&mut self, voucher: &Voucher) -> Result<(), String> {
+    /// A message where another ledger paid, where this one does not hold what the run has seen
+    /// in it, or where it has seen this leg of the run already.
+    pub(crate) fn accept(&mut self, voucher: &Voucher, leg: u64) -> Result<(), String> {
+        if let Some(file) = &mut self.file
+            && !voucher.run.is_empty()
+        {
+            if let Some(seen) = file.last_leg(&voucher.run).filter(|seen| *seen >= leg) {
+                return Err(format!(
+                    "the ledger has seen this run resumed {seen} time(s), and this directory {}: it is a copy, or an older one put back; go on with the one that went on, or start a new run",
+                    leg - 1
+                ));
+            }
+            if !file.has(&voucher.chain) {
+                return Err("the ledger is not what it was when this run was last saved: it is another one, or an older one put back; put the right one in its place".into());
+            }
+            file.begin_leg(&voucher.run, leg);
+        }
         // Nothing was released yet: a run killed before its first charge had not even
         // written its ledger.
         if voucher.events.is_empty() {
             return Ok(());
         }
-        let id = self.file.as_ref().map_or_else(String::new, LedgerFile::id);
+        let id = self.file.as_ref().map_or("", LedgerFile::id);
         let paid: u128 = voucher
             .spent_units
             .parse()
@@ -335,7 +407,14 @@ impl Ledger {
                 return Err("'events' of the saved state is damaged".into());
             }
             let (count, price) = (*count, self.measure.price(*key, self.budget)?);
-            self.events.insert(*key, Charged { count, price });
+            self.events.insert(
+                *key,
+                Charged {
+                    count,
+                    earlier: count,
+                    price,
+                },
+            );
         }
         Ok(())
     }

@@ -1,81 +1,21 @@
-//! The durable half of a ledger: one JSON file, replaced atomically, locked for the
-//! time of a run, cumulative over the runs on one named data set.
+//! The durable half of a ledger: one file, locked itself for the time of a run and only ever
+//! added to, cumulative over the runs on one named data set.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use same_file::Handle;
 
 use super::budget::Budget;
 use super::event::Event;
+use super::ledger_error::LedgerFileError;
+use super::ledger_history::{self, Entry, EventEntry, FORMAT, History, Terms};
 use super::measure::Measure;
 use super::rho::Rho;
 
-/// What can be wrong with a ledger file.
-#[derive(Debug, thiserror::Error)]
-pub enum LedgerFileError {
-    /// Another run holds it.
-    #[error("{}: the ledger is in use by another run; wait until it ends", .0.display())]
-    Locked(PathBuf),
-    /// It belongs to another data set.
-    #[error("{}: the ledger is of data set '{found}' with {rows} rows, not of '{asked}' with {asked_rows}; name the right ledger", path.display())]
-    OtherDataSet {
-        /// The file.
-        path: PathBuf,
-        /// Name in the file.
-        found: String,
-        /// Rows in the file.
-        rows: usize,
-        /// Name in the run file.
-        asked: String,
-        /// Rows of the table.
-        asked_rows: usize,
-    },
-    /// Its budget differs from the run's.
-    #[error("{}: the ledger's budget is epsilon {epsilon}, delta {delta:e}; a run that shares it must name the same budget", path.display())]
-    OtherBudget {
-        /// The file.
-        path: PathBuf,
-        /// ε in the file.
-        epsilon: f64,
-        /// δ in the file.
-        delta: f64,
-    },
-    /// It counts another measure than the run.
-    #[error("{}: the ledger is a {}, the run needs a {}; {}", path.display(), found.filter(), asked.filter(), remedy(*found))]
-    OtherMeasure {
-        /// The file.
-        path: PathBuf,
-        /// Measure in the file.
-        found: Measure,
-        /// Measure of the run.
-        asked: Measure,
-    },
-    /// It cannot be read or written, or is damaged.
-    #[error("{}: {what}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-}
-
-/// How a run can share a ledger of this measure.
-fn remedy(found: Measure) -> String {
-    match found {
-        Measure::Zcdp => {
-            "drop 'order' and 'filter' from [privacy] and choose a sampler whose steps have a rho, or use another ledger".into()
-        }
-        Measure::Gaussian => {
-            "state filter = \"gaussian\" in [privacy], or use another ledger".into()
-        }
-        Measure::Renyi { order } => {
-            format!("state order = {order} in [privacy], or use another ledger")
-        }
-    }
-}
+/// How often a file is opened anew that another process replaced at that moment.
+const TRIES: u32 = 16;
 
 /// Amounts on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -84,100 +24,24 @@ pub(super) struct Durable {
     pub coins: f64,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Contents {
-    format: u32,
-    /// Drawn once, so that a run's state can name the ledger that paid for it.
-    id: String,
-    dataset: String,
-    rows: usize,
-    neighbours: String,
-    budget: Budget,
-    /// What is counted.
-    #[serde(default)]
-    measure: Measure,
-    /// Counted as spent, reservations included, in units of 2^-96 nats.
-    spent_units: String,
-    /// The same in nats, for readers: ρ, …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    rho_spent: Option<f64>,
-    /// … or μ²/2, …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mu_squared_half_spent: Option<f64>,
-    /// … or the divergence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    divergence_spent: Option<f64>,
-    delta_coins: f64,
-    runs: Vec<RunEntry>,
-}
-
-impl Contents {
-    /// What was counted as spent, of a file that is the ledger which a run asks for.
-    fn agree(
-        &self,
-        path: &Path,
-        (dataset, rows): (&str, usize),
-        budget: Budget,
-        measure: Measure,
-    ) -> Result<Rho, LedgerFileError> {
-        if self.dataset != dataset || self.rows != rows {
-            return Err(LedgerFileError::OtherDataSet {
-                path: path.into(),
-                found: self.dataset.clone(),
-                rows: self.rows,
-                asked: dataset.into(),
-                asked_rows: rows,
-            });
-        }
-        if self.budget != budget {
-            return Err(LedgerFileError::OtherBudget {
-                path: path.into(),
-                epsilon: self.budget.epsilon(),
-                delta: self.budget.delta(),
-            });
-        }
-        if self.measure != measure {
-            return Err(LedgerFileError::OtherMeasure {
-                path: path.into(),
-                found: self.measure,
-                asked: measure,
-            });
-        }
-        let units = self.spent_units.parse().map(Rho::from_units);
-        units.map_err(|_| LedgerFileError::File {
-            path: path.into(),
-            what: "'spent_units' is not a number".into(),
-        })
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RunEntry {
-    /// `open` while reserved; `settled` after a clean end; an `open` entry found later is
-    /// a crash and its whole reservation counts.
-    status: String,
-    /// Nats of the ledger's measure.
-    #[serde(alias = "rho")]
-    spent: f64,
-    events: Vec<EventEntry>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct EventEntry {
-    #[serde(flatten)]
-    event: Event,
-    count: u64,
-}
+/// Events of one leg: count, and what all of them cost.
+pub(super) type LegEvents = Vec<(Event, u64, Rho)>;
 
 pub(super) struct LedgerFile {
     path: PathBuf,
-    contents: Contents,
-    start: Rho,
-    /// Whether the last entry of `runs` is this run's.
-    entered: bool,
-    _lock: File,
+    /// The file, open and locked, and which file that is.
+    handle: Handle,
+    /// What it held when it was last read or written.
+    bytes: Vec<u8>,
+    /// Bytes up to the end of the last record.
+    end: usize,
+    history: Option<History>,
+    terms: Terms,
+    start: Durable,
+    run: String,
+    leg: u64,
+    /// Made by this run, and nothing written to it yet.
+    empty: bool,
 }
 
 impl LedgerFile {
@@ -188,83 +52,90 @@ impl LedgerFile {
         budget: Budget,
         measure: Measure,
     ) -> Result<Self, LedgerFileError> {
-        // A link is followed first: the rename below would replace it and leave the
-        // ledger behind it unchanged.
-        let path = &canonical(path);
-        let fail = |what: String| LedgerFileError::File {
+        let (handle, made) = locked(path)?;
+        let bytes = whole(handle.as_file()).map_err(|e| fail(path, "cannot be read", &e))?;
+        let history = parse(path, &bytes)?;
+        let mut file = LedgerFile {
             path: path.into(),
-            what,
-        };
-        let mut lock_path = path.as_os_str().to_owned();
-        lock_path.push(".lock");
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_path)
-            .map_err(|e| fail(format!("the lock file beside it cannot be opened: {e}")))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => {
-                return Err(LedgerFileError::Locked(path.into()));
-            }
-            Err(std::fs::TryLockError::Error(e)) => {
-                return Err(fail(format!("cannot be locked: {e}")));
-            }
-        }
-        let mut contents = match read(path)? {
-            Some(contents) => contents,
-            None => Contents {
-                format: 1,
-                id: format!("{:032x}", rand::random::<u128>()),
+            handle,
+            end: history.as_ref().map_or(0, |h| h.end),
+            start: Durable {
+                spent: Rho::from_units(history.as_ref().map_or(0, |h| h.spent)),
+                coins: history.as_ref().map_or(0.0, |h| h.coins),
+            },
+            terms: Terms {
+                format: FORMAT,
+                id: identity(),
                 dataset: dataset.into(),
                 rows,
                 neighbours: "substitution".into(),
                 budget,
                 measure,
-                spent_units: "0".into(),
-                rho_spent: None,
-                mu_squared_half_spent: None,
-                divergence_spent: None,
-                delta_coins: 0.0,
-                runs: Vec::new(),
             },
+            bytes,
+            history: None,
+            run: identity(),
+            leg: 0,
+            empty: made,
         };
-        let start = contents.agree(path, (dataset, rows), budget, measure)?;
-        for run in &mut contents.runs {
-            if run.status == "open" {
-                run.status = "crashed: its whole reservation counts".into();
-            }
+        if let Some(history) = history {
+            agree(&history.terms, path, (dataset, rows), budget, measure)?;
+            file.terms = history.terms.clone();
+            file.history = Some(history);
         }
-        Ok(LedgerFile {
-            path: path.into(),
-            contents,
-            start,
-            entered: false,
-            _lock: lock,
-        })
+        Ok(file)
     }
 
-    pub fn id(&self) -> String {
-        self.contents.id.clone()
+    pub fn id(&self) -> &str {
+        &self.terms.id
     }
 
     pub fn durable(&self) -> Durable {
-        Durable {
-            spent: self.start,
-            coins: self.contents.delta_coins,
-        }
+        self.start
+    }
+
+    /// Whether no run has written to it before.
+    pub fn is_new(&self) -> bool {
+        self.history.as_ref().is_none_or(|h| h.heads.len() < 2)
+    }
+
+    /// Whether no other run has written to it.
+    pub fn is_of_this_run(&self) -> bool {
+        let mut runs = self.history.iter().flat_map(|h| h.legs.keys());
+        runs.all(|run| *run == self.run)
+    }
+
+    /// The hash of the last record; empty where there is none.
+    pub fn head(&self) -> &str {
+        let last = self.history.as_ref().and_then(|h| h.heads.last());
+        last.map_or("", String::as_str)
+    }
+
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Whether it holds a record of this hash.
+    pub fn has(&self, head: &str) -> bool {
+        let mut heads = self.history.iter().flat_map(|h| &h.heads);
+        head.is_empty() || heads.any(|h| h == head)
+    }
+
+    /// The last leg that it has seen of a run.
+    pub fn last_leg(&self, run: &str) -> Option<u64> {
+        self.history.as_ref()?.legs.get(run).copied()
+    }
+
+    /// What follows is of this leg.
+    pub fn begin_leg(&mut self, run: &str, leg: u64) {
+        (self.run, self.leg) = (run.into(), leg);
     }
 
     pub fn reserve(&mut self, to: Durable) -> Result<(), LedgerFileError> {
         self.record(to, "open", Vec::new())
     }
 
-    pub fn settle(&mut self, to: Durable, events: &[(Event, u64)]) -> Result<(), LedgerFileError> {
-        let events = events
-            .iter()
-            .map(|&(event, count)| EventEntry { event, count })
-            .collect();
+    pub fn settle(&mut self, to: Durable, events: LegEvents) -> Result<(), LedgerFileError> {
         self.record(to, "settled", events)
     }
 
@@ -272,40 +143,239 @@ impl LedgerFile {
         &mut self,
         to: Durable,
         status: &str,
-        events: Vec<EventEntry>,
+        events: LegEvents,
     ) -> Result<(), LedgerFileError> {
-        let entry = RunEntry {
+        let nats = |measure: bool| measure.then(|| to.spent.nats());
+        let measure = self.terms.measure;
+        let entry = Entry {
+            run: self.run.clone(),
+            leg: self.leg,
             status: status.into(),
-            spent: (to.spent.nats() - self.start.nats()).max(0.0),
-            events,
+            spent_units: to.spent.units().to_string(),
+            leg_units: to.spent.minus(self.start.spent).units().to_string(),
+            rho_spent: nats(measure == Measure::Zcdp),
+            mu_squared_half_spent: nats(measure == Measure::Gaussian),
+            divergence_spent: nats(matches!(measure, Measure::Renyi { .. })),
+            delta_coins: to.coins,
+            events: events
+                .into_iter()
+                .map(|(event, count, cost)| EventEntry {
+                    event,
+                    count,
+                    units: cost.units().to_string(),
+                })
+                .collect(),
         };
-        // The last entry is this run's once it has written one.
-        if self.entered {
-            self.contents.runs.pop();
-        }
-        self.contents.runs.push(entry);
-        self.entered = true;
-        self.contents.spent_units = to.spent.units().to_string();
-        let nats = Some(to.spent.nats());
-        match self.contents.measure {
-            Measure::Zcdp => self.contents.rho_spent = nats,
-            Measure::Gaussian => self.contents.mu_squared_half_spent = nats,
-            Measure::Renyi { .. } => self.contents.divergence_spent = nats,
-        }
-        self.contents.delta_coins = to.coins;
-        let fail = |what: String| LedgerFileError::File {
+        self.unchanged()?;
+        let damaged = |what: String| LedgerFileError::File {
             path: self.path.clone(),
             what,
         };
-        let text = serde_json::to_string_pretty(&self.contents).map_err(|e| fail(e.to_string()))?;
-        replace_durably(&self.path, text.as_bytes())
-            .map_err(|e| fail(format!("cannot be written: {e}")))
+        let mut records = Vec::new();
+        if self.history.is_none() {
+            records.push(json(&self.terms).map_err(damaged)?);
+        }
+        records.push(json(&entry).map_err(damaged)?);
+        let text = ledger_history::addition(self.head(), &records).map_err(damaged)?;
+        let mut bytes = self.bytes[..self.end].to_vec();
+        bytes.extend_from_slice(text.as_bytes());
+        // What will be read is what is written.
+        let history = parse(&self.path, &bytes)?;
+        if let Err(e) = self.write(text.as_bytes()) {
+            self.put_back();
+            return Err(fail(&self.path, "cannot be written", &e));
+        }
+        (self.bytes, self.end) = (bytes, history.as_ref().map_or(0, |h| h.end));
+        (self.history, self.empty) = (history, false);
+        Ok(())
     }
+
+    /// The path still names this file, and it holds what this run last found or wrote there.
+    fn unchanged(&self) -> Result<(), LedgerFileError> {
+        let changed = |what| {
+            Err(LedgerFileError::Changed {
+                path: self.path.clone(),
+                what,
+            })
+        };
+        match Handle::from_path(&self.path) {
+            Ok(found) if found == self.handle => {}
+            Ok(_) => return changed("another file was put in the ledger's place during the run"),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                return changed("the ledger was removed or moved during the run");
+            }
+            Err(e) => return Err(fail(&self.path, "cannot be found again", &e)),
+        }
+        let found = whole(self.handle.as_file());
+        match found {
+            Ok(found) if found == self.bytes => Ok(()),
+            Ok(_) => changed("the ledger was written to by another hand during the run"),
+            Err(e) => Err(fail(&self.path, "cannot be read", &e)),
+        }
+    }
+
+    /// Writes `text` where the last record ends, durably.
+    fn write(&self, text: &[u8]) -> std::io::Result<()> {
+        let mut file = self.handle.as_file();
+        file.seek(SeekFrom::Start(self.end as u64))?;
+        file.write_all(text)?;
+        let length = (self.end + text.len()) as u64;
+        if file.metadata()?.len() > length {
+            // What a crash left of a record.
+            file.set_len(length)?;
+        }
+        file.sync_all()?;
+        if self.history.is_none() {
+            sync_folder(&self.path);
+        }
+        Ok(())
+    }
+
+    /// After a write that failed half-way: the bytes before it, which take no new room.
+    fn put_back(&self) {
+        let mut file = self.handle.as_file();
+        // Best effort: a reader passes over half a record.
+        let _ = file
+            .seek(SeekFrom::Start(self.end as u64))
+            .and_then(|_| file.write_all(&self.bytes[self.end..]))
+            .and_then(|()| file.set_len(self.bytes.len() as u64))
+            .and_then(|()| file.sync_all());
+    }
+}
+
+impl Drop for LedgerFile {
+    fn drop(&mut self) {
+        // A run that is refused before it spends leaves no file behind. The lock is still held.
+        if self.empty && Handle::from_path(&self.path).is_ok_and(|found| found == self.handle) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A random name.
+fn identity() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
+
+fn json<T: serde::Serialize>(record: &T) -> Result<String, String> {
+    serde_json::to_string(record).map_err(|e| e.to_string())
+}
+
+fn fail(path: &Path, what: &str, e: &Error) -> LedgerFileError {
+    LedgerFileError::File {
+        path: path.into(),
+        what: format!("{what}: {e}"),
+    }
+}
+
+/// The file that `path` leads to through any links, made where there is none, and locked; whether
+/// it was made. The lock is on the file itself: whatever name another run reaches it by, it finds
+/// it locked.
+fn locked(path: &Path) -> Result<(Handle, bool), LedgerFileError> {
+    for _ in 0..TRIES {
+        let (file, made) = open(path).map_err(|e| fail(path, "cannot be opened", &e))?;
+        if !file.metadata().is_ok_and(|m| m.is_file()) {
+            return Err(LedgerFileError::File {
+                path: path.into(),
+                what: "is not a file".into(),
+            });
+        }
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LedgerFileError::Locked(path.into())),
+            Err(TryLockError::Error(e)) => return Err(fail(path, "cannot be locked", &e)),
+        }
+        let handle = Handle::from_file(file).map_err(|e| fail(path, "cannot be opened", &e))?;
+        match Handle::from_path(path) {
+            Ok(found) if found == handle => return Ok((handle, made)),
+            // Between opening and locking it was removed by a run that did not use it.
+            Ok(_) => {}
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => {
+                if made {
+                    let _ = std::fs::remove_file(path);
+                }
+                return Err(fail(path, "cannot be opened", &e));
+            }
+        }
+    }
+    Err(LedgerFileError::File {
+        path: path.into(),
+        what: "is being replaced all the time; find out by whom".into(),
+    })
+}
+
+fn open(path: &Path) -> std::io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => Ok((file, true)),
+        // Also a link to a file that is not there yet, which is made.
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            let file = options.create(true).truncate(false).open(path)?;
+            Ok((file, false))
+        }
+        Err(e) => Err(e),
+    }
+}
+
+fn whole(mut file: &File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Option<History>, LedgerFileError> {
+    ledger_history::read(bytes).map_err(|what| LedgerFileError::File {
+        path: path.into(),
+        what,
+    })
+}
+
+/// Whether these are the terms that a run asks for.
+fn agree(
+    terms: &Terms,
+    path: &Path,
+    (dataset, rows): (&str, usize),
+    budget: Budget,
+    measure: Measure,
+) -> Result<(), LedgerFileError> {
+    if terms.dataset != dataset || terms.rows != rows {
+        return Err(LedgerFileError::OtherDataSet {
+            path: path.into(),
+            found: terms.dataset.clone(),
+            rows: terms.rows,
+            asked: dataset.into(),
+            asked_rows: rows,
+        });
+    }
+    if terms.budget != budget {
+        return Err(LedgerFileError::OtherBudget {
+            path: path.into(),
+            epsilon: terms.budget.epsilon(),
+            delta: terms.budget.delta(),
+        });
+    }
+    if terms.measure != measure {
+        return Err(LedgerFileError::OtherMeasure {
+            path: path.into(),
+            found: terms.measure,
+            asked: measure,
+        });
+    }
+    Ok(())
 }
 
 /// Budget and measure of the ledger at `path`, unlocked; `None` where there is no file yet.
 pub(super) fn terms(path: &Path) -> Result<Option<(Budget, Measure)>, LedgerFileError> {
-    Ok(read(path)?.map(|c| (c.budget, c.measure)))
+    Ok(read(path)?.map(|h| (h.terms.budget, h.terms.measure)))
+}
+
+/// Identity of the ledger at `path`, unlocked; `None` where there is no file yet.
+#[cfg(feature = "cli")]
+pub(super) fn id(path: &Path) -> Result<Option<String>, LedgerFileError> {
+    Ok(read(path)?.map(|h| h.terms.id))
 }
 
 /// What the ledger at `path` counts as spent, unlocked, once it is found to be the one asked for.
@@ -315,41 +385,19 @@ pub(super) fn spent(
     budget: Budget,
     measure: Measure,
 ) -> Result<Option<Rho>, LedgerFileError> {
-    let contents = read(path)?;
-    let spent = contents.map(|c| c.agree(path, data, budget, measure));
-    spent.transpose()
+    let Some(history) = read(path)? else {
+        return Ok(None);
+    };
+    agree(&history.terms, path, data, budget, measure)?;
+    Ok(Some(Rho::from_units(history.spent)))
 }
 
-/// What a ledger file holds; `None` where there is none.
-fn read(path: &Path) -> Result<Option<Contents>, LedgerFileError> {
-    let fail = |what: String| LedgerFileError::File {
-        path: path.into(),
-        what,
-    };
-    let contents = match std::fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str::<Contents>(&text)
-            .map_err(|e| fail(format!("is damaged or not a ledger: {e}")))?,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(fail(format!("cannot be read: {e}"))),
-    };
-    match contents.format {
-        1 => Ok(Some(contents)),
-        other => Err(fail(format!("has unknown format {other}"))),
-    }
-}
-
-/// The file behind links; where it does not exist yet, the folder behind links.
-fn canonical(path: &Path) -> PathBuf {
-    if let Ok(found) = path.canonicalize() {
-        return found;
-    }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    match (
-        folder.unwrap_or(Path::new(".")).canonicalize(),
-        path.file_name(),
-    ) {
-        (Ok(folder), Some(name)) => folder.join(name),
-        _ => path.into(),
+/// What a ledger file holds; `None` where there is none, or nothing in it.
+fn read(path: &Path) -> Result<Option<History>, LedgerFileError> {
+    match std::fs::read(path) {
+        Ok(bytes) => parse(path, &bytes),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(fail(path, "cannot be read", &e)),
     }
 }
 
@@ -359,10 +407,16 @@ pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> std::io::Result<()> 
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     let temporary = PathBuf::from(temporary);
-    let mut file = File::create(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, path)?;
+    let write = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| {
+        // Half a file would only take room, of which there may be none left.
+        let _ = std::fs::remove_file(&temporary);
+    })?;
     sync_folder(path);
     Ok(())
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::budget::Budget;
 use super::ledger::Ledger;
-use super::ledger_file::{self, LedgerFileError};
+use super::ledger_error::LedgerFileError;
+use super::ledger_file;
 use super::measure::Measure;
 
 impl Ledger {
@@ -22,6 +23,15 @@ impl Ledger {
     /// [`LedgerFileError`] where it cannot be read.
     pub fn budget_of(path: &Path) -> Result<Option<Budget>, LedgerFileError> {
         Ok(ledger_file::terms(path)?.map(|(budget, _)| budget))
+    }
+
+    /// Identity of the ledger file at `path`; `None` where there is none yet.
+    ///
+    /// # Errors
+    /// [`LedgerFileError`] where it cannot be read.
+    #[cfg(feature = "cli")]
+    pub(crate) fn id_of(path: &Path) -> Result<Option<String>, LedgerFileError> {
+        ledger_file::id(path)
     }
 
     /// What [`Ledger::open`] would find spent, in nats of the measure, what a run has reserved

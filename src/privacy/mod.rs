@@ -58,7 +58,9 @@ mod gaussian_dp;
 #[cfg(test)]
 mod gaussian_filter_tests;
 mod ledger;
+mod ledger_error;
 mod ledger_file;
+mod ledger_history;
 mod ledger_view;
 mod measure;
 mod mechanism;
@@ -75,7 +77,7 @@ pub(crate) use curator::{largest_batch_clip, unscaled};
 pub use event::{Event, EventError, Form, Neighbours};
 pub use event_key::{EventKey, charged_eta};
 pub use ledger::{Ledger, Voucher};
-pub use ledger_file::LedgerFileError;
+pub use ledger_error::LedgerFileError;
 pub(crate) use ledger_file::{replace_durably, sync_folder};
 pub use measure::Measure;
 pub(crate) use measure::best_order;

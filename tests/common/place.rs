@@ -62,10 +62,17 @@ impl Place {
 
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dpmc"));
-        command.current_dir(self.0.path());
-        command.args(arguments.split_whitespace());
-        command.stdin(Stdio::null());
+        self.prepared(&mut command, arguments);
         command
+    }
+
+    /// The same, with a program of its own.
+    pub fn prepared<'a>(&self, command: &'a mut Command, arguments: &str) -> &'a mut Command {
+        command.current_dir(self.0.path());
+        // Nobody's data folder is written to.
+        command.env("DPMC_RECORDS", "off");
+        command.args(arguments.split_whitespace());
+        command.stdin(Stdio::null())
     }
 
     pub fn dpmc(&self, arguments: &str) -> Output {
@@ -88,6 +95,17 @@ impl Place {
 
     pub fn json(&self, name: &str) -> Value {
         serde_json::from_slice(&std::fs::read(self.path(name)).unwrap()).unwrap()
+    }
+
+    /// A ledger's terms and its last record, as one.
+    #[allow(dead_code)]
+    pub fn ledger(&self, name: &str) -> Value {
+        let mut records = self.json(name);
+        let records = records.as_array_mut().unwrap();
+        let (mut terms, mut last) = (records[0].take(), records.pop().unwrap());
+        let terms_of = terms.as_object_mut().unwrap();
+        terms_of.append(last.as_object_mut().unwrap_or(&mut serde_json::Map::new()));
+        terms
     }
 
     pub fn certificate(&self, directory: &str) -> Value {
@@ -129,7 +147,7 @@ pub struct Draws {
 }
 
 impl Draws {
-    fn read(parts: &[PathBuf]) -> Self {
+    pub fn read(parts: &[PathBuf]) -> Self {
         let (mut columns, mut rows) = (Vec::new(), Vec::new());
         for part in parts {
             let file = std::fs::File::open(part).unwrap();
@@ -173,9 +191,10 @@ pub fn number(value: &Value, key: &str) -> f64 {
         .unwrap_or_else(|| panic!("no number '{key}' in {value}"))
 }
 
-/// What a ledger file counts as spent, in nats of its measure.
+/// What a ledger file counts as spent, in nats of its measure: its last record says.
 #[allow(dead_code)]
 pub fn spent(ledger: &Value) -> f64 {
+    let ledger = ledger.as_array().and_then(|a| a.last()).unwrap_or(ledger);
     ["rho_spent", "mu_squared_half_spent", "divergence_spent"]
         .iter()
         .find_map(|key| ledger[key].as_f64())

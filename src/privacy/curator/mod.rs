@@ -46,6 +46,9 @@ pub enum CuratorError {
     /// No entropy.
     #[error("{0}")]
     Entropy(String),
+    /// No thread.
+    #[error("{0}")]
+    Threads(String),
 }
 
 /// Holder of the data. A private curator answers through [`Releases`] alone.
@@ -115,6 +118,7 @@ impl Curator {
         seed: Option<u64>,
     ) -> Result<Self, CuratorError> {
         check_fit(&data, &*model)?;
+        engine::start_threads(false).map_err(CuratorError::Threads)?;
         let population = data.population();
         let shares = match data.bounds() {
             Some(bounds) => {
