@@ -24,7 +24,7 @@ use regression::{COUNT, NUMBER, mode, table};
 /// A run file's first lines for a table of this kind.
 fn run_file(kind: LabelKind) -> String {
     let (label, model) = match kind {
-        LabelKind::Count { .. } => ("count = 12", "kind = \"poisson\""),
+        LabelKind::Count { .. } => ("count = 36", "kind = \"poisson\""),
         _ => ("clamp = [-2.5, 2.5]", "kind = \"linear\"\nvariance = 0.4"),
     };
     format!(

@@ -211,7 +211,7 @@ fn linear_rows_leave_no_remainder() {
 /// The same bound of the exponential, along a row where e^η grows most.
 #[test]
 fn the_exponentials_bound_is_met() {
-    let data = synthetic::poisson(50, &[0.5, 0.0], 9, 4).unwrap();
+    let data = synthetic::poisson(50, &[0.5, 0.0], 24, 4).unwrap();
     let norm = data.row_norm();
     let model = anchored(&data, 1.0, vec![0.5, 0.0]);
     let (theta, proposal) = ([0.5 + 0.999e-2, 0.0], [0.5 + 1.001e-2, 0.0]);

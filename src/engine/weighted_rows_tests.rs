@@ -70,8 +70,8 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
             (set, Arc::new(model.unwrap()))
         },
         {
-            let set = synthetic::poisson(600, &at, 30, 4).unwrap();
-            let (kind, norm) = (LabelKind::Count { max: 30 }, set.row_norm());
+            let set = synthetic::poisson(600, &at, 8, 4).unwrap();
+            let (kind, norm) = (LabelKind::Count { max: 8 }, set.row_norm());
             let model = crate::model::Poisson::new(&names, kind, norm, prior(), 0.6);
             (set, Arc::new(model.unwrap()))
         },

@@ -117,7 +117,7 @@ impl Slopes {
 
     /// Poisson regression with counts up to `max`, `largest` a bound on η if there is one. Few
     /// rates e^η exceed max/4, for their counts would be clamped: residuals are clipped at 8 of its
-    /// sds, k₃ is max/4 (or e^largest), and rows of rates above max/2, the largest weight, count less.
+    /// sds, k₃ and the largest weight are max/4 (or e^largest), and rows of larger rates count less.
     pub fn poisson(max: f64, largest: Option<f64>) -> Self {
         let (rate, true_bound) = (0.25 * max, largest.map_or(f64::INFINITY, f64::exp));
         Slopes {
@@ -126,7 +126,7 @@ impl Slopes {
             largest_score: max.min(MOST_SDS * rate.sqrt()),
             // Its warm start bounds the change of η itself.
             crossing: 1.0,
-            largest_weight: true_bound.min(2.0 * rate),
+            largest_weight: true_bound.min(rate),
             largest_third: true_bound.min(rate),
             typical_weight: 1.0,
         }
@@ -262,14 +262,14 @@ mod tests {
         assert_eq!(Slopes::linear(label, 4.0).crossing, 6.25);
         assert_eq!(Slopes::linear(label, 1e6).crossing, 1.0);
         let wide = Slopes::poisson(400.0, None);
-        assert_eq!((wide.largest_score, wide.largest_weight), (80.0, 200.0));
+        assert_eq!((wide.largest_score, wide.largest_weight), (80.0, 100.0));
         assert_eq!(wide.largest_third, 100.0);
         let boxed = Slopes::poisson(20.0, Some(2f64.ln()));
         assert!((boxed.largest_weight - 2.0).abs() < 1e-12);
         assert_eq!(boxed.largest_third, boxed.largest_weight);
         // A rate beyond the largest weight counts for what it may: its curvature is W.
         let far = wide.influence(1.0, 800.0);
-        assert_eq!((far.score, far.weight, far.omega), (1.0, 200.0, 0.25));
+        assert_eq!((far.score, far.weight, far.omega), (1.0, 100.0, 0.125));
         assert_eq!(wide.influence(f64::NAN, 3.0).omega, 1.0);
         assert_eq!(Slopes::poisson(4.0, None).largest_score, 4.0);
         assert_eq!(Slopes::logistic().first_weight(), 0.25);

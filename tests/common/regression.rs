@@ -23,8 +23,8 @@ pub const NUMBER: LabelKind = LabelKind::Number {
     low: -2.5,
     high: 2.5,
 };
-/// So many that no rate is above half of it: weights are not cut.
-pub const COUNT: LabelKind = LabelKind::Count { max: 24 };
+/// So many that no rate is above a quarter of it: weights are not cut.
+pub const COUNT: LabelKind = LabelKind::Count { max: 36 };
 
 /// Rows of two features, known to the test, with their labels.
 pub struct Table {

@@ -572,7 +572,8 @@ impl<'a> Path<'a> {
         let own = forward(l, &gradient)?;
         let raised = whiten(l, &self.curvature)?;
         let precision = &raised + &prior;
-        let pull = &own + forward(l, &prior_gradient)?;
+        let prior_pull = forward(l, &prior_gradient)?;
+        let pull = &own + &prior_pull;
         let centre = solve_vector(&precision, &pull)?;
         // How far the last step goes, over what the noise of two gradients would make it.
         let root = factor(&precision)?;
@@ -583,9 +584,14 @@ impl<'a> Path<'a> {
             // Without noise a hundredth of a posterior sd a coordinate is far.
             false => length / (1e-4 * d as f64),
         };
-        let spread = match sd > 0.0 {
-            true => self.spread(bent, &precision, &prior, &centre, (sd, bias))?,
-            false => Vec::new(),
+        let (own, centre, spread) = match sd > 0.0 {
+            true => {
+                let noise = self.noise(&precision, &centre, (sd, bias));
+                let believed = believed_centre(&raised, &noise, &prior, &own, &prior_pull)?;
+                let spread = spread(bent, &precision, &prior, &noise)?;
+                (&precision * &believed - &prior_pull, believed, spread)
+            }
+            false => (own, centre, Vec::new()),
         };
         let inflation = (unsettled / BELIEVED_UNSETTLED).clamp(1.0, 1e4);
         let spread: Vec<f64> = spread.into_iter().map(|v| v * inflation).collect();
@@ -608,34 +614,58 @@ impl<'a> Path<'a> {
         })
     }
 
-    /// Covariance of what the releases leave unknown of the centre, in the anchor's coordinates.
-    fn spread(
+    /// Covariance of the noise in the gradient that `centre` answers, with what the curvature's own
+    /// noise and a bias add to it, in the anchor's coordinates.
+    fn noise(
         &self,
-        bent: &Bent,
         precision: &DMatrix<f64>,
-        prior: &DMatrix<f64>,
         centre: &DVector<f64>,
         (sd, bias): (f64, f64),
-    ) -> Result<Vec<f64>, Halt> {
-        let d = self.dim();
-        let one = DMatrix::identity(d, d);
+    ) -> DMatrix<f64> {
+        let one = DMatrix::identity(self.dim(), self.dim());
         // The curvature's own noise moves the centre by P⁻¹N m.
         let length = centre.norm_squared();
         let turned = &one * length + centre * centre.transpose();
         let doubt = 0.5 * CURVATURE_DOUBT * self.uncertain * self.uncertain;
-        let noise = &one * (sd * sd) + precision * bias + turned * doubt;
-        // A centre known by H alone with noise Σ has the precision H(H + Σ)⁻¹H (and the prior's):
-        // where curvature drowns, that is the prior's.
-        let h = &bent.believed;
-        let known = h * solve(&(h + &noise), h)?;
-        let known = (&known + known.transpose()) * 0.5;
-        let tiny = &one * 1e-9;
-        let whole = solve(&(known + prior + &tiny), &one)?;
-        // What draws of the anchor's own Gaussian show of it already.
-        let own = solve(&(precision + &tiny), &one)?;
-        let spread = floored(&(whole - own), 0.0);
-        Ok(spread.transpose().iter().copied().collect())
+        &one * (sd * sd) + precision * bias + turned * doubt
     }
+}
+
+/// The posterior's centre given a gradient with this noise: where that drowns the curvature, the
+/// prior's.
+fn believed_centre(
+    h: &DMatrix<f64>,
+    noise: &DMatrix<f64>,
+    prior: &DMatrix<f64>,
+    gradient: &DVector<f64>,
+    prior_pull: &DVector<f64>,
+) -> Result<DVector<f64>, Halt> {
+    let seen = h + noise;
+    let known = h * solve(&seen, h)?;
+    let tiny = DMatrix::identity(h.nrows(), h.nrows()) * 1e-12;
+    let pull = h * solve_vector(&seen, gradient)? + prior_pull;
+    solve_vector(&((&known + known.transpose()) * 0.5 + prior + tiny), &pull)
+}
+
+/// Covariance of what the releases leave unknown of the centre, in the anchor's coordinates.
+fn spread(
+    bent: &Bent,
+    precision: &DMatrix<f64>,
+    prior: &DMatrix<f64>,
+    noise: &DMatrix<f64>,
+) -> Result<Vec<f64>, Halt> {
+    let one = DMatrix::identity(prior.nrows(), prior.nrows());
+    // A centre known by H alone with noise Σ has the precision H(H + Σ)⁻¹H (and the prior's): where
+    // curvature drowns, that is the prior's.
+    let h = &bent.believed;
+    let known = h * solve(&(h + noise), h)?;
+    let known = (&known + known.transpose()) * 0.5;
+    let tiny = &one * 1e-9;
+    let whole = solve(&(known + prior + &tiny), &one)?;
+    // What draws of the anchor's own Gaussian show of it already.
+    let own = solve(&(precision + &tiny), &one)?;
+    let spread = floored(&(whole - own), 0.0);
+    Ok(spread.transpose().iter().copied().collect())
 }
 
 /// What a released curvature is believed to be in intervals, in its coordinates.
