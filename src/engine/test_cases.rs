@@ -55,7 +55,7 @@ pub(super) fn cases() -> Vec<Case> {
             Box::new(anchored(d, 0.3, vec![0.1, -0.2, 0.3, 0.0, 0.5, -0.4, 0.2]))
         }),
         case(
-            synthetic::poisson(1_333, &[0.8, -0.5], 24, 8).unwrap(),
+            synthetic::poisson(1_333, &[0.8, -0.5], 48, 8).unwrap(),
             |d| Box::new(anchored(d, 0.7, vec![0.6, -0.4])),
         ),
         case(

@@ -107,9 +107,10 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
             if slopes.clips_residuals() {
                 // The score is clipped with the row, and not multiplied by ω.
                 let (share, eta, by) = shortened(&metric, &at, &row, &theta, &end);
-                let (score, _) = slopes.score.slopes(eta, y64);
+                let (score, weight) = slopes.score.slopes(eta, y64);
+                let kept = (slopes.largest_weight / weight).min(1.0);
                 let most = slopes.largest_score;
-                let clipped = share * (score / share).clamp(-most, most);
+                let clipped = share * (kept * score / share).clamp(-most, most);
                 expected += model.tempering() * model.unit() * (clipped - omega * score) * by;
             }
             if slopes.score == crate::model::Score::Linear {

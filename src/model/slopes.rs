@@ -173,7 +173,8 @@ impl Slopes {
         };
         Influence {
             score: match self.clips_residuals() {
-                true => 1.0 / share,
+                // Newton's step of a row is s/w: a weight that is cut cuts the score.
+                true => (most / weight).min(1.0) / share,
                 false => over,
             },
             weight: (weight * over / share).min(most),
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(boxed.largest_third, boxed.largest_weight);
         // A rate beyond the largest weight counts for what it may: its curvature is W.
         let far = wide.influence(1.0, 800.0);
-        assert_eq!((far.score, far.weight, far.omega), (1.0, 100.0, 0.125));
+        assert_eq!((far.score, far.weight, far.omega), (0.125, 100.0, 0.125));
         assert_eq!(wide.influence(f64::NAN, 3.0).omega, 1.0);
         assert_eq!(Slopes::poisson(4.0, None).largest_score, 4.0);
         assert_eq!(Slopes::logistic().first_weight(), 0.25);

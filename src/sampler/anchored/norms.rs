@@ -14,9 +14,9 @@ const LOUD: f64 = 4.0;
 /// Bias of down-weighted rows, mean square, over what the model holding would make it …
 const MISFIT: f64 = 2.0;
 /// … and of clipped residuals, which are not quite symmetric.
-const SKEWED: f64 = 64.0;
+const SKEWED: f64 = 36.0;
 /// Sds of counts over those of a Poisson law: counts of people vary more than it says.
-const OVERDISPERSED: f64 = 4.0;
+const OVERDISPERSED: f64 = 2.5;
 /// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
 const TRIED: std::ops::RangeInclusive<i32> = 0..=12;
 /// … and where residuals alone are clipped.
