@@ -494,30 +494,32 @@ mod tests {
     #[test]
     fn sensitivities_are_attained_and_not_exceeded() {
         let mut q = vec![0; 2];
-        let part = |slopes: &Slopes, z: &[f64], eta: f64, y: f64, q: &mut Vec<i64>| {
-            quantize_row(z, 1.0, q);
-            let (s, w) = quantize_slopes(slopes, 1.0, eta, y);
-            let g: Vec<f64> = q.iter().map(|v| (s * v) as f64).collect();
-            let c = [
-                (w * q[0] * q[0]) as f64,
-                (w * q[1] * q[0]) as f64 * 2f64.sqrt(),
-                (w * q[1] * q[1]) as f64,
-            ];
-            (g, c)
-        };
+        let part =
+            |slopes: &Slopes, z: &[f64], share: f64, (eta, y): (f64, f64), q: &mut Vec<i64>| {
+                quantize_row(z, 1.0, q);
+                let (s, w) = quantize_slopes(slopes, share, eta, y);
+                let g: Vec<f64> = q.iter().map(|v| (s * v) as f64).collect();
+                let c = [
+                    (w * q[0] * q[0]) as f64,
+                    (w * q[1] * q[0]) as f64 * 2f64.sqrt(),
+                    (w * q[1] * q[1]) as f64,
+                ];
+                (g, c)
+            };
         let [logistic, linear, poisson, ..] = every_slopes();
-        // Labels of either end, and an η where the weight is largest.
+        // Labels of either end and rows far beyond the ball, whose scores are clipped last; and an η
+        // where the weight is largest.
         for (slopes, low, high, steep) in [
             (logistic, -1.0, 1.0, 0.0),
             (linear, -1.0, 3.0, 0.0),
             (poisson, 0.0, 12.0, 9.0),
         ] {
-            let (g1, _) = part(&slopes, &[1.0, 0.0], -60.0, high, &mut q);
-            let (g2, _) = part(&slopes, &[1.0, 0.0], 60.0, low, &mut q);
+            let (g1, _) = part(&slopes, &[1.0, 0.0], 1e-3, (-60.0, high), &mut q);
+            let (g2, _) = part(&slopes, &[1.0, 0.0], 1e-3, (60.0, low), &mut q);
             let change = (g1[0] - g2[0]).hypot(g1[1] - g2[1]);
             assert_eq!(change, AnchorSums::GRADIENT_SENSITIVITY);
-            let (_, c1) = part(&slopes, &[1.0, 0.0], steep, high, &mut q);
-            let (_, c2) = part(&slopes, &[0.0, 1.0], steep, high, &mut q);
+            let (_, c1) = part(&slopes, &[1.0, 0.0], 1.0, (steep, high), &mut q);
+            let (_, c2) = part(&slopes, &[0.0, 1.0], 1.0, (steep, high), &mut q);
             let change: f64 = c1.iter().zip(c2).map(|(a, b)| (a - b).powi(2)).sum();
             assert_eq!(change, AnchorSums::CURVATURE_SENSITIVITY_SQUARED);
         }
