@@ -1,9 +1,6 @@
 //! For the tests of the command: a folder to run it in, and what it leaves there as a
 //! second reader finds it.
 
-#[path = "edit.rs"]
-mod edit;
-
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -14,7 +11,7 @@ use tempfile::TempDir;
 
 // Not every test edits.
 #[allow(unused_imports)]
-pub use edit::edit;
+pub use super::edit::edit;
 
 /// Logistic regression on 500 rows; a step costs little of the budget.
 pub const RUN: &str = r#"[data]

@@ -1,8 +1,5 @@
 //! For the tests of bad input: a run file and tables without a fault, in every format.
 
-#[path = "edit.rs"]
-mod edit;
-
 use std::io::Write;
 
 use parquet::data_type::DoubleType;
@@ -10,7 +7,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use tempfile::TempDir;
 
-pub use edit::edit;
+pub use super::edit::edit;
 
 /// A run file without a fault; cases edit it.
 pub const RUN: &str = r#"[data]

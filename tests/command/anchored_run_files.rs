@@ -1,0 +1,165 @@
+//! The promise: a run file of a linear or Poisson regression needs no more than the name of the
+//! anchored algorithm, and its draws carry the anchor's noise.
+
+use std::path::Path;
+
+use crate::common::place::{Place, RUN, edit};
+use crate::common::regression::{COUNT, NUMBER, mode, table};
+use dpmc::config::Plan;
+use dpmc::data::LabelKind;
+use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
+use dpmc::engine::{EngineChoice, EngineError};
+use dpmc::model::AnchorRelease;
+use dpmc::posterior_run::{PosteriorRun, Status};
+use dpmc::privacy::{Curator, CuratorError};
+use dpmc::sampler::Chains;
+
+/// A run file's first lines for a table of this kind.
+fn run_file(kind: LabelKind) -> String {
+    let (label, model) = match kind {
+        LabelKind::Count { .. } => ("count = 36", "kind = \"poisson\""),
+        _ => ("clamp = [-2.5, 2.5]", "kind = \"linear\"\nvariance = 0.4"),
+    };
+    format!(
+        "[data]\nfile = \"made up\"\n[data.label]\ncolumn = \"y\"\n{label}\n[[data.features]]\ncolumns = [\"a\", \"b\"]\nclamp = [-1, 1]\n[model]\n{model}\nprior = {{ kind = \"normal\", sd = 3.0 }}\n[sampler]\nalgorithm = \"anchored-barker\"\n[run]\niterations = 6000\n[privacy]\nepsilon = 3.0\ndelta = 1e-6\n"
+    )
+}
+
+/// From a run file that names the algorithm alone: warm start, anchor and steps within ε = 3.
+/// The mean lies within 5.5 sds of the anchor's stated noise of the true one (4e-8 a parameter;
+/// a tenth of a posterior sd for Laplace's error and clipped rows), and the budget is kept.
+#[test]
+fn run_files_sample_regressions_around_private_anchors() {
+    for (kind, engine) in [
+        (NUMBER, EngineChoice::Cpu),
+        (COUNT, EngineChoice::Cpu),
+        (NUMBER, EngineChoice::Gpu),
+        (COUNT, EngineChoice::Gpu),
+    ] {
+        let table = table(20_000, kind);
+        let plan = Plan::parse(Path::new("run.toml"), run_file(kind)).unwrap();
+        let data = table.data();
+        let model = plan.model(&data).unwrap();
+        let expected = mode(&table, &*model, 3.0);
+        let sampler = plan.sampler(&*model, data.rows(), data.row_norm()).unwrap();
+        let chains = Chains::new(&plan.starts(&*model, [1; 32]).unwrap(), [1; 32]);
+        let ledger = plan.ledger(&sampler, &*model, data.rows()).unwrap();
+        let ledger = ledger.unwrap();
+        let curator = match Curator::private(data, model, engine, ledger, Some(1)) {
+            Ok(curator) => curator,
+            Err(CuratorError::Engine(EngineError::NoAdapter { .. }))
+                if std::env::var_os("DPMC_REQUIRE_GPU").is_none() =>
+            {
+                eprintln!("skipped: no GPU adapter (DPMC_REQUIRE_GPU=1 makes this a failure)");
+                continue;
+            }
+            Err(e) => panic!("{e}"),
+        };
+        assert_eq!(
+            curator.engine_info().kind == "gpu",
+            engine == EngineChoice::Gpu
+        );
+        let length = plan.length().unwrap();
+        let mut run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
+        while *run.step() == Status::Running {}
+        assert!(
+            matches!(run.status(), Status::Finished),
+            "{:?}",
+            run.status()
+        );
+        let ledger = run.curator().ledger().unwrap();
+        let (spent, limit) = (ledger.spent(), ledger.limit());
+        assert!(spent <= limit, "{spent}");
+        let Some(AnchorRelease::Expansion(anchor)) = run.state(0).anchor else {
+            panic!("no expansion was released");
+        };
+        let (draws, _) = run.take_draws();
+        let column = |j: usize| -> Vec<f64> { draws.iter().map(|d| d.theta[j]).collect() };
+        let columns: Vec<Vec<Vec<f64>>> = (0..2).map(|j| vec![column(j)]).collect();
+        let noise = noise_aware(&columns, &anchor, true).unwrap();
+        for j in 0..2 {
+            let (m, s) = (mean(&columns[j][0]), sd(&columns[j][0]));
+            let ess = ess_bulk(&columns[j]);
+            let (exact, laplace) = expected[j];
+            println!(
+                "{kind:?} {j}: {m:.4} against {exact:.4}, sd {s:.4} against {laplace:.4}, noise {:.4}, ess {ess:.0}, {spent:.4} of {limit:.4}",
+                noise[j].mean_sd
+            );
+            let allowed = 5.5 * noise[j].mean_sd.hypot(s / ess.sqrt()) + 0.1 * laplace;
+            assert!((m - exact).abs() < allowed, "{kind:?}: {m} against {exact}");
+            assert!(
+                noise[j].mean_sd < 3.0 * laplace,
+                "{kind:?}: the anchor is all noise"
+            );
+            assert!(
+                (s / laplace - 1.0).abs() < 0.5,
+                "{kind:?}: {s} against {laplace}"
+            );
+            assert!(ess > 800.0, "{kind:?}: {ess}");
+        }
+    }
+}
+
+/// The command itself: what it checks, samples and sums up.
+#[test]
+fn the_command_anchors_regressions_and_reports_their_noise() {
+    for (label, model) in [
+        ("clamp = [-1, 2]", "\"linear\"\nvariance = 0.25"),
+        ("count = 2", "\"poisson\""),
+    ] {
+        let run = edit(RUN, "column = \"y\"", &format!("column = \"y\"\n{label}"));
+        let run = edit(&run, "\"logistic\"", model);
+        let run = edit(&run, "\"barker\"\nstep = 0.0001", "\"anchored-barker\"");
+        let run = edit(&run, "epsilon = 5.0", "epsilon = 30.0");
+        let place = Place::new(&run);
+        assert!(place.works("check run.toml").contains("anchor     rho"));
+        place.works("sample run.toml --out out --quiet");
+        let summary = place.works("summary out");
+        assert!(summary.contains("with the anchor's noise"), "{summary}");
+        let json: serde_json::Value =
+            serde_json::from_str(&place.works("summary out --json")).unwrap();
+        let noise = json["noise_aware"].as_array().unwrap();
+        assert_eq!(noise.len(), 3);
+        assert!(noise.iter().all(|n| n["mean_sd"].as_f64().unwrap() > 0.0));
+    }
+    // A linear model leaves no remainder that could be clipped.
+    let run = edit(RUN, "column = \"y\"", "column = \"y\"\nclamp = [-1, 2]");
+    let run = edit(&run, "\"logistic\"", "\"linear\"\nvariance = 0.25");
+    let clip = "\"anchored-barker\"\nclip = { share = 0.5 }";
+    let run = edit(&run, "\"barker\"\nstep = 0.0001", clip);
+    let message = Place::new(&run).refuses("check run.toml");
+    assert!(
+        message.contains("sampler.clip") && message.contains("quadratic"),
+        "{message}"
+    );
+}
+
+/// Labels 60 noise sds from the start, declared within 100: the warm start makes the steps that it
+/// takes to get there. (Of the intercept: 5.5 sds of the stated noise, 4e-8, and a tenth of a sd.)
+#[test]
+fn labels_far_from_the_start_are_reached() {
+    let far = "[data]\nfile = \"people.csv\"\n[data.label]\ncolumn = \"y\"\nclamp = [0, 100]\n[[data.features]]\ncolumn = \"a\"\nclamp = [-1, 1]\n[[data.features]]\nintercept = true\n[model]\nkind = \"linear\"\nvariance = 1.0\nprior = { kind = \"normal\", sd = 100.0 }\n[sampler]\nalgorithm = \"anchored-barker\"\n[run]\niterations = 2000\nengine = \"cpu\"\n[privacy]\nepsilon = 4.0\ndelta = 1e-6\n";
+    let place = Place::new(far);
+    let mut table = String::from("a,y\n");
+    let (mut sum, n) = (0.0, 10_000);
+    for i in 0..n {
+        let (a, noise) = ((f64::from(i) * 1.7).sin(), (f64::from(i) * 0.37).sin());
+        let y = 60.0 + 2.0 * a + noise;
+        sum += y;
+        table.push_str(&format!("{a},{y}\n"));
+    }
+    place.write("people.csv", &table);
+    place.works("sample run.toml --out out --quiet");
+    let json: serde_json::Value = serde_json::from_str(&place.works("summary out --json")).unwrap();
+    let parameter = &json["parameters"][1];
+    assert_eq!(parameter["name"], "intercept");
+    let number = |v: &serde_json::Value| v.as_f64().unwrap();
+    // a has mean zero over so many turns: the intercept is the labels' mean.
+    let gap = number(&parameter["mean"]) - sum / f64::from(n);
+    let noise = number(&json["noise_aware"][1]["mean_sd"]);
+    assert!(
+        gap.abs() < 5.5 * noise + 0.1 * number(&parameter["sd"]),
+        "{gap}, noise {noise}"
+    );
+    assert!(noise < 0.1, "{noise}");
+}

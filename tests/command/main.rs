@@ -1,0 +1,32 @@
+//! What the command promises to those who type it: files in, files out, words and exit codes. One
+//! module a subject.
+#![cfg(feature = "cli")]
+
+#[allow(dead_code)]
+#[path = "../common/mod.rs"]
+mod common;
+
+mod account_command;
+mod anchored_network_files;
+mod anchored_run_files;
+mod audit_command;
+mod bad_input;
+mod batch_command;
+mod check_command;
+mod cli;
+mod cli_cautions;
+mod combinations;
+mod feature_formats;
+mod features;
+mod fuzz_input;
+mod gradient_resumed;
+mod gradient_run_files;
+mod held_out_scores;
+mod labels;
+mod long_fuzz;
+mod moments_run_files;
+mod odd_settings;
+mod reproduce_command;
+mod row_bounds_command;
+mod second_reader;
+mod table_messages;

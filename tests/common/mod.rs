@@ -1,0 +1,10 @@
+//! What several tests build on: tables, run directories, regressions, chains.
+
+pub mod bracket;
+pub mod chains;
+pub mod edit;
+pub mod misfit;
+pub mod moment_problems;
+pub mod place;
+pub mod regression;
+pub mod tables;

@@ -1,0 +1,121 @@
+//! Audit of released gradients: alone, and as whole steps of the samplers that follow them.
+//! No bound exceeds what is charged, each comes near it, and what lacks noise, is clipped at
+//! twice the bound or is not subsampled is caught. Bounds are at confidence 1 − 1e-6 each,
+//! seeds are fixed.
+
+use crate::common::bracket::assert_between;
+use dpmc::privacy::Batch;
+use dpmc::privacy::audit::{GradientCase, Settings, Subject, audit, audit_gradients};
+
+const SUBJECTS: [Subject; 6] = [
+    Subject::DpHmc,
+    Subject::BarkerHmc,
+    Subject::DpSgld,
+    Subject::DpSghmc,
+    Subject::DpSgnht,
+    Subject::Dpvi,
+];
+
+fn settings(subject: Subject) -> Settings {
+    Settings {
+        // A fit is not made in lockstep with others.
+        trials: if subject == Subject::Dpvi {
+            300_000
+        } else {
+            500_000
+        },
+        confidence: 1.0 - 1e-6,
+        seed: Some(41),
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn gradients_and_the_samplers_that_follow_them_stay_under_their_claims_and_come_near() {
+    for subject in SUBJECTS {
+        let report = audit(subject, &settings(subject)).unwrap();
+        assert_between(&report, 0.45);
+        assert_eq!(report.parts.len(), 1);
+        assert_between(&report.parts[0], 0.45);
+        // The ledger's ε is for any order of answers, and larger than the accountant's.
+        assert!(report.accountant <= report.claim, "{report:?}");
+        assert!(report.claim < 1.35 * report.accountant, "{report:?}");
+    }
+}
+
+/// The faulty run's bound lies above what the honest one claims.
+fn assert_caught(honest: &GradientCase, faulty: &GradientCase, subject: Subject) {
+    let few = Settings {
+        trials: 2,
+        ..settings(subject)
+    };
+    let honest = audit_gradients(honest, subject, &few).unwrap();
+    let found = audit_gradients(faulty, subject, &settings(subject)).unwrap();
+    assert!(
+        found.epsilon_lower > honest.claim.max(honest.accountant),
+        "{found:?} against {honest:?}"
+    );
+    assert!(found.epsilon_lower <= found.claim.min(found.accountant));
+}
+
+#[test]
+fn half_of_the_noise_would_be_caught() {
+    let whole = SUBJECTS.map(|s| (s, GradientCase::of(s).unwrap()));
+    let alone = [Subject::DpHmc, Subject::DpSgld].map(|s| (s, GradientCase::alone(s)));
+    for (subject, case) in whole.into_iter().chain(alone) {
+        let faulty = GradientCase {
+            sigma: 0.5 * case.sigma,
+            ..case
+        };
+        assert_caught(&case, &faulty, subject);
+    }
+}
+
+#[test]
+fn a_clip_of_twice_the_bound_would_be_caught() {
+    for subject in [Subject::DpHmc, Subject::DpSgld, Subject::Dpvi] {
+        let case = GradientCase::of(subject).unwrap();
+        let faulty = GradientCase {
+            clip: 2.0 * case.clip,
+            ..case
+        };
+        assert_caught(&case, &faulty, subject);
+    }
+}
+
+/// All rows where a Poisson batch was charged.
+#[test]
+fn missing_subsampling_would_be_caught() {
+    for subject in [Subject::DpSgld, Subject::DpSghmc, Subject::Dpvi] {
+        for case in [
+            GradientCase::of(subject).unwrap(),
+            GradientCase::alone(subject),
+        ] {
+            let faulty = GradientCase {
+                batch: Batch::All,
+                ..case
+            };
+            assert_caught(&case, &faulty, subject);
+        }
+    }
+}
+
+/// Other rates, clips that are no power of two, and more noise: never above the claim.
+#[test]
+fn other_gradients_stay_under_their_claims() {
+    for (rate, clip, sigma, steps, teeth) in [
+        (Some(0.2), 1.0, 1.0, 2, 0.4),
+        (Some(0.9), 0.3, 0.7, 1, 0.5),
+        (None, 3.7, 9.0, 2, 0.5),
+    ] {
+        let case = GradientCase {
+            batch: rate.map_or(Batch::All, |rate| Batch::Poisson { rate }),
+            clip,
+            sigma,
+            steps,
+            ..GradientCase::alone(Subject::DpSgld)
+        };
+        let report = audit_gradients(&case, Subject::DpSgld, &settings(Subject::DpSgld)).unwrap();
+        assert_between(&report, teeth);
+    }
+}
