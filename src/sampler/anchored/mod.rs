@@ -2,6 +2,7 @@
 //! found, and moves around it.
 
 mod algebra;
+mod centre;
 mod denoise;
 mod moments;
 mod moves;

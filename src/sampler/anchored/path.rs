@@ -6,6 +6,7 @@ use nalgebra::{DMatrix, DVector};
 
 use super::Anchoring;
 use super::algebra::{factor, forward, forward_matrix, lower, solve, solve_vector, square, whiten};
+use super::centre::{centre_of, spread};
 use super::denoise::{compose, eigen, floored, noise_edge, shrink};
 use super::norms::Norms;
 use super::secant::{self, Observation};
@@ -51,8 +52,9 @@ const LONGEST_LEVEL: f64 = 1.2;
 /// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
 const LEAST_CURVATURE: f64 = 0.03;
 const EDGE_SHARE: f64 = 0.75;
-/// … and of those that are not, this share is believed in intervals.
+/// … and of those that are not, this share is believed in intervals, and no less than this.
 const BELIEVED: f64 = 0.6;
+const LEAST_BELIEVED: f64 = 1e-6;
 /// The least eigenvalue that gradients may make of a curvature.
 const LEAST_SECANT: f64 = 0.01;
 /// Of the noise of a curvature's entries at least this share is left, mean square, when it is drawn
@@ -347,19 +349,22 @@ impl<'a> Path<'a> {
             false => 1e-12,
         };
         let (values, vectors) = eigen(&guess);
-        let raised = compose(&vectors, &values.map(|v| v.max(floor)));
+        let raised = values.map(|v| v.max(floor));
         let believed = values.map(|v| {
             if v < floor {
-                (BELIEVED * v).max(1e-6)
+                (BELIEVED * v).max(LEAST_BELIEVED)
             } else {
                 v
             }
         });
+        let lift = compose(&vectors, &(&raised - &believed));
+        let raised = compose(&vectors, &raised);
         self.curvature = l * &raised * l.transpose();
         // What is left of the noise's variance when shrunk, by a normal prior.
         self.uncertain = kept.max(LEAST_NOISE).sqrt() * seen.curvature_sd;
         Ok(Bent {
             believed: compose(&vectors, &believed),
+            lift,
             sd,
             lost: values.iter().filter(|v| **v < floor).count(),
         })
@@ -587,9 +592,15 @@ impl<'a> Path<'a> {
         let (own, centre, spread) = match sd > 0.0 {
             true => {
                 let noise = self.noise(&precision, &centre, (sd, bias));
-                let believed = believed_centre(&raised, &noise, &prior, &own, &prior_pull)?;
-                let spread = spread(bent, &precision, &prior, &noise)?;
-                (&precision * &believed - &prior_pull, believed, spread)
+                let answer = |h: &DMatrix<f64>| centre_of(h, &noise, &prior, &own, &prior_pull);
+                let (centre, variance) = answer(&raised)?;
+                // Where the floor made a step short, it may be as much longer.
+                let (longer, _) = answer(&floored(&(&raised - &bent.lift), LEAST_BELIEVED))?;
+                let further = longer - &centre;
+                let spread = spread(&bent.believed, &precision, &prior, &noise)?;
+                let spread = spread + variance + &further * further.transpose();
+                let spread = spread.transpose().iter().copied().collect();
+                (&precision * &centre - &prior_pull, centre, spread)
             }
             false => (own, centre, Vec::new()),
         };
@@ -631,47 +642,12 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The posterior's centre given a gradient with this noise: where that drowns the curvature, the
-/// prior's.
-fn believed_centre(
-    h: &DMatrix<f64>,
-    noise: &DMatrix<f64>,
-    prior: &DMatrix<f64>,
-    gradient: &DVector<f64>,
-    prior_pull: &DVector<f64>,
-) -> Result<DVector<f64>, Halt> {
-    let seen = h + noise;
-    let known = h * solve(&seen, h)?;
-    let tiny = DMatrix::identity(h.nrows(), h.nrows()) * 1e-12;
-    let pull = h * solve_vector(&seen, gradient)? + prior_pull;
-    solve_vector(&((&known + known.transpose()) * 0.5 + prior + tiny), &pull)
-}
-
-/// Covariance of what the releases leave unknown of the centre, in the anchor's coordinates.
-fn spread(
-    bent: &Bent,
-    precision: &DMatrix<f64>,
-    prior: &DMatrix<f64>,
-    noise: &DMatrix<f64>,
-) -> Result<Vec<f64>, Halt> {
-    let one = DMatrix::identity(prior.nrows(), prior.nrows());
-    // A centre known by H alone with noise Σ has the precision H(H + Σ)⁻¹H (and the prior's): where
-    // curvature drowns, that is the prior's.
-    let h = &bent.believed;
-    let known = h * solve(&(h + noise), h)?;
-    let known = (&known + known.transpose()) * 0.5;
-    let tiny = &one * 1e-9;
-    let whole = solve(&(known + prior + &tiny), &one)?;
-    // What draws of the anchor's own Gaussian show of it already.
-    let own = solve(&(precision + &tiny), &one)?;
-    let spread = floored(&(whole - own), 0.0);
-    Ok(spread.transpose().iter().copied().collect())
-}
-
 /// What a released curvature is believed to be in intervals, in its coordinates.
 struct Bent {
     /// Without the floor: for intervals.
     believed: DMatrix<f64>,
+    /// What the floor made of it in the path's steps, less that.
+    lift: DMatrix<f64>,
     /// Noise that is left on its diagonal.
     sd: f64,
     /// Eigenvalues below the floor.
