@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Passes every test: format, lints, documentation, unit tests, promises, doctests, GPU
-# tests on any adapter. Where no Vulkan driver is found and it may (Debian, root or sudo),
-# it installs Mesa's software driver first. DPMC_REQUIRE_GPU=1 makes a missing adapter a
-# failure instead of a skip.
+# Passes every test: format, lints, documentation, unit tests, promises, doctests, GPU tests on
+# any adapter. With --studies it runs the studies instead: the tests marked `#[ignore = "study"]`,
+# which show the same at more length.
+# Where no Vulkan driver is found and it may (Debian, root or sudo), it installs Mesa's software
+# driver first. DPMC_REQUIRE_GPU=1 makes a missing adapter a failure instead of a skip.
 set -euo pipefail
 cd "$(dirname "$0")"
+
+case "${1:-}" in
+"" | --studies) ;;
+*) echo "usage: ./test.sh [--studies]" >&2 && exit 2 ;;
+esac
 
 have_vulkan() { ldconfig -p 2>/dev/null | grep -q libvulkan.so.1 && ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1; }
 
@@ -24,6 +30,10 @@ export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$(mktemp -d)}"
 
 # No test may write to the data folder of whoever runs it; those that need records name their own.
 export DPMC_RECORDS=off
+
+if [ "${1:-}" = --studies ]; then
+    exec cargo test --tests -- --ignored
+fi
 
 cargo fmt --check
 cargo clippy --all-targets -- -D warnings

@@ -339,7 +339,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "study"]
     fn csv_and_gzip(hits in hits(), inner in hits()) {
         let text = damaged(csv().as_bytes(), &hits);
         let _ = (load(TABLE, "t.csv", &text, &[]), load(TABLE, "t.tsv", &text, &[]));
@@ -351,7 +351,7 @@ proptest! {
 
     /// Behind the header N is the number of lines, whatever is on them.
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "study"]
     fn lines_are_rows(hits in hits()) {
         let run = TABLE.replace("\"FILE\"", "\"FILE\"\nbad_cells = \"missing\"");
         let run = run.replace("[\"1\"]", "[\"1\"]\nnegative = [\"0\", \"\"]");
@@ -371,7 +371,7 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "study"]
     fn npy_tables_and_labels(hits in hits(), version in 0u8..5, other in hits()) {
         for (kind, size) in [("<f8", 8), (">f4", 4), ("|u1", 1), ("<i8", 8), (">f2", 2), ("<u2", 2)] {
             let mut good = npy(version, kind, "(20, 2)", 40 * size);
@@ -388,7 +388,7 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "study"]
     fn parquet_tables(hits in hits(), which: Index, footer in 0usize..600) {
         let mut bytes = which.get(parquets()).clone();
         let _ = load(TABLE, "t.parquet", &damaged(&bytes, &hits[..1]), &[]);
@@ -398,7 +398,7 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "study"]
     fn run_files_of_any_text(hits in hits(), which in 0usize..4, text in "(?s).{0,100}") {
         let adult = include_str!("../../examples/adult.toml");
         let good = [RUN, TABLE, ARRAY, adult][which];
@@ -407,7 +407,7 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "study"]
     fn run_directories(hits in hits(), which in 0usize..5, leaf: Index, odd: Index, tree: bool) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();

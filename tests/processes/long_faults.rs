@@ -106,7 +106,7 @@ fn next(place: &Place, out: &str, flags: &str) -> Command {
 
 /// Each sampler is killed at random moments and taken up again, over and over.
 #[test]
-#[ignore = "minutes"]
+#[ignore = "study"]
 fn chains_of_kills() {
     let mut rng = SmallRng::seed_from_u64(1);
     for (name, sampler) in SAMPLERS {
@@ -133,7 +133,7 @@ fn chains_of_kills() {
 
 /// Two to eight runs at one ledger, some of them killed.
 #[test]
-#[ignore = "minutes"]
+#[ignore = "study"]
 fn crowds_at_one_ledger() {
     let mut rng = SmallRng::seed_from_u64(2);
     let place = Place::new(&run_file(
@@ -204,7 +204,7 @@ fn shim(place: &Place) -> PathBuf {
 
 /// Each call that changes a file fails in turn, once or from then on.
 #[test]
-#[ignore = "minutes"]
+#[ignore = "study"]
 fn faults_of_the_disk() {
     let run = run_file("algorithm = \"dp-penalty\"\ntau = 3000.0\nstep = 0.0001");
     let run = edit(&run, "iterations = 2000000", "iterations = 17000");

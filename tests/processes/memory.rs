@@ -55,7 +55,7 @@ fn memory_does_not_grow_over_a_million_iterations() {
 
 /// The long one: `cargo test --test processes memory -- --ignored --nocapture`.
 #[test]
-#[ignore = "half a minute"]
+#[ignore = "study"]
 fn memory_does_not_grow_over_ten_million_iterations() {
     assert_constant(1_000_000);
 }

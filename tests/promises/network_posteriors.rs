@@ -187,7 +187,7 @@ fn a_binary_head_matches_quadrature() {
 
 /// The log odds of two classes are the difference of two outputs, weights of N(0, 2).
 #[test]
-#[ignore = "as long as the binary one: cargo test --test promises network_posteriors -- --ignored"]
+#[ignore = "study"]
 fn a_softmax_head_matches_quadrature() {
     check(LabelKind::Class { classes: 2 }, exact(2f64.sqrt()));
 }

@@ -76,7 +76,7 @@ fn an_anchor_never_exceeds_its_gaussian_trade_off() {
 }
 
 #[test]
-#[ignore = "more of the same: cargo test --test promises privacy_audit -- --ignored"]
+#[ignore = "study"]
 fn no_regressions_anchor_exceeds_its_gaussian_trade_off() {
     for (part, score) in [
         (AnchorPart::Gradient, Score::Linear),
@@ -134,7 +134,7 @@ fn samplers_of_one_order_stay_under_their_claims() {
 /// Charges of small multiplicities add up less loosely the more steps there are, and the less
 /// each costs.
 #[test]
-#[ignore = "more of the same: cargo test --test promises privacy_audit -- --ignored"]
+#[ignore = "study"]
 fn samplers_of_one_order_come_nearer_in_longer_runs() {
     let case = Case {
         acceptance: Acceptance::Penalty { tau: 8.0 },
