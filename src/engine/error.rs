@@ -22,6 +22,22 @@ pub enum EngineError {
     /// The device went away; the run ends with what was drawn.
     #[error("the GPU device was lost ({0}); draws up to here are kept")]
     DeviceLost(String),
+    /// The device did not finish a submission in time; the run ends with what was drawn.
+    #[error(
+        "the GPU has not finished a piece of work within {0:?} and is taken to hang; draws up to here are kept. Go on with `--resume`, on the CPU by `--engine cpu`; other programs that keep the GPU busy, or the driver's log, may tell the cause"
+    )]
+    Hung(std::time::Duration),
+    /// The device has no memory for a query, with no rows left on it that could make room.
+    #[error(
+        "the GPU has no memory for {what}{}, with no rows left on it to make room; draws up to here are kept. End what else holds its memory, ask for fewer chains, or use `--engine cpu`",
+        bytes(*asked)
+    )]
+    GpuMemory {
+        /// What it was for.
+        what: &'static str,
+        /// Bytes asked for; 0 where the driver does not say.
+        asked: u64,
+    },
     /// The device refused a request.
     #[error("GPU error: {0}")]
     Device(String),
@@ -31,4 +47,11 @@ pub enum EngineError {
     /// A clip bound outside the range that the grid supports.
     #[error("clip bound {0:e} is outside [2^-80, 2^80]; change the step or the clip rate")]
     ClipRange(f64),
+}
+
+fn bytes(asked: u64) -> String {
+    match asked {
+        0 => String::new(),
+        asked => format!(" ({asked} bytes)"),
+    }
 }

@@ -31,8 +31,8 @@ pub enum EngineChoice {
 pub struct EngineSetup {
     /// What the user asks for.
     pub choice: EngineChoice,
-    /// Whether the sampler asks for listed rows (minibatches). These are answered from
-    /// the CPU copy, which a full-batch GPU run drops.
+    /// Whether the sampler asks for listed rows (minibatches). The CPU answers these, and what
+    /// the GPU has no pass for.
     pub listed_rows: bool,
     /// Chains of one query, for `auto`'s measurement.
     pub chains: usize,

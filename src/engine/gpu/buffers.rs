@@ -1,8 +1,8 @@
-//! Device buffers: rows in chunks that fit a binding, and the small ones of a query.
+//! Rows on the device, in chunks that fit a binding and a submission.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use super::device::Device;
+use super::device::{Buffer, Device};
 use crate::data::{Dataset, TILE};
 use crate::engine::EngineError;
 
@@ -35,20 +35,15 @@ impl Params {
     ];
 }
 
+/// Chunks at most, where they could be larger: uniforms, bind groups and sums count them.
+const MOST_CHUNKS: u64 = 1024;
+
 /// Some consecutive rows. Resident chunks own their buffers; a streamed chunk is copied
 /// into shared ones for every pass.
 pub(super) struct Chunk {
     pub first: usize,
     pub rows: usize,
     pub buffers: Option<RowBuffers>,
-    /// Weights of the rows at an anchor, in the place of labels; always resident.
-    pub weights: Option<wgpu::Buffer>,
-}
-
-/// Rows (and labels) on the device.
-pub(super) struct RowBuffers {
-    pub rows: wgpu::Buffer,
-    pub labels: wgpu::Buffer,
 }
 
 impl Chunk {
@@ -56,90 +51,94 @@ impl Chunk {
     pub fn quads(&self) -> usize {
         self.rows.div_ceil(4)
     }
+
+    /// Bytes of its rows of `features` numbers, without labels.
+    pub fn bytes(&self, features: usize) -> u64 {
+        (16 * self.quads() * features) as u64
+    }
 }
 
-/// Buffers for `rows` rows of `data`'s width.
-pub(super) fn row_buffers(
-    device: &Device,
-    data: &Dataset,
-    rows: usize,
-) -> Result<RowBuffers, EngineError> {
-    let quads = rows.div_ceil(4);
-    let storage = |label, bytes: usize| {
-        device.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some(label),
-            size: bytes as u64,
-            usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
+/// Rows with their labels and, from the first query that needs them on, weights at an anchor.
+pub(super) struct RowBuffers {
+    pub rows: Buffer,
+    pub labels: Buffer,
+    pub weights: Option<Buffer>,
+}
+
+impl RowBuffers {
+    /// Buffers for `rows` rows of `data`'s width.
+    pub fn new(device: &Device, data: &Dataset, rows: usize) -> Result<Self, EngineError> {
+        let quads = rows.div_ceil(4);
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+        let labels = if data.labelled() { 16 * quads } else { 16 };
+        let features = data.features().len();
+        Ok(RowBuffers {
+            rows: device.buffer("rows", (16 * quads * features) as u64, usage)?,
+            labels: device.buffer("labels", labels as u64, usage)?,
+            weights: None,
         })
-    };
-    device.scoped(|| RowBuffers {
-        rows: storage("rows", 16 * quads * data.features().len()),
-        labels: storage("labels", if data.labelled() { 16 * quads } else { 16 }),
-    })
-}
+    }
 
-/// Copies rows `first .. first + rows` into `buffers`, feature-major. `first` is a
-/// multiple of the tile.
-pub(super) fn upload(
-    device: &Device,
-    data: &Dataset,
-    first: usize,
-    rows: usize,
-    buffers: &RowBuffers,
-) {
-    let d = data.features().len();
-    let padded = rows.div_ceil(4) * 4;
-    let mut column = vec![0.0f32; padded];
-    for j in 0..d {
-        for (t, out) in column.chunks_mut(TILE).enumerate() {
-            let tile = (first / TILE + t) * d * TILE + j * TILE;
-            out.copy_from_slice(&data.tiles()[tile..tile + out.len()]);
+    /// Room for the weights of `rows` rows.
+    pub fn add_weights(&mut self, device: &Device, rows: usize) -> Result<(), EngineError> {
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+        let bytes = 16 * rows.div_ceil(4) as u64;
+        self.weights = Some(device.buffer("weights", bytes, usage)?);
+        Ok(())
+    }
+
+    /// Copies rows `first .. first + rows` in, feature-major. `first` is a multiple of the tile.
+    pub fn upload(&self, device: &Device, data: &Dataset, first: usize, rows: usize) {
+        let d = data.features().len();
+        let padded = rows.div_ceil(4) * 4;
+        let mut column = vec![0.0f32; padded];
+        for j in 0..d {
+            for (t, out) in column.chunks_mut(TILE).enumerate() {
+                let tile = (first / TILE + t) * d * TILE + j * TILE;
+                out.copy_from_slice(&data.tiles()[tile..tile + out.len()]);
+            }
+            let offset = (4 * j * padded) as u64;
+            device.write(&self.rows, offset, bytemuck::cast_slice(&column));
         }
-        let offset = (4 * j * padded) as u64;
-        device
-            .queue
-            .write_buffer(&buffers.rows, offset, bytemuck::cast_slice(&column));
+        if data.labelled() {
+            let labels = &data.labels()[first..first + padded];
+            device.write(&self.labels, 0, bytemuck::cast_slice(labels));
+        }
     }
-    if data.labelled() {
-        let labels = &data.labels()[first..first + padded];
-        device
-            .queue
-            .write_buffer(&buffers.labels, 0, bytemuck::cast_slice(labels));
+
+    /// Copies the weights of these rows in, where there is room for weights; `weights` of all
+    /// rows, or empty where each is 1.
+    pub fn upload_weights(&self, device: &Device, weights: &[f32], first: usize, rows: usize) {
+        let Some(buffer) = &self.weights else {
+            return;
+        };
+        let padded = rows.div_ceil(4) * 4;
+        match weights.get(first..first + padded) {
+            Some(weights) => device.write(buffer, 0, bytemuck::cast_slice(weights)),
+            None => device.write(buffer, 0, bytemuck::cast_slice(&vec![1.0f32; padded])),
+        }
     }
 }
 
-/// Puts the weights of every chunk's rows on the device.
-pub(super) fn upload_weights(
-    device: &Device,
-    chunks: &mut [Chunk],
-    weight: impl Fn(usize) -> f32,
-) -> Result<(), EngineError> {
-    for chunk in chunks {
-        let padded = 4 * chunk.quads();
-        let weights: Vec<f32> = (chunk.first..chunk.first + padded).map(&weight).collect();
-        let buffer = device.scoped(|| {
-            device.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("weights"),
-                size: 4 * padded as u64,
-                usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
-        })?;
-        let bytes = bytemuck::cast_slice(&weights);
-        device.queue.write_buffer(&buffer, 0, bytes);
-        chunk.weights = Some(buffer);
-    }
-    Ok(())
-}
-
-/// Limits that tests set: to force chunking and streaming, or to break a float clip.
+/// Limits that tests set: to force chunking and streaming, to emulate small and failing devices,
+/// or to break a float clip.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GpuLimits {
     /// Largest binding, bytes; the device's own by default.
     pub binding: Option<u64>,
+    /// Largest buffer, bytes; the device's own by default.
+    pub buffer: Option<u64>,
     /// Bytes of rows kept on the device; by default as many as it takes.
     pub resident: Option<u64>,
+    /// Bytes of all buffers together, beyond which there is no memory for one.
+    pub memory: Option<u64>,
+    /// Bytes of all buffers and of a copy to the device, beyond which the device is lost, as
+    /// wgpu does where it is out of memory for the copy.
+    pub staging: Option<u64>,
+    /// The longest wait for a submission.
+    pub deadline: Option<Duration>,
+    /// Bytes of rows that a submission reads.
+    pub piece: Option<u64>,
     /// Workgroup size; 256 by default.
     pub workgroup: Option<u32>,
     /// What an anchor's long rows are shrunk to, over the ball's radius. Above 1 the float clip
@@ -147,55 +146,43 @@ pub(crate) struct GpuLimits {
     pub edge: Option<f32>,
 }
 
-/// Cuts the rows into chunks and makes as many resident as the device takes.
-pub(super) fn place(
-    device: &Device,
-    data: &Arc<Dataset>,
-    limits: GpuLimits,
-) -> Result<Vec<Chunk>, EngineError> {
+/// Bytes of a chunk of `data`: what a binding and a submission take, or few enough chunks.
+pub(super) fn chunk_bytes(device: &Device, data: &Dataset) -> u64 {
+    device.piece().max(fewest(data)).min(device.binding())
+}
+
+fn fewest(data: &Dataset) -> u64 {
+    let tile = 4 * TILE * data.features().len();
+    (tile as u64).max(bytes_of(data) / MOST_CHUNKS)
+}
+
+fn bytes_of(data: &Dataset) -> u64 {
+    4 * (data.rows() * data.features().len()) as u64
+}
+
+/// The least that chunks can be made for want of memory: their uniforms, 256 bytes each, take no
+/// more than one of them.
+pub(super) fn least_chunk_bytes(data: &Dataset) -> u64 {
+    fewest(data).max((256 * bytes_of(data)).isqrt())
+}
+
+/// Cuts the rows into chunks of at most so many bytes, none of them on the device yet.
+pub(super) fn cut(data: &Dataset, bytes: u64) -> Result<Vec<Chunk>, EngineError> {
     let d = data.features().len();
-    let binding = limits
-        .binding
-        .unwrap_or(u64::MAX)
-        .min(device.limits.max_storage_buffer_binding_size)
-        .min(device.limits.max_buffer_size);
     // Whole tiles, and few enough quads for u32 indices.
-    let rows_per_chunk = (binding as usize / (4 * d)).min((u32::MAX as usize / d.max(1)) & !3);
-    let rows_per_chunk = rows_per_chunk / TILE * TILE;
-    if rows_per_chunk == 0 {
+    let most = (bytes as usize / (4 * d).max(1)).min((u32::MAX as usize / d.max(1)) & !3);
+    let most = most / TILE * TILE;
+    if most == 0 {
         return Err(EngineError::Device(format!(
-            "{TILE} rows of {d} features exceed the largest binding ({binding} bytes)"
+            "{TILE} rows of {d} features exceed the largest binding ({bytes} bytes); use `--engine cpu`"
         )));
     }
-    let mut chunks = Vec::new();
-    let mut resident = limits.resident.unwrap_or(u64::MAX);
-    let mut first = 0;
-    while first < data.rows() {
-        let rows = rows_per_chunk.min(data.rows() - first);
-        let bytes = (rows.div_ceil(4) * 16 * d) as u64;
-        let buffers = if bytes <= resident {
-            // Out of memory: this chunk and the rest are streamed.
-            row_buffers(device, data, rows).ok()
-        } else {
-            None
-        };
-        match &buffers {
-            Some(buffers) => {
-                upload(device, data, first, rows, buffers);
-                resident -= bytes;
-                // Bound the queue's staging memory.
-                device.queue.submit([]);
-            }
-            None => resident = 0,
-        }
-        device.check()?;
-        chunks.push(Chunk {
+    Ok((0..data.rows())
+        .step_by(most)
+        .map(|first| Chunk {
             first,
-            rows,
-            buffers,
-            weights: None,
-        });
-        first += rows;
-    }
-    Ok(chunks)
+            rows: most.min(data.rows() - first),
+            buffers: None,
+        })
+        .collect())
 }

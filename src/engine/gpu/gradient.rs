@@ -175,10 +175,7 @@ fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut
 impl GpuEngine {
     /// Largest binding, bytes.
     pub(super) fn binding(&self) -> usize {
-        let limits = &self.device.limits;
-        let own = self.limits.binding.unwrap_or(u64::MAX);
-        own.min(limits.max_storage_buffer_binding_size)
-            .min(limits.max_buffer_size) as usize
+        self.device.binding() as usize
     }
 
     /// How the device sums these gradients; `None` where it cannot, and the CPU is to.

@@ -1,4 +1,4 @@
-//! The GPU engine (wgpu): rows feature-major on the device, one submission and one
+//! The GPU engine (wgpu): rows feature-major on the device, short submissions and one
 //! read-back a query; chunks beyond device memory are streamed.
 
 mod anchor;
@@ -7,12 +7,13 @@ mod device;
 mod gradient;
 mod pipelines;
 mod ratio;
+mod room;
 mod submit;
 
 use std::sync::Arc;
 
 pub(crate) use buffers::GpuLimits;
-use buffers::{Chunk, RowBuffers, place, row_buffers, upload_weights};
+use buffers::{Chunk, RowBuffers, chunk_bytes};
 use device::Device;
 use pipelines::Pipelines;
 
@@ -37,21 +38,11 @@ pub(crate) fn adapters() -> Vec<EngineInfo> {
 /// Device-to-device copy bandwidth in bytes a second, read plus write, and whether the
 /// adapter is a software one.
 pub(crate) fn copy_bandwidth() -> Result<(f64, bool), EngineError> {
-    let device = Device::open()?;
+    let device = Device::open(GpuLimits::default())?;
     let wanted = if device.software { 1 << 26 } else { 1 << 31 };
     let bytes = device.limits.max_buffer_size.min(wanted) & !3;
-    let buffer = |usage| {
-        device.scoped(|| {
-            device.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("bandwidth"),
-                size: bytes,
-                usage,
-                mapped_at_creation: false,
-            })
-        })
-    };
-    let from = buffer(wgpu::BufferUsages::COPY_SRC)?;
-    let to = buffer(wgpu::BufferUsages::COPY_DST)?;
+    let from = device.buffer("bandwidth", bytes, wgpu::BufferUsages::COPY_SRC)?;
+    let to = device.buffer("bandwidth", bytes, wgpu::BufferUsages::COPY_DST)?;
     let mut best = 0.0f64;
     for _ in 0..5 {
         let mut encoder = device.device.create_command_encoder(&Default::default());
@@ -59,8 +50,7 @@ pub(crate) fn copy_bandwidth() -> Result<(f64, bool), EngineError> {
             encoder.copy_buffer_to_buffer(&from, 0, &to, 0, Some(bytes));
         }
         let start = std::time::Instant::now();
-        let index = device.queue.submit([encoder.finish()]);
-        device.wait(index)?;
+        device.wait(device.submit(Some(encoder.finish()))?)?;
         best = best.max(16.0 * bytes as f64 / start.elapsed().as_secs_f64());
     }
     Ok((best, device.software))
@@ -68,53 +58,54 @@ pub(crate) fn copy_bandwidth() -> Result<(f64, bool), EngineError> {
 
 /// The engine on one device.
 pub(crate) struct GpuEngine {
-    device: Device,
+    cache: submit::Cache,
+    /// Empty until they are placed, and after the device was lost.
+    chunks: Vec<Chunk>,
+    /// What chunks that are not resident go through, and how many rows it takes.
+    stream: Option<(RowBuffers, usize)>,
     pipelines: Pipelines,
+    device: Device,
     workgroup: u32,
     limits: GpuLimits,
     features: usize,
     labelled: bool,
-    chunks: Vec<Chunk>,
-    /// Host rows: for streamed chunks and, on the CPU, for listed rows.
-    host: Option<Arc<Dataset>>,
+    /// Host rows: the device may have to give up its own.
+    data: Arc<Dataset>,
+    /// What answers for listed rows.
     listed: Option<CpuEngine>,
-    stream: Option<RowBuffers>,
-    cache: submit::Cache,
+    /// Bytes of rows that may be resident.
+    resident: u64,
+    /// Bytes of a chunk.
+    chunk_bytes: u64,
 }
 
 impl GpuEngine {
-    /// Opens the best adapter and uploads `data`. With `listed_rows` the CPU copy stays
-    /// and answers listed rows; without, it is dropped once all rows are on the device.
+    /// Opens the best adapter and uploads `data`, which the host keeps too. With `listed_rows`
+    /// the host answers listed rows.
     pub fn new(
         data: Arc<Dataset>,
         listed_rows: bool,
         limits: GpuLimits,
     ) -> Result<Self, EngineError> {
-        let device = Device::open()?;
+        let device = Device::open(limits)?;
         let workgroup = limits.workgroup.unwrap_or(256);
-        let chunks = place(&device, &data, limits)?;
-        let streamed = chunks
-            .iter()
-            .filter(|c| c.buffers.is_none())
-            .map(|c| c.rows)
-            .max();
-        let stream = match streamed {
-            Some(rows) => Some(row_buffers(&device, &data, rows)?),
-            None => None,
-        };
-        Ok(GpuEngine {
+        let mut engine = GpuEngine {
+            cache: submit::Cache::default(),
+            chunks: Vec::new(),
+            stream: None,
             pipelines: Pipelines::new(workgroup),
             workgroup,
             limits,
             features: data.features().len(),
             labelled: data.labelled(),
-            chunks,
             listed: listed_rows.then(|| CpuEngine::new(data.clone())),
-            host: (streamed.is_some()).then_some(data),
-            stream,
-            cache: submit::Cache::default(),
+            resident: limits.resident.unwrap_or(u64::MAX),
+            chunk_bytes: chunk_bytes(&device, &data),
+            data,
             device,
-        })
+        };
+        engine.with_room(|_| Ok(()))?;
+        Ok(engine)
     }
 
     /// Whether the adapter computes in software.
@@ -131,9 +122,37 @@ impl GpuEngine {
     /// Other rows of the same width and kind, with the pipelines made so far.
     #[cfg(test)]
     pub fn reload(&mut self, data: &Arc<Dataset>) -> Result<(), EngineError> {
-        self.chunks = place(&self.device, data, self.limits)?;
         self.cache = submit::Cache::default();
-        Ok(())
+        self.chunks.clear();
+        self.stream = None;
+        self.data = data.clone();
+        self.chunk_bytes = chunk_bytes(&self.device, data);
+        self.with_room(|_| Ok(()))
+    }
+
+    /// Work for the device that never ends.
+    #[cfg(test)]
+    pub fn hang(&self) -> Result<(), EngineError> {
+        self.device.hang()
+    }
+
+    /// Another deadline for the submissions from here on.
+    #[cfg(test)]
+    pub fn set_deadline(&mut self, deadline: std::time::Duration) {
+        self.device.set_deadline(deadline);
+    }
+
+    /// Bytes of all buffers.
+    #[cfg(test)]
+    pub fn held(&self) -> u64 {
+        self.device.held()
+    }
+
+    /// Resident chunks and all chunks.
+    #[cfg(test)]
+    pub fn placement(&self) -> (usize, usize) {
+        let resident = self.chunks.iter().filter(|c| c.buffers.is_some());
+        (resident.count(), self.chunks.len())
     }
 
     /// Workgroups of a chunk and quads each thread takes.
@@ -145,6 +164,21 @@ impl GpuEngine {
             .clamp(1, ROWS_PER_THREAD / 4);
         let groups = chunk.quads().div_ceil(per_thread * group);
         (groups as u32, per_thread as u32)
+    }
+}
+
+impl Drop for GpuEngine {
+    /// What a hung device uses is left to the end of the process: its driver may hold locks that
+    /// freeing would wait for.
+    fn drop(&mut self) {
+        if self.device.is_hung() {
+            std::mem::forget((
+                std::mem::take(&mut self.cache),
+                std::mem::take(&mut self.chunks),
+                self.stream.take(),
+                std::mem::replace(&mut self.pipelines, Pipelines::new(self.workgroup)),
+            ));
+        }
     }
 }
 
@@ -161,7 +195,7 @@ impl Engine for GpuEngine {
                 None => Err(EngineError::CpuOnly),
             };
         }
-        self.submit_sums(query)
+        self.with_room(|engine| engine.submit_sums(query))
     }
 
     fn ratio_rows(
@@ -175,7 +209,7 @@ impl Engine for GpuEngine {
         match &mut self.listed {
             Some(cpu) => cpu.ratio_rows(query, rows, out),
             None if query.function().shader().is_none() => Err(EngineError::CpuOnly),
-            None => self.submit_rows(query, rows, out),
+            None => self.with_room(|engine| engine.submit_rows(query, rows, out)),
         }
     }
 
@@ -185,11 +219,17 @@ impl Engine for GpuEngine {
         query: &GradientQuery,
         rows: Rows<'_>,
     ) -> Result<Vec<GradientSum>, EngineError> {
-        self.device.check()?;
         query.check(self.features, self.labelled)?;
-        if let (Rows::All, Some(shape)) = (rows, self.gradient_shape(query)) {
-            return self.submit_gradients(query, shape);
+        if let Rows::All = rows {
+            let sums = self.with_room(|engine| match engine.gradient_shape(query) {
+                Some(shape) => engine.submit_gradients(query, shape).map(Some),
+                None => Ok(None),
+            })?;
+            if let Some(sums) = sums {
+                return Ok(sums);
+            }
         }
+        self.device.check()?;
         match &mut self.listed {
             Some(cpu) => cpu.gradient_sums(query, rows),
             None => Err(EngineError::Query(
@@ -200,34 +240,34 @@ impl Engine for GpuEngine {
 
     /// On the device; rows too wide for its workgroup memory on the CPU copy.
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
-        self.device.check()?;
         query.check(self.features, self.labelled)?;
-        let shape = self.anchor_shape(query.slopes.score);
-        let (Predictor::Linear, Some(shape)) = (query.slopes.predictor, shape) else {
+        if !matches!(query.slopes.predictor, Predictor::Linear) {
+            self.device.check()?;
+            return self.on_host()?.anchor_sums(query);
+        }
+        let parts = query.parts;
+        let sums = match parts.gradient || parts.curvature {
+            true => self.with_room(|engine| match engine.anchor_shape(query.slopes.score) {
+                Some(shape) => engine.submit_anchor(query, shape).map(Some),
+                None => Ok(None),
+            })?,
+            false => Some(AnchorSums::zero(self.features)),
+        };
+        self.device.check()?;
+        let Some(mut sums) = sums else {
             return self.on_host()?.anchor_sums(query);
         };
-        let parts = query.parts;
         // Norms alone are summed on the host.
-        let profile = match parts.profile {
-            true => {
-                let norms = AnchorQuery {
-                    parts: AnchorParts {
-                        gradient: false,
-                        curvature: false,
-                        profile: true,
-                    },
-                    ..*query
-                };
-                Some(self.on_host()?.anchor_sums(&norms)?.profile)
-            }
-            false => None,
-        };
-        let mut sums = match parts.gradient || parts.curvature {
-            true => self.submit_anchor(query, shape)?,
-            false => AnchorSums::zero(self.features),
-        };
-        if let Some(profile) = profile {
-            sums.profile = profile;
+        if parts.profile {
+            let norms = AnchorQuery {
+                parts: AnchorParts {
+                    gradient: false,
+                    curvature: false,
+                    profile: true,
+                },
+                ..*query
+            };
+            sums.profile = self.on_host()?.anchor_sums(&norms)?.profile;
         }
         Ok(sums)
     }
@@ -236,12 +276,8 @@ impl Engine for GpuEngine {
     fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError> {
         self.device.check()?;
         query.check(self.features, self.labelled)?;
-        let host = self.on_host()?;
-        host.weigh_rows(query)?;
-        let weights = host.weights().to_vec();
-        let weight = |i: usize| weights.get(i).copied().unwrap_or(0.0);
-        upload_weights(&self.device, &mut self.chunks, weight)?;
-        self.cache.forget_groups();
+        self.on_host()?.weigh_rows(query)?;
+        self.forget_weights();
         Ok(())
     }
 

@@ -1,7 +1,9 @@
 //! Ratio queries: coefficients up, sums or listed rows back.
 
+use std::ops::Range;
+
 use super::GpuEngine;
-use super::buffers::{Params, upload_weights};
+use super::buffers::Params;
 use super::pipelines::{MAX_TILE, Program};
 use super::submit::{Dispatch, Job, uniform};
 use crate::engine::{EngineError, RatioQuery, RatioSum};
@@ -42,27 +44,70 @@ fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize, out: &mut Ve
 }
 
 impl GpuEngine {
-    /// Weights of 1 where a query needs some and none were set.
-    fn ensure_weights(&mut self, query: &RatioQuery) -> Result<(), EngineError> {
-        if query.function().is_weighted() && self.chunks.iter().any(|c| c.weights.is_none()) {
-            upload_weights(&self.device, &mut self.chunks, |_| 1.0)?;
-            self.cache.forget_groups();
+    /// Sums over all rows, as many tiles and chunks at once as answers and parameters leave room
+    /// for.
+    pub(super) fn submit_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
+        if query.function().is_weighted() {
+            self.ensure_weights()?;
         }
-        Ok(())
+        let tile = query.chains().next_power_of_two().min(MAX_TILE);
+        let groups: Vec<usize> = self
+            .chunks
+            .iter()
+            .map(|c| self.shape(c).0 as usize)
+            .collect();
+        let all: usize = groups.iter().sum();
+        let mut one = Vec::new();
+        tile_coefficients(query, 0, tile, &mut one);
+        let (parameters, room) = (4 * one.len(), self.binding() / (16 * tile));
+        let tiles_at_once = (self.binding() / parameters.max(1)).min(room / all.max(1));
+        let starts: Vec<usize> = (0..query.chains()).step_by(tile).collect();
+        let mut sums = vec![RatioSum::default(); query.chains()];
+        for starts in starts.chunks(tiles_at_once.max(1)) {
+            let mut first = 0;
+            while first < groups.len() {
+                let mut slots = 0;
+                let fit = groups[first..].iter().take_while(|g| {
+                    slots += starts.len() * **g;
+                    slots <= room
+                });
+                let end = first + fit.count().max(1);
+                self.add_sums(query, tile, starts, first..end, &mut sums)?;
+                first = end;
+            }
+        }
+        for (c, sum) in sums.iter_mut().enumerate() {
+            sum.steps *= i64::from(query.sign(c));
+        }
+        Ok(sums)
     }
 
-    pub(super) fn submit_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
-        self.ensure_weights(query)?;
-        let tile = query.chains().next_power_of_two().min(MAX_TILE);
-        let tiles = query.chains().div_ceil(tile);
+    /// Adds the sums over some chunks of the tiles that begin with these chains, without signs.
+    fn add_sums(
+        &mut self,
+        query: &RatioQuery,
+        tile: usize,
+        starts: &[usize],
+        chunks: Range<usize>,
+        sums: &mut [RatioSum],
+    ) -> Result<(), EngineError> {
         let mut coefficients = Vec::new();
+        let places: Vec<u32> = starts
+            .iter()
+            .map(|&start| {
+                let place = coefficients.len() as u32;
+                tile_coefficients(query, start, tile, &mut coefficients);
+                place
+            })
+            .collect();
         let mut dispatches = Vec::new();
-        let mut slots = 0u32;
-        for t in 0..tiles {
-            let start = coefficients.len() as u32;
-            tile_coefficients(query, t * tile, tile, &mut coefficients);
-            for (index, chunk) in self.chunks.iter().enumerate() {
-                let (groups, quads_per_thread) = self.shape(chunk);
+        // The first chain of the tile that a slot belongs to.
+        let mut owners = Vec::new();
+        // Chunk by chunk: a streamed one is uploaded once.
+        for index in chunks {
+            let chunk = &self.chunks[index];
+            let (groups, quads_per_thread) = self.shape(chunk);
+            for (&start, &place) in starts.iter().zip(&places) {
                 dispatches.push(Dispatch {
                     chunk: index,
                     groups,
@@ -71,61 +116,72 @@ impl GpuEngine {
                         quads: chunk.quads() as u32,
                         features: self.features as u32,
                         quads_per_thread,
-                        first_slot: slots,
-                        coefficients: start,
+                        first_slot: owners.len() as u32,
+                        coefficients: place,
                         labelled: u32::from(self.labelled || query.function().is_weighted()),
                         entries: 0,
                     }),
                 });
-                slots += groups;
+                owners.extend(std::iter::repeat_n(start, groups as usize));
             }
         }
-        let bytes = slots as usize * tile * 16;
         let answers = self.submit(&Job {
             program: Program::RatioSum(query.function(), tile),
             coefficients: &coefficients,
             entries: &[],
             dispatches: &dispatches,
-            answers: bytes,
+            answers: 16 * owners.len() * tile,
             zeroed: false,
         })?;
         let answers: &[[i32; 4]] = bytemuck::cast_slice(&answers);
-        let per_tile = slots as usize / tiles;
-        Ok((0..query.chains())
-            .map(|c| {
-                let mut sum = RatioSum::default();
-                for slot in (c / tile) * per_tile..(c / tile + 1) * per_tile {
-                    let [low, high, saturated, _] = answers[slot * tile + c % tile];
-                    sum.steps += i64::from(high) * 65_536 + i64::from(low);
-                    sum.saturated += saturated as u64;
-                }
-                sum.steps *= i64::from(query.sign(c));
-                sum
-            })
-            .collect())
+        for (&start, slot) in owners.iter().zip(answers.chunks(tile)) {
+            for (sum, [low, high, saturated, _]) in sums[start..].iter_mut().zip(slot) {
+                sum.steps += i64::from(*high) * 65_536 + i64::from(*low);
+                sum.saturated += *saturated as u64;
+            }
+        }
+        Ok(())
     }
 
+    /// Rows of a list, as many at once as a binding takes.
     pub(super) fn submit_rows(
         &mut self,
         query: &RatioQuery,
         rows: &[Vec<u64>],
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError> {
-        self.ensure_weights(query)?;
+        if query.function().is_weighted() {
+            self.ensure_weights()?;
+        }
+        out.iter_mut().for_each(Vec::clear);
+        let lists = rows.iter().enumerate();
+        let wanted: Vec<(usize, u64)> = lists
+            .flat_map(|(c, rows)| rows.iter().map(move |row| (c, *row)))
+            .collect();
+        for wanted in wanted.chunks((self.binding() / 16).max(1)) {
+            for (answer, (c, _)) in self.rows_at_once(query, wanted)?.iter().zip(wanted) {
+                out[*c].push(answer * query.sign(*c));
+            }
+        }
+        Ok(())
+    }
+
+    /// Pairs of chain and row, without signs.
+    fn rows_at_once(
+        &mut self,
+        query: &RatioQuery,
+        wanted: &[(usize, u64)],
+    ) -> Result<Vec<i32>, EngineError> {
         let mut coefficients = Vec::new();
         for c in 0..query.chains() {
             tile_coefficients(query, c, 1, &mut coefficients);
         }
         // Entries sorted by chunk; each remembers the place of its answer.
         let mut by_chunk: Vec<Vec<[u32; 4]>> = vec![Vec::new(); self.chunks.len()];
-        let mut place = 0u32;
-        for (c, rows) in rows.iter().enumerate() {
-            for &row in rows {
-                let chunk = self.chunks.partition_point(|k| k.first <= row as usize) - 1;
-                let local = row as usize - self.chunks[chunk].first;
-                by_chunk[chunk].push([local as u32, c as u32, place, 0]);
-                place += 1;
-            }
+        for (place, &(c, row)) in wanted.iter().enumerate() {
+            let chunk = self.chunks.partition_point(|k| k.first <= row as usize) - 1;
+            let local = row as usize - self.chunks[chunk].first;
+            by_chunk[chunk].push([local as u32, c as u32, place as u32, 0]);
         }
         let mut dispatches = Vec::new();
         let mut first = 0u32;
@@ -147,24 +203,14 @@ impl GpuEngine {
             first += entries.len() as u32;
         }
         let entries: Vec<[u32; 4]> = by_chunk.concat();
-        if entries.is_empty() {
-            out.iter_mut().for_each(Vec::clear);
-            return Ok(());
-        }
-        let bytes = 4 * place as usize;
         let answers = self.submit(&Job {
             program: Program::RatioRows(query.function()),
             coefficients: &coefficients,
             entries: bytemuck::cast_slice(&entries),
             dispatches: &dispatches,
-            answers: bytes,
+            answers: 4 * wanted.len(),
             zeroed: false,
         })?;
-        let mut answers = bytemuck::cast_slice::<u8, i32>(&answers).iter();
-        for (c, (rows, out)) in rows.iter().zip(out).enumerate() {
-            out.clear();
-            out.extend(answers.by_ref().take(rows.len()).map(|q| q * query.sign(c)));
-        }
-        Ok(())
+        Ok(bytemuck::pod_collect_to_vec(&answers))
     }
 }

@@ -1,11 +1,12 @@
-//! One query: parameters up, one submission, answers back. Buffers and bind groups are
-//! kept from query to query.
+//! One query: parameters up, submissions that are short each, answers back. Buffers and bind
+//! groups are kept from query to query.
 
 use std::collections::HashMap;
 use std::sync::mpsc;
 
 use super::GpuEngine;
-use super::buffers::{RowBuffers, upload};
+use super::buffers::{Chunk, RowBuffers};
+use super::device::{Buffer, Device};
 use super::pipelines::Program;
 use crate::engine::EngineError;
 
@@ -18,32 +19,49 @@ const MAX_GROUPS: u32 = 65_535;
 /// Buffers that grow with the largest query seen.
 #[derive(Default)]
 pub(super) struct Cache {
-    params: Option<wgpu::Buffer>,
-    coefficients: Option<wgpu::Buffer>,
-    entries: Option<wgpu::Buffer>,
-    answers: Option<wgpu::Buffer>,
-    readback: Option<wgpu::Buffer>,
+    params: Option<Buffer>,
+    coefficients: Option<Buffer>,
+    entries: Option<Buffer>,
+    answers: Option<Buffer>,
+    readback: Option<Buffer>,
     /// Bind groups of every program used, one a chunk; a new buffer empties this.
     groups: HashMap<Program, Vec<wgpu::BindGroup>>,
 }
 
-/// Makes or enlarges a buffer; true where it is new.
+fn short(slot: &Option<Buffer>, bytes: usize) -> bool {
+    slot.as_ref().is_none_or(|b| b.size() < bytes as u64)
+}
+
+/// Bytes of the largest buffer for this.
+fn largest(device: &Device, usage: wgpu::BufferUsages) -> u64 {
+    match usage.contains(wgpu::BufferUsages::STORAGE) {
+        true => device.binding(),
+        false => device.limits.max_buffer_size,
+    }
+}
+
+/// Makes or enlarges a buffer.
 fn ensure(
-    device: &wgpu::Device,
-    slot: &mut Option<wgpu::Buffer>,
+    device: &Device,
+    slot: &mut Option<Buffer>,
+    what: &'static str,
     bytes: usize,
     usage: wgpu::BufferUsages,
-) -> bool {
-    if slot.as_ref().is_some_and(|b| b.size() >= bytes as u64) {
-        return false;
+) -> Result<(), EngineError> {
+    if short(slot, bytes) {
+        // Room for larger queries to come.
+        let wanted = (bytes as u64).next_power_of_two().max(256);
+        let wanted = wanted.min(largest(device, usage));
+        *slot = None;
+        *slot = Some(device.buffer(what, wanted, usage)?);
     }
-    *slot = Some(device.create_buffer(&wgpu::BufferDescriptor {
-        label: Some("query"),
-        size: bytes.next_power_of_two().max(256) as u64,
-        usage,
-        mapped_at_creation: false,
-    }));
-    true
+    Ok(())
+}
+
+/// Some dispatches of one submission, after the copy of a streamed chunk that they read.
+struct Piece {
+    upload: Option<usize>,
+    dispatches: Vec<usize>,
 }
 
 /// One dispatch: chunk, parameters, workgroups.
@@ -91,15 +109,15 @@ impl GpuEngine {
         }
         self.prepare(job, params.len())?;
         let (device, cache) = (&self.device, &self.cache);
-        let write = |buffer: &Option<wgpu::Buffer>, bytes: &[u8]| {
+        let write = |buffer: &Option<Buffer>, bytes: &[u8]| {
             if let (Some(buffer), false) = (buffer, bytes.is_empty()) {
-                device.queue.write_buffer(buffer, 0, bytes);
+                device.write(buffer, 0, bytes);
             }
         };
         write(&cache.params, &params);
         write(&cache.coefficients, bytemuck::cast_slice(job.coefficients));
         write(&cache.entries, job.entries);
-        let (pipeline, _) = self.pipelines.get(device, job.program)?;
+        let pipeline = self.pipelines.get(device, job.program)?.0.clone();
         let (Some(bind_groups), Some(answers), Some(readback)) = (
             cache.groups.get(&job.program),
             &cache.answers,
@@ -108,12 +126,9 @@ impl GpuEngine {
             return Err(EngineError::Device("buffers vanished".into()));
         };
         let bytes = job.answers as u64;
-        // Resident chunks share one submission; streamed ones come first, each after its copy.
-        let (resident, streamed): (Vec<usize>, Vec<usize>) = (0..dispatches.len())
-            .partition(|&i| self.chunks[dispatches[i].chunk].buffers.is_some());
         let encode = |encoder: &mut wgpu::CommandEncoder, which: &[usize]| {
             let mut compute = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            compute.set_pipeline(pipeline);
+            compute.set_pipeline(&pipeline);
             for &i in which {
                 let d = &dispatches[i];
                 compute.set_bind_group(0, &bind_groups[d.chunk], &[(i * PARAMS_STRIDE) as u32]);
@@ -122,36 +137,36 @@ impl GpuEngine {
                 compute.dispatch_workgroups(d.groups.div_ceil(height), height, 1);
             }
         };
-        let mut encoder = device
-            .device
-            .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        if job.zeroed {
-            encoder.clear_buffer(answers, 0, Some(bytes));
-        }
-        for same in streamed.chunk_by(|&a, &b| dispatches[a].chunk == dispatches[b].chunk) {
-            let chunk = &self.chunks[dispatches[same[0]].chunk];
-            if let (Some(host), Some(stream)) = (&self.host, &self.stream) {
-                upload(device, host, chunk.first, chunk.rows, stream);
-            }
-            encode(&mut encoder, same);
-            let fresh = device
-                .device
-                .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            device
-                .queue
-                .submit([std::mem::replace(&mut encoder, fresh).finish()]);
-        }
-        if !resident.is_empty() {
-            encode(&mut encoder, &resident);
-        }
-        encoder.copy_buffer_to_buffer(answers, 0, readback, 0, Some(bytes));
+        let mut submitted: Vec<wgpu::SubmissionIndex> = Vec::new();
         let (sender, receiver) = mpsc::channel();
-        encoder.map_buffer_on_submit(readback, wgpu::MapMode::Read, ..bytes, move |r| {
-            // The receiver outlives the poll below unless the device was lost.
-            let _ = sender.send(r);
-        });
-        let index = device.queue.submit([encoder.finish()]);
-        device.wait(index)?;
+        let pieces = self.pieces(dispatches);
+        for (i, piece) in pieces.iter().enumerate() {
+            if let Some(chunk) = piece.upload {
+                // Host memory holds the copies of two chunks at most.
+                if let [.., index, _] = &submitted[..] {
+                    device.wait(index.clone())?;
+                }
+                self.upload(&self.chunks[chunk]);
+            }
+            let mut encoder = device.device.create_command_encoder(&Default::default());
+            if i == 0 && job.zeroed {
+                encoder.clear_buffer(answers, 0, Some(bytes));
+            }
+            encode(&mut encoder, &piece.dispatches);
+            if i + 1 == pieces.len() {
+                encoder.copy_buffer_to_buffer(answers, 0, readback, 0, Some(bytes));
+                let sender = sender.clone();
+                encoder.map_buffer_on_submit(readback, wgpu::MapMode::Read, ..bytes, move |r| {
+                    // The receiver outlives the poll below unless the device was lost.
+                    let _ = sender.send(r);
+                });
+            }
+            submitted.push(device.submit(Some(encoder.finish()))?);
+        }
+        // One by one: each has the whole deadline, from when the one before it was done.
+        for index in submitted {
+            device.wait(index)?;
+        }
         match receiver.try_recv() {
             Ok(Ok(())) => {}
             Ok(Err(e)) => return Err(EngineError::DeviceLost(e.to_string())),
@@ -166,28 +181,81 @@ impl GpuEngine {
         Ok(bytes)
     }
 
+    /// Dispatches in the order of their submissions: streamed chunks first, each after its copy.
+    fn pieces(&self, dispatches: &[Dispatch]) -> Vec<Piece> {
+        let chunk = |i: usize| &self.chunks[dispatches[i].chunk];
+        let (resident, streamed): (Vec<usize>, Vec<usize>) =
+            (0..dispatches.len()).partition(|&i| chunk(i).buffers.is_some());
+        let mut pieces: Vec<Piece> = Vec::new();
+        let (mut bytes, mut copied) = (0, None);
+        for i in streamed.into_iter().chain(resident) {
+            let own = chunk(i).bytes(self.features);
+            let streamed = chunk(i).buffers.is_none().then_some(dispatches[i].chunk);
+            let upload = streamed.filter(|_| streamed != copied);
+            match pieces.last_mut() {
+                Some(piece) if upload.is_none() && bytes + own <= self.device.piece() => {
+                    piece.dispatches.push(i);
+                    bytes += own;
+                }
+                _ => {
+                    pieces.push(Piece {
+                        upload,
+                        dispatches: vec![i],
+                    });
+                    bytes = own;
+                }
+            }
+            copied = streamed;
+        }
+        pieces
+    }
+
+    /// Copies a chunk to where it is streamed through.
+    fn upload(&self, chunk: &Chunk) {
+        if let Some((stream, _)) = &self.stream {
+            stream.upload(&self.device, &self.data, chunk.first, chunk.rows);
+            let weights = self.listed.as_ref().map_or(&[][..], |cpu| cpu.weights());
+            stream.upload_weights(&self.device, weights, chunk.first, chunk.rows);
+        }
+    }
+
     /// Buffers large enough and bind groups over them.
     fn prepare(&mut self, job: &Job<'_>, params: usize) -> Result<(), EngineError> {
         use wgpu::BufferUsages as Usage;
         let cache = &mut self.cache;
         let device = &self.device;
-        let (coefficients, entries) = (4 * job.coefficients.len(), job.entries.len());
-        let fresh = device.scoped(|| {
-            let d = &device.device;
-            let storage = Usage::STORAGE | Usage::COPY_DST;
-            let uniform = Usage::UNIFORM | Usage::COPY_DST;
-            let readable = Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST;
-            let mapped = Usage::MAP_READ | Usage::COPY_DST;
-            [
-                ensure(d, &mut cache.params, params, uniform),
-                ensure(d, &mut cache.coefficients, coefficients, storage),
-                ensure(d, &mut cache.entries, entries.max(16), storage),
-                ensure(d, &mut cache.answers, job.answers, readable),
-                ensure(d, &mut cache.readback, job.answers, mapped),
-            ]
-        })?;
-        if fresh.iter().any(|f| *f) {
+        let storage = Usage::STORAGE | Usage::COPY_DST;
+        let uniform = Usage::UNIFORM | Usage::COPY_DST;
+        let readable = Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST;
+        let mapped = Usage::MAP_READ | Usage::COPY_DST;
+        let (coefficients, answers) = (4 * job.coefficients.len(), job.answers);
+        let entries = job.entries.len().max(16);
+        let wanted = [
+            (&mut cache.params, "a query's uniforms", params, uniform),
+            (
+                &mut cache.coefficients,
+                "a query's parameters",
+                coefficients,
+                storage,
+            ),
+            (&mut cache.entries, "listed rows", entries, storage),
+            (&mut cache.answers, "answers", answers, readable),
+            (&mut cache.readback, "answers read back", answers, mapped),
+        ];
+        for (_, what, bytes, usage) in &wanted {
+            let most = largest(device, *usage);
+            if *bytes as u64 > most {
+                return Err(EngineError::Device(format!(
+                    "{what} take {bytes} bytes, of which it allows {most} at once; ask for fewer chains, or use `--engine cpu`"
+                )));
+            }
+        }
+        if wanted.iter().any(|(slot, _, bytes, _)| short(slot, *bytes)) {
+            // They keep the buffers that they name.
             cache.groups.clear();
+        }
+        for (slot, what, bytes, usage) in wanted {
+            ensure(device, slot, what, bytes, usage)?;
         }
         if cache.groups.contains_key(&job.program) {
             return Ok(());
@@ -201,13 +269,13 @@ impl GpuEngine {
         ) else {
             return Err(EngineError::Device("buffers vanished".into()));
         };
-        let stream = self.stream.as_ref();
+        let stream = self.stream.as_ref().map(|(stream, _)| stream);
         let groups: Vec<wgpu::BindGroup> = device.scoped(|| {
             self.chunks
                 .iter()
-                .filter_map(|chunk| Some((chunk.buffers.as_ref().or(stream)?, &chunk.weights)))
-                .map(|(rows, weights): (&RowBuffers, &Option<wgpu::Buffer>)| {
-                    let labels = match weights {
+                .filter_map(|chunk| chunk.buffers.as_ref().or(stream))
+                .map(|rows: &RowBuffers| {
+                    let labels = match &rows.weights {
                         Some(weights) if job.program.is_weighted() => weights,
                         _ => &rows.labels,
                     };

@@ -158,6 +158,13 @@ impl Curator {
         })
     }
 
+    /// The same curator over another engine's copy of the rows.
+    #[cfg(all(test, feature = "gpu"))]
+    pub(crate) fn with_engine(mut self, engine: Box<dyn Engine>) -> Self {
+        self.engine = engine;
+        self
+    }
+
     /// Number of rows N (public).
     pub fn rows(&self) -> usize {
         self.population.rows
