@@ -43,7 +43,7 @@ mod tests {
     fn one_that_panics() {
         super::name_the_place_alone();
         crate::data::silence_damaged_files();
-        let row = vec![0.5; 3];
+        let row = [0.5; 3];
         let index = std::hint::black_box(4711);
         assert!(row[index] > 0.0);
     }

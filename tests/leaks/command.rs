@@ -37,7 +37,7 @@ fn both(sampler: &str, flags: &str) -> [(Place, String); 2] {
     let run = edit(
         &run,
         "iterations = 300",
-        "iterations = 40000\nchains = 2\nseed = 3",
+        "iterations = 34000\nchains = 2\nseed = 3",
     );
     [table(500), other()].map(|rows| {
         let place = Place::new(&run);
@@ -65,7 +65,7 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-fn keys_of(value: &Value) -> BTreeSet<String> {
+pub fn keys_of(value: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     keys(value, &mut found);
     found
