@@ -32,7 +32,9 @@ fn read(bytes: &[u8]) {
     };
     let spent = ledger.spent();
     let _ = (ledger.epsilon_spent(), ledger.limit(), ledger.voucher());
-    ledger.settle().expect("a ledger that was taken is written to");
+    ledger
+        .settle()
+        .expect("a ledger that was taken is written to");
     drop(ledger);
     let again = open(&path).expect("a ledger that was written is read again");
     assert_eq!(again.spent(), spent);
@@ -44,7 +46,10 @@ fn chained(bytes: &[u8]) -> Vec<u8> {
     for (i, line) in bytes.split(|b| *b == b'\n').enumerate() {
         let cut = line.windows(10).position(|w| w == b",\"chain\":\"");
         let body = &line[..cut.unwrap_or(line.len())];
-        let digest = Sha256::new().chain_update(&head).chain_update(body).finalize();
+        let digest = Sha256::new()
+            .chain_update(&head)
+            .chain_update(body)
+            .finalize();
         head = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         if i > 0 {
             text.extend(b",\n");

@@ -13,7 +13,6 @@ use dpmc::posterior_run::{PosteriorRun, RunState};
 use dpmc::privacy::{Curator, Ledger};
 use dpmc::sampler::Chains;
 
-
 const SAMPLERS: [&str; 8] = [
     "barker", "dp-hmc", "dp-sgld", "dp-sghmc", "dp-sgnht", "dpvi", "anchored", "moments",
 ];
@@ -25,7 +24,11 @@ fn plans() -> &'static [Plan] {
     PLANS.get_or_init(|| {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
         let read = |name: &&str| Plan::read(&fixtures.join(format!("{name}.toml")));
-        SAMPLERS.iter().map(read).collect::<Result<_, _>>().expect("run files of fixtures")
+        SAMPLERS
+            .iter()
+            .map(read)
+            .collect::<Result<_, _>>()
+            .expect("run files of fixtures")
     })
 }
 
@@ -35,7 +38,9 @@ const GOOD: &str = "all but the state is good";
 fn assembled(plan: &Plan, ledger: Ledger) -> PosteriorRun {
     let data: Dataset = plan.load_data().expect(GOOD);
     let model: Arc<dyn Model> = plan.model(&data).expect(GOOD);
-    let sampler = plan.sampler(&*model, data.population(), data.row_norm()).expect(GOOD);
+    let sampler = plan
+        .sampler(&*model, data.population(), data.row_norm())
+        .expect(GOOD);
     let starts = plan.starts(&*model, [7; 32]).expect(GOOD);
     let mut length = plan.length().expect(GOOD);
     length.iterations += 10;
@@ -63,7 +68,10 @@ fn resume(plan: &Plan, state: &RunState) {
     }
     let _ = (run.acceptance(), run.certificate(), run.progress());
     let now = run.curator().ledger().map_or(0.0, Ledger::spent);
-    assert!(now >= spent && now <= limit, "{spent} became {now} of {limit}");
+    assert!(
+        now >= spent && now <= limit,
+        "{spent} became {now} of {limit}"
+    );
     // What is saved can be read again.
     let saved = serde_json::to_vec(&run.state(0)).expect("a state that can be saved");
     let read: Result<RunState, _> = serde_json::from_slice(&saved);
@@ -75,6 +83,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         return;
     };
     if let Ok(state) = serde_json::from_slice::<RunState>(json) {
-        resume(&plans()[usize::from(which.wrapping_sub(b'0')) % SAMPLERS.len()], &state);
+        resume(
+            &plans()[usize::from(which.wrapping_sub(b'0')) % SAMPLERS.len()],
+            &state,
+        );
     }
 });
