@@ -375,7 +375,17 @@ impl PosteriorRun {
     /// The certificate at this moment. Only a run that ended by itself, never resumed and
     /// with costs that could not follow released values, may claim what it spent.
     pub fn certificate(&self) -> Certificate {
-        let by_itself = matches!(self.status, Status::Finished | Status::BudgetSpent);
+        self.certificate_as(&self.status)
+    }
+
+    /// The same of a run that goes on, which claims the budget: what is written before the last
+    /// draws have their state and the ledger is settled.
+    pub(crate) fn certificate_before_the_end(&self) -> Certificate {
+        self.certificate_as(&Status::Running)
+    }
+
+    fn certificate_as(&self, status: &Status) -> Certificate {
+        let by_itself = matches!(status, Status::Finished | Status::BudgetSpent);
         let bounded = self.curator.model().prior().is_bounded();
         let adaptive = !by_itself
             || self.used
@@ -387,7 +397,7 @@ impl PosteriorRun {
             &RunFacts {
                 chains: self.chains.len(),
                 iterations: self.iteration,
-                status: self.status.name(),
+                status: status.name(),
                 adaptive,
                 warnings: &self.warnings,
                 records: self.records.as_deref(),

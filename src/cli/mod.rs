@@ -24,6 +24,7 @@ mod init;
 mod ledger;
 mod out;
 mod pace;
+mod panics;
 mod records;
 mod reproduce;
 mod sample;
@@ -41,6 +42,7 @@ use error::CliError;
 /// Runs the command line; exit code 0, 1 (a failure) or 2 (bad input).
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    panics::name_the_place_alone();
     crate::data::silence_damaged_files();
     signals::survive_file_limit();
     let result = crate::engine::start_threads(true).map_err(CliError::Failure);

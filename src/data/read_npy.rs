@@ -16,6 +16,11 @@ use super::{DataError, Label};
 /// Bytes of rows that are read at a time.
 const WAVE: usize = 1 << 23;
 
+/// Bytes of a file in which its header must end.
+const LONGEST_HEADER: u64 = 1 << 17;
+/// Curly and square ones in a header: it has one pair, and lists of fields have another.
+const MOST_BRACKETS: usize = 4;
+
 fn damaged(path: &Path, what: impl std::fmt::Display) -> DataError {
     DataError::File {
         path: path.into(),
@@ -23,14 +28,34 @@ fn damaged(path: &Path, what: impl std::fmt::Display) -> DataError {
     }
 }
 
-/// The library multiplies a header's shape without a check; a hostile one overflows.
-fn check_shape(path: &Path) -> Result<(), DataError> {
+/// The text of a header, where all of it is in `start`.
+fn header_text(start: &[u8]) -> Option<&[u8]> {
+    let from = if *start.get(6)? == 1 { 10 } else { 12 };
+    let (field, mut length) = (start.get(8..from)?, [0; 4]);
+    length[..field.len()].copy_from_slice(field);
+    start
+        .get(from..)?
+        .get(..u32::from_le_bytes(length) as usize)
+}
+
+/// The library multiplies a header's shape without a check; a hostile one overflows. And it takes
+/// three times as long for each bracket in another.
+fn check_header(path: &Path) -> Result<(), DataError> {
     let mut start = Vec::new();
     open(path)?
-        .take(1 << 16)
+        .take(LONGEST_HEADER)
         .read_to_end(&mut start)
         .map_err(|e| damaged(path, e))?;
-    let text = String::from_utf8_lossy(&start);
+    let header = header_text(&start)
+        .ok_or_else(|| damaged(path, "its header is cut off, or far too long"))?;
+    let nests = |b: &&u8| matches!(**b, b'{' | b'[');
+    if header.iter().filter(nests).count() > MOST_BRACKETS {
+        return Err(damaged(
+            path,
+            "its header has more brackets than an array's",
+        ));
+    }
+    let text = String::from_utf8_lossy(header);
     let Some((_, after)) = text.split_once("shape") else {
         return Err(damaged(path, "its header names no shape"));
     };
@@ -62,7 +87,7 @@ struct Array<'a> {
 
 impl<'a> Array<'a> {
     fn open(path: &'a Path) -> Result<Self, DataError> {
-        check_shape(path)?;
+        check_header(path)?;
         let mut file = BufReader::new(open(path)?);
         // The library's words could quote the file.
         let header = NpyHeader::from_reader(&mut file)

@@ -260,8 +260,10 @@ impl RunDirectory {
     /// [`OutputError`]; draws not yet published are lost with the run.
     pub fn publish(&mut self, run: &mut PosteriorRun) -> Result<(), OutputError> {
         let parameters = run.curator().model().parameters().to_vec();
-        let (draws, certificate) = run.take_draws();
-        self.write_certificate(&certificate)?;
+        // Where the part or the state cannot be written, or the run is killed in between, it can
+        // be gone on with, so it has not ended.
+        self.write_certificate(&run.certificate_before_the_end())?;
+        let (draws, _) = run.take_draws();
         if !draws.is_empty() {
             let temporary = self.path.join(".part.tmp");
             let path = part(&self.path, self.parts());

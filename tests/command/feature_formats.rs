@@ -279,6 +279,29 @@ fn delimiters_and_parquet_codecs_give_one_table() {
     }
 }
 
+/// No library here writes LZO: the codec of a column is changed in the footer of a plain file, which
+/// is Thrift's compact form (field 3, one path `i`; field 4, the codec: 0 is plain, 3 is LZO).
+#[test]
+fn columns_compressed_by_lzo_are_refused_by_name() {
+    let mut bytes = kinds_parquet(Compression::UNCOMPRESSED, false, 100);
+    let plain = *b"\x19\x18\x01i\x15\x00\x16";
+    let at: Vec<usize> = (0..bytes.len() - plain.len())
+        .filter(|at| bytes[*at..].starts_with(&plain))
+        .collect();
+    assert_eq!(at.len(), 1, "the column's metadata is found");
+    bytes[at[0] + 5] = 2 * 3;
+    let folder = folder_with("k.parquet", &bytes);
+    let run = edit(KINDS, "k.csv", "k.parquet");
+    let plan = Plan::parse(&folder.path().join("run.toml"), run).unwrap();
+    let Err(error) = plan.load_data() else {
+        panic!("LZO was read");
+    };
+    let said = error.to_string();
+    for word in ["k.parquet", "column 'i'", "LZO", "Zstandard"] {
+        assert!(said.contains(word), "no '{word}': {said}");
+    }
+}
+
 const ARRAY: &str = r#"[data]
 file = "n.npy"
 label_file = "y.npy"

@@ -66,6 +66,20 @@ fn no_damaged_byte_of_a_parquet_file_panics() {
     assert!(bad.is_empty(), "(offset, xor) that panic: {bad:?}");
 }
 
+/// The NPY library takes three times as long for each: of 40 it would never come to an end.
+#[test]
+fn brackets_in_brackets_are_refused_at_once() {
+    for brackets in ["{".repeat(12), "[".repeat(40)] {
+        let good = npy("(20, 2)", 40);
+        let text = b"'shape'";
+        let at = good.windows(text.len()).position(|w| w == text).unwrap();
+        let mut bytes = good;
+        bytes.splice(at..at + brackets.len(), brackets.bytes());
+        let message = load("t.npy", &bytes).unwrap_err();
+        assert!(message.contains("brackets"), "{message}");
+    }
+}
+
 /// One piece of damage: a byte replaced, put in, some cut out, or the end cut off.
 type Damage = (u8, Index, u8);
 

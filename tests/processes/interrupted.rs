@@ -11,8 +11,11 @@ use dpmc::config::Plan;
 use dpmc::data::{Dataset, synthetic};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Logistic, Model, Prior, Support};
+use dpmc::output::{RunDirectory, read_draws};
 use dpmc::posterior_run::{Draw, PosteriorRun, RunLength, RunState, Status};
-use dpmc::privacy::{Batch, Budget, Curator, DrawRequest, GradientNoise, Ledger, Measure};
+use dpmc::privacy::{
+    Batch, Budget, Certificate, Curator, DrawRequest, GradientNoise, Ledger, Measure,
+};
 use dpmc::sampler::{Chains, Dpvi, PosteriorDraws, Sampler, Variational};
 
 const LENGTH: RunLength = RunLength {
@@ -20,6 +23,8 @@ const LENGTH: RunLength = RunLength {
     warmup: 0,
     thin: 1,
 };
+
+const BARKER: &str = "[data]\nfile = \"made up\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"a\", \"b\"]\nclamp = [-3, 3]\n[model]\nkind = \"logistic\"\nprior = { kind = \"normal\", sd = 1.0 }\n[sampler]\nalgorithm = \"barker\"\nstep = 0.3\n[run]\niterations = 300\n[privacy]\nnot_private = true\n";
 
 fn data() -> Dataset {
     synthetic::logistic(100, &[1.5, -1.0], 5).unwrap()
@@ -139,8 +144,7 @@ fn a_flag_that_is_set_before_costs_nothing() {
 /// state it began from, so with the same proposals, a run decides by coins of its own.
 #[test]
 fn a_resumed_run_without_privacy_has_coins_of_its_own() {
-    let text = "[data]\nfile = \"made up\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"a\", \"b\"]\nclamp = [-3, 3]\n[model]\nkind = \"logistic\"\nprior = { kind = \"normal\", sd = 1.0 }\n[sampler]\nalgorithm = \"barker\"\nstep = 0.3\n[run]\niterations = 300\n[privacy]\nnot_private = true\n";
-    let plan = Plan::parse(Path::new("made-up.toml"), text.into()).unwrap();
+    let plan = Plan::parse(Path::new("made-up.toml"), BARKER.into()).unwrap();
     let open = || {
         let d = data();
         let sampler = plan
@@ -183,6 +187,56 @@ fn a_resumed_run_without_privacy_has_coins_of_its_own() {
     old.as_object_mut().unwrap().remove("leg");
     let old: RunState = serde_json::from_value(old).unwrap();
     assert_eq!(taken_up(&old).state(0).leg, 2);
+}
+
+/// The last draws are written and the state that owns them is not: the run has not ended, and goes
+/// on from the state before.
+#[test]
+fn a_run_whose_last_state_cannot_be_written_can_be_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let begun = || {
+        let text = BARKER.replace("step = 0.3", "step = 0.05");
+        let plan = Plan::parse(Path::new("made-up.toml"), text).unwrap();
+        let data = data();
+        let model = model(prior());
+        let sampler = plan.sampler(&*model, data.rows(), data.row_norm()).unwrap();
+        let budget = Budget::new(500.0, 1e-6).unwrap();
+        let ledger = Ledger::open(&out.join("ledger.json"), "d", 100, budget, Measure::Zcdp);
+        let curator =
+            Curator::private(data, model, EngineChoice::Cpu, ledger.unwrap(), None).unwrap();
+        run_on(curator, sampler)
+    };
+    let mut directory = RunDirectory::create(&out).unwrap();
+    let mut run = begun();
+    directory.begin(&mut run).unwrap();
+    while *run.step() == Status::Running {}
+    // In the way of the state's temporary name.
+    std::fs::create_dir(out.join("state.json.tmp")).unwrap();
+    let error = directory.finish(&mut run).unwrap_err();
+    assert!(error.to_string().contains("state.json"), "{error}");
+    drop((run, directory));
+    let text = std::fs::read(out.join("certificate.json")).unwrap();
+    let certificate: Certificate = serde_json::from_slice(&text).unwrap();
+    assert_eq!(
+        (
+            &*certificate.status,
+            certificate.epsilon,
+            certificate.iterations
+        ),
+        ("running", Some(500.0), LENGTH.iterations)
+    );
+    assert!(out.join("draws.parquet/part-000000.parquet").exists());
+
+    std::fs::remove_dir(out.join("state.json.tmp")).unwrap();
+    let (mut directory, state) = RunDirectory::resume(&out).unwrap();
+    let mut run = begun();
+    run.resume(&state).unwrap();
+    directory.begin(&mut run).unwrap();
+    while *run.step() == Status::Running {}
+    let certificate = directory.finish(&mut run).unwrap();
+    assert_eq!(certificate.status, "finished");
+    assert_eq!(read_draws(&out).unwrap().len() as u64, LENGTH.iterations);
 }
 
 /// A second anchor that the budget does not hold: each certificate of the run says so.
