@@ -45,7 +45,9 @@ fn run_file(file: &str, delimiter: Option<&str>, columns: &[String]) -> String {
     line("# A dpmc run file, made from the table's header alone.");
     line("# Bounds and levels must come from public knowledge (a code book, a law), never");
     line("# from looking at the rows: replace every LOW, HIGH and LEVEL, drop what you");
-    line("# do not need, then run `dpmc check` on this file. docs/runfile.md has every key.");
+    line(
+        "# do not need, then run `dpmc check` on this file. docs/reference/run_file.md has every key.",
+    );
     line("");
     line("[data]");
     line(&format!("file = {file}"));

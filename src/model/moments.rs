@@ -1,5 +1,5 @@
 //! Released moments of the rows as a stand-in for (nearly) the whole log likelihood: the second
-//! kind of anchor (docs/anchors.md).
+//! kind of anchor (docs/proofs/anchors.md).
 //!
 //! Where a row's log likelihood is a polynomial in the row, or close to one at every θ, the sum over
 //! rows needs only the sums of the powers. They are released once; rows are then asked for

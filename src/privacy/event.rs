@@ -1,7 +1,7 @@
 //! Privacy events: what was released, as data. Accountants interpret them.
 //!
 //! Noise, sensitivity and neighbour relation are kept apart: no event has a bare "noise
-//! multiplier". Proofs and sources for each event are in `docs/accounting.md`.
+//! multiplier". Proofs and sources for each event are in `docs/proofs/accounting.md`.
 
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,7 @@ pub enum Event {
         /// Bound η on the change of the logit, nats.
         eta: f64,
     },
-    /// Barker acceptance on a Poisson minibatch, priced by its flow (`docs/guarantee.md`).
+    /// Barker acceptance on a Poisson minibatch, priced by its flow (`docs/proofs/guarantee.md`).
     /// Substitution only.
     PoissonBarker {
         /// Clip c of the widest row, nats.

@@ -14,7 +14,7 @@ const SUM_STEP: f64 = 1.0 / (1u64 << 20) as f64;
 /// Shortens a lattice's σ to that of a continuous Gaussian which, rounded at random, is the
 /// lattice's law: by σ² − 4 steps², a relative 2/s² where σ is s steps. s ≥ 0.05·2^20 where σ
 /// is at least 0.05 of the sensitivity, so that 2/s² < 7.3e-10, in as many coordinates as there
-/// are (`docs/accounting.md`). Less noise is charged by its own s.
+/// are (`docs/proofs/accounting.md`). Less noise is charged by its own s.
 const LATTICE: f64 = 1e-9;
 
 /// An event on its grid; equal keys are counted together.

@@ -1,6 +1,6 @@
 //! Price of a Barker decision on a Poisson minibatch. Substituting a row drives the logit of the
 //! acceptance probability along a flow `dl/dt = c g(σ(l))`, from one data set's value to the
-//! other's within time 1; proofs are in `docs/guarantee.md`, "Poisson minibatch with Barker
+//! other's within time 1; proofs are in `docs/proofs/guarantee.md`, "Poisson minibatch with Barker
 //! acceptance". Here `K = Λ/λ`, `c` is the clip of the widest row in nats, and all results are
 //! rounded up.
 

@@ -1,6 +1,6 @@
 //! Gaussian DP as a filter's measure (Dong, Roth & Su 2022; Smith & Thakurta 2022): what a
 //! limit on Σ μ²/2 guarantees, and what a decision by a coin costs. Proofs are in
-//! `docs/guarantee.md`, "As Gaussian DP".
+//! `docs/proofs/guarantee.md`, "As Gaussian DP".
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -11,7 +11,7 @@ use super::conversion::largest;
 const RESERVE: f64 = 1.0 / 64.0;
 
 /// A release on a lattice is one of the continuous Gaussian that its event is charged as, up
-/// to a factor e^κ of every probability (`docs/accounting.md`): κ under 1e-28 a release makes
+/// to a factor e^κ of every probability (`docs/proofs/accounting.md`): κ under 1e-28 a release makes
 /// this much of ε and of log δ for the 2^60 releases that no run reaches.
 const LATTICE: f64 = 1e-9;
 

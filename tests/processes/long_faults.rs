@@ -5,7 +5,7 @@
 //!
 //! `DPMC_ROUNDS=256 cargo test --test processes long_faults -- --ignored --nocapture`
 //!
-//! `docs/reliability.md` has what came of it.
+//! `docs/results/reliability.md` has what came of it.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};

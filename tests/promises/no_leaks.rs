@@ -5,7 +5,7 @@
 //! run whose released decisions happen to agree must leave the same bytes in every file.
 //! Anything else computed from rows and written anywhere would differ.
 //!
-//! `leaks/ways.rs` has one line for each way out of a private run that `docs/guarantee.md` lists.
+//! `leaks/ways.rs` has one line for each way out of a private run that `docs/proofs/guarantee.md` lists.
 
 mod command;
 mod families;
@@ -27,7 +27,7 @@ use dpmc::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditione
 use ndarray::array;
 use static_assertions::assert_not_impl_any;
 
-const GUARANTEE: &str = include_str!("../../docs/guarantee.md");
+const GUARANTEE: &str = include_str!("../../docs/proofs/guarantee.md");
 
 #[test]
 fn l2_every_field_of_a_file_is_listed() {

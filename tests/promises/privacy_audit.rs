@@ -119,7 +119,7 @@ fn an_anchor_with_half_its_noise_would_be_caught() {
 
 /// Steps without a ρ are charged for multiplicities and variances that hardly ever come
 /// together, and for more than a bit of what is noisy: of the ε that bits show an audit of this
-/// size resolves about half (docs/guarantee.md).
+/// size resolves about half (docs/proofs/guarantee.md).
 #[test]
 fn samplers_of_one_order_stay_under_their_claims() {
     for (subject, trials, teeth) in [

@@ -10,7 +10,7 @@ use crate::sampler::{AcceptanceName, Adapt, Algorithm, AnchoredProposal, ClipNor
 #[serde(deny_unknown_fields)]
 pub struct ClipEntry {
     /// Nats a unit of the norm; of an anchored network's remainders, the r of
-    /// `r·(κb²/d)·max(‖u‖,‖u'‖)·‖u'−u‖` (docs/anchors.md).
+    /// `r·(κb²/d)·max(‖u‖,‖u'‖)·‖u'−u‖` (docs/proofs/anchors.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// In units of the root mean square that a row's ratio has when the proposal's scale

@@ -1,6 +1,6 @@
 //! Gaussian DP of a sequence, fixed in advance or not: Σ μ²/2 of its noise, and of its
 //! decisions, which cost the less the more of the sum is kept for what follows them
-//! (`docs/guarantee.md`, "As Gaussian DP").
+//! (`docs/proofs/guarantee.md`, "As Gaussian DP").
 
 use super::rules::{Answer, Question, answer};
 use super::sequence::Sequence;

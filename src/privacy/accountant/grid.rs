@@ -10,7 +10,7 @@
 //! chord over the crossing of the end tangents). The profile's values at the knots less
 //! the larger g of both neighbours therefore have chords below it; their lower convex
 //! hull is the profile of a pair that the given one dominates. Both errors are O(h²).
-//! See `docs/accounting.md`.
+//! See `docs/proofs/accounting.md`.
 
 use super::pair::{Atom, Pair};
 

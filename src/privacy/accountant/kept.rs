@@ -1,6 +1,6 @@
 //! The pair of a noisy Poisson minibatch, whose changed row is kept s times, s ~ Poisson(m), and
 //! weighs ν in units of the noise's standard deviation at most each time:
-//! P = Σ_s Pois(m; s) N(sν, 1) and Q = Σ_s Pois(m; s) N(−sν, 1) (`docs/accounting.md`).
+//! P = Σ_s Pois(m; s) N(sν, 1) and Q = Σ_s Pois(m; s) N(−sν, 1) (`docs/proofs/accounting.md`).
 
 use super::normal::above;
 use super::pair::Tail;

@@ -3,7 +3,7 @@
 //! Every answer says which accountant gave it and how tight it is. For a sequence that was
 //! **fixed in advance** the smallest upper bound of all of them holds. Where later events
 //! depended on earlier answers (fully adaptive composition) only the answers marked
-//! `adaptive` hold: a zCDP filter's. `docs/accounting.md` has the proofs.
+//! `adaptive` hold: a zCDP filter's. `docs/proofs/accounting.md` has the proofs.
 //!
 //! ```
 //! use dpmc::privacy::{Event, Neighbours};

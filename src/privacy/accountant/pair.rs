@@ -5,7 +5,7 @@
 //! and all z ≥ 0, `H_z(P ‖ Q) = E_P[(1 − z e^−L)₊]`. Products of dominating pairs
 //! dominate the (adaptive) composition of mechanisms that were fixed in advance
 //! (Zhu, Dong & Wang 2022, Theorem 10). The proofs for each pair are in
-//! `docs/accounting.md`.
+//! `docs/proofs/accounting.md`.
 
 use super::kept;
 use super::normal::{above, below};

@@ -196,7 +196,7 @@ fn heikkila_published(b: f64, alpha: f64) -> f64 {
 }
 
 /// The supremum over `r = σ₁²/σ₂²` that both variances can reach together: largest at an
-/// end of [1/(1+5/b), 1+5/b] (`docs/accounting.md`).
+/// end of [1/(1+5/b), 1+5/b] (`docs/proofs/accounting.md`).
 fn heikkila_tightened(b: f64, alpha: f64) -> f64 {
     if 5.0 * alpha >= b {
         return f64::INFINITY;

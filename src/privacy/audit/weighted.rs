@@ -34,7 +34,7 @@ impl RowWeights {
     }
 
     /// The same, had no row a wider bound than the one that differs: the price of w c, which is
-    /// what its owner is promised (`docs/guarantee.md`).
+    /// what its owner is promised (`docs/proofs/guarantee.md`).
     pub(super) fn own_population(self, rows: usize) -> Population {
         Population {
             largest: self.stored()[0],

@@ -134,7 +134,7 @@ pub(super) fn weight_grid(lambda: f64, big: f64) -> Result<Grid, Halt> {
 }
 
 /// Noise of Heikkilä's subsampled test, where its theorem covers the move: C = 2 and
-/// c ≤ √b/N, less a millionth for rounding (`docs/guarantee.md`).
+/// c ≤ √b/N, less a millionth for rounding (`docs/proofs/guarantee.md`).
 pub(super) fn batch_noise(
     rows: usize,
     grid: Grid,

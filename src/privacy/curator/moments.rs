@@ -1,4 +1,4 @@
-//! The release of the rows' moments: charged, computed and noised (docs/anchors.md).
+//! The release of the rows' moments: charged, computed and noised (docs/proofs/anchors.md).
 
 use super::Curator;
 use crate::engine::MomentSums;

@@ -41,7 +41,7 @@ pub(in crate::privacy) struct BatchNoise {
 /// Gaussian of variance `C − s²` on the grid γN/b that R* lies on. In its squared steps s²,
 /// the variance of R* with divisor b, is `Σq² − (Σq)²/b`.
 ///
-/// Privacy: with `|r_i| ≤ √b/N` the noisy R* is charged (`docs/guarantee.md`); all that
+/// Privacy: with `|r_i| ≤ √b/N` the noisy R* is charged (`docs/proofs/guarantee.md`); all that
 /// follows is post-processing.
 pub(in crate::privacy) fn subsampled_barker(
     rng: &mut SecretRng,

@@ -63,7 +63,7 @@ pub(in crate::privacy) fn draw_poisson_rows(
 ///
 /// Privacy: independent discrete Gaussians on the integers. On all rows substitution moves
 /// the sums by Δ in L2, Δ²/(2σ²)-zCDP (Canonne, Kamath & Steinke 2020, Theorem 4, composed
-/// over coordinates); on a Poisson sample see `docs/accounting.md`.
+/// over coordinates); on a Poisson sample see `docs/proofs/accounting.md`.
 pub(in crate::privacy) fn noisy_gradient(
     rng: &mut SecretRng,
     sum: Secret<GradientSum>,

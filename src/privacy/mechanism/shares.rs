@@ -1,5 +1,5 @@
 //! Rows with public bounds of their own: drawn in proportion to them, and their ratios in
-//! units of them (`docs/guarantee.md`, weighted minibatches).
+//! units of them (`docs/proofs/guarantee.md`, weighted minibatches).
 
 use super::alias::AliasTable;
 use super::secret::Secret;

@@ -1,5 +1,5 @@
 //! Samplers on what released moments leave over: an ordinary random walk, whose rows are nearly
-//! silent (docs/anchors.md).
+//! silent (docs/proofs/anchors.md).
 
 use ndarray::{Array1, ArrayView1};
 

@@ -1,4 +1,4 @@
-//! The private way of a regression to its anchor (docs/anchors.md): curvature at the start,
+//! The private way of a regression to its anchor (docs/proofs/anchors.md): curvature at the start,
 //! Newton-like steps until the noise of one is all that is left, then a few releases whose
 //! observations of one mode are combined. All of it is post-processing of what the curator charges.
 

@@ -1,11 +1,11 @@
-//! The ways out of a private run that `docs/guarantee.md` lists, one line each, to tick off.
+//! The ways out of a private run that `docs/proofs/guarantee.md` lists, one line each, to tick off.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::GUARANTEE;
 
-/// Each row of the table in `docs/guarantee.md`, and the test that tries it: file and function.
+/// Each row of the table in `docs/proofs/guarantee.md`, and the test that tries it: file and function.
 const WAYS: [(&str, &str, &str); 24] = [
     (
         "L1",

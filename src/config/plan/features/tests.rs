@@ -196,10 +196,10 @@ fn what_is_wrong_is_said_at_its_key() {
     }
 }
 
-/// The example of `docs/runfile.md` makes the columns that it says.
+/// The example of `docs/reference/run_file.md` makes the columns that it says.
 #[test]
 fn the_documented_example_is_as_described() {
-    let docs = include_str!("../../../../docs/runfile.md");
+    let docs = include_str!("../../../../docs/reference/run_file.md");
     let after = docs.split("#### Curves").nth(1).unwrap();
     let example = after.split("```").nth(1).unwrap();
     let example = example.trim_start_matches("toml");
