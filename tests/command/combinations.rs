@@ -2,7 +2,10 @@
 //! theirs. Every point of that table runs, or is refused at the key to change with the reason,
 //! before anything is charged.
 
-use crate::common::place::{Place, RUN, edit};
+use dpmc::sampler::Algorithm;
+use serde_json::Value;
+
+use crate::common::place::{Place, RUN, edit, number};
 
 /// estimator + acceptance [+ anchored], and settings => in a private run => without privacy:
 /// `works`, or the key at fault and words of the reason.
@@ -226,4 +229,61 @@ fn the_flag_replaces_choices() {
     assert!(check.contains("algorithm dp-barker\n"), "{check}");
     let check = place.works("check run.toml");
     assert!(check.contains("algorithm poisson + penalty\n"), "{check}");
+}
+
+/// Every sampler runs by its name alone: steps, trajectories, batches and noise have defaults.
+#[test]
+fn a_name_is_enough() {
+    for algorithm in Algorithm::ALL {
+        let name = algorithm.name();
+        let run = edit(RUN, "iterations = 300", "iterations = 30");
+        let run = edit(&run, "\"barker\"\nstep = 0.0001", &format!("\"{name}\""));
+        let flags = if algorithm.family().is_private() {
+            ""
+        } else {
+            "--not-private"
+        };
+        // One draw of the posterior is private where the parameters are bounded.
+        if name == "ops" {
+            let message = Place::new(&run).refuses("check run.toml");
+            assert!(message.contains("declare a 'box'"), "{message}");
+            continue;
+        }
+        let place = Place::new(&run);
+        place.works(&format!("check run.toml {flags}"));
+        place.works(&format!("sample run.toml {flags} --quiet --out out"));
+        assert!(place.draws("out").last() > 0, "{name}");
+    }
+}
+
+/// Langevin dynamics, whose default step is what is left of their error, find the posterior that
+/// Hamiltonian dynamics find: sds within 15 %, of which the step is allowed 8 and chance has 1.
+#[test]
+fn default_steps_are_short_enough() {
+    let run = edit(
+        RUN,
+        "iterations = 300",
+        "iterations = 20000\nchains = 8\nwarmup = 2000",
+    );
+    let posterior = |name: &str| {
+        let sampler = format!("\"{name}\"");
+        let place = Place::new(&edit(&run, "\"barker\"\nstep = 0.0001", &sampler));
+        place.works("sample run.toml --not-private --seed 5 --quiet --out out");
+        let summary: Value = serde_json::from_str(&place.works("summary out --json")).unwrap();
+        let parameters = summary["parameters"].as_array().unwrap().clone();
+        parameters
+            .iter()
+            .map(|p| (number(p, "mean"), number(p, "sd")))
+            .collect::<Vec<_>>()
+    };
+    let exact = posterior("hmc");
+    for name in ["sgld", "sghmc", "sgnht"] {
+        for ((mean, sd), (m, s)) in exact.iter().zip(posterior(name)) {
+            assert!(
+                (m - mean).abs() < 0.15 * sd,
+                "{name}: {m} against {mean} ± {sd}"
+            );
+            assert!((s / sd - 1.0).abs() < 0.15, "{name}: sd {s} against {sd}");
+        }
+    }
 }

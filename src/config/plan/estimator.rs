@@ -110,7 +110,7 @@ impl Plan {
                 Estimator::PublishedFastMh(self.fast_mh(s, chosen, rows)?)
             }
             EstimatorName::FixedBatch => Estimator::FixedBatch {
-                batch: self.batch(s)?,
+                batch: self.batch(s, rows.rows)?,
             },
             EstimatorName::Poisson if chosen.is_minibatch() => Estimator::Poisson {
                 lambda: given.first().map_or(usual, |(_, lambda)| *lambda),

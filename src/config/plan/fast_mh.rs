@@ -12,8 +12,12 @@ use crate::sampler::{ClipNorm, ClipRule, Combination, EstimatorName, RandomWalk}
 const LAMBDA: f64 = 10.0;
 /// ε and δ of a step in the paper's experiments.
 const STEP: (f64, f64) = (0.05, 1e-5);
-/// Rows of a batch in Heikkilä 2019, section 5.
+/// Rows of a batch in Heikkilä 2019, section 5 …
 const BATCH: usize = 1000;
+/// … but no more than this share of the table, or sampling hides next to nothing.
+const BATCH_SHARE: f64 = 0.1;
+/// The test is private at orders below a fifth of its batch alone.
+const LEAST_BATCH: usize = 11;
 
 impl Plan {
     /// Settings of DP-Fast MH over `rows`; K = 0 for its full-batch form.
@@ -67,10 +71,11 @@ impl Plan {
         Ok(settings)
     }
 
-    /// Rows of a batch of fixed size.
-    pub(super) fn batch(&self, s: &SamplerSection) -> Result<usize, ConfigError> {
-        let batch = s.batch.unwrap_or(BATCH);
-        if batch > 10 {
+    /// Rows of a batch of fixed size, of so many.
+    pub(super) fn batch(&self, s: &SamplerSection, rows: usize) -> Result<usize, ConfigError> {
+        let share = (BATCH_SHARE * rows as f64) as usize;
+        let batch = s.batch.unwrap_or(BATCH.min(share).max(LEAST_BATCH));
+        if batch >= LEAST_BATCH {
             return Ok(batch);
         }
         Err(self.refuse(
@@ -102,7 +107,7 @@ impl Plan {
             return Ok(None);
         }
         Ok(Some(ClipRule {
-            rate: largest_batch_clip(self.batch(s)?, rows),
+            rate: largest_batch_clip(self.batch(s, rows)?, rows),
             norm: ClipNorm::Constant,
         }))
     }

@@ -1,6 +1,8 @@
 //! The keys of samplers on gradients: Hamiltonian, stochastic-gradient and variational ones.
 
 use super::Plan;
+use super::sampler::shaped;
+use super::scale::PublicCurvature;
 use crate::config::ConfigError;
 use crate::config::schema::{GradientSection, JitterEntry, SamplerSection};
 use crate::data::Population;
@@ -26,6 +28,8 @@ pub(super) const FIT_STEP: f64 = 0.1;
 pub(super) const FIT_DRAWS: usize = 1;
 /// A Barker decision dearer than so many typical clips is not made.
 const LARGEST_CLIPS: f64 = 20.0;
+/// Share of the budget that Barker decisions after trajectories of default steps may take.
+const DECISIONS: f64 = 0.3;
 /// Least share of the budget that goes to gradients.
 const LEAST_GRADIENTS: f64 = 0.1;
 
@@ -36,23 +40,17 @@ impl Plan {
         s: &SamplerSection,
         chosen: Combination,
         model: &dyn Model,
-        rows: Population,
+        (rows, row_norm): (Population, f64),
     ) -> Result<Hamiltonian, ConfigError> {
         let d = model.dim();
         let length = self.length()?;
         let leapfrog_steps = s.leapfrog_steps.unwrap_or(LEAPFROG_STEPS);
-        let shaped = s.scale.is_some() || s.covariance.is_some();
-        let adapts = length.warmup > 0 && s.adapt != crate::sampler::Adapt::None;
-        let step = match s.step {
-            Some(step) => step,
-            None if shaped || adapts => TRAJECTORY / f64::from(leapfrog_steps.max(1)),
-            None => {
-                return Err(self.refuse(
-                    "sampler.step",
-                    "is missing: give the leapfrog step, or 'scale' (rough posterior standard deviations), or let warm-up adapt it",
-                ));
-            }
+        let unit = match shaped(s) {
+            true => 1.0,
+            false => PublicCurvature::of(model, rows.rows, row_norm).scale(),
         };
+        let usual = TRAJECTORY / f64::from(leapfrog_steps.max(1)) * unit;
+        let step = s.step.unwrap_or(usual);
         let estimator = self.estimator(s, chosen, (model, rows))?;
         let acceptance = self.acceptance(s, chosen, model)?;
         let mut settings = HamiltonianSettings {
@@ -84,8 +82,16 @@ impl Plan {
             Hamiltonian::new(model.prior().clone(), settings.clone(), d)
                 .map_err(|e| self.refuse(setting_key(e.key), e.what))
         };
-        let bare = build(&settings)?;
-        let typical = bare.typical_clip(d);
+        let typical = build(&settings)?.typical_clip(d);
+        let share = match (s.step, typical) {
+            (None, Some(clip)) => {
+                let rule = (settings.estimator, settings.acceptance);
+                self.affordable_share(&[clip], rule, (model, rows), DECISIONS)?
+            }
+            _ => 1.0,
+        };
+        settings.step *= share;
+        let typical = build(&settings)?.typical_clip(d);
         if let (Acceptance::Barker, Some(clip)) = (acceptance, typical) {
             settings.largest_clip = settings.largest_clip.min(LARGEST_CLIPS * clip);
         }

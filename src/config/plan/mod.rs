@@ -14,6 +14,7 @@ mod moments;
 mod range;
 mod run;
 mod sampler;
+mod scale;
 mod start;
 mod stochastic;
 

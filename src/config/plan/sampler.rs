@@ -1,15 +1,24 @@
 //! `[sampler]`: proposal, estimator, acceptance rule and clip.
 
 use super::Plan;
+use super::scale::PublicCurvature;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::data::Population;
 use crate::model::{Model, cholesky};
-use crate::privacy::{Acceptance, Correction};
+use crate::privacy::{Acceptance, Correction, Curator, Estimator};
 use crate::sampler::{
     AcceptanceName, Adaptation, ClipNorm, ClipRule, Combination, EstimatorName, Family, FastMh,
     Preconditioner, RandomWalk, Sampler,
 };
+
+/// Share of the budget that a planned walk of default steps may be expected to spend: moves differ.
+const PLANNED: f64 = 0.98;
+
+/// Whether the run file says how wide the posterior is.
+pub(super) fn shaped(s: &SamplerSection) -> bool {
+    s.scale.is_some() || s.covariance.is_some()
+}
 
 impl Plan {
     /// The sampler over `rows`, a [`Population`] or a number of rows, of norm at most
@@ -31,11 +40,11 @@ impl Plan {
         self.check_keys(s, family)?;
         match family {
             Family::Decisions(chosen) if chosen.leapfrog => {
-                Ok(self.hamiltonian(s, chosen, model, rows)?.into())
+                Ok(self.hamiltonian(s, chosen, model, (rows, row_norm))?.into())
             }
             Family::Decisions(chosen) => Ok(self.walk(s, chosen, model, (rows, row_norm))?.into()),
             Family::StochasticGradient { dynamics, private } => Ok(self
-                .stochastic_gradient(s, (dynamics, private), model, rows.rows)?
+                .stochastic_gradient(s, (dynamics, private), model, (rows.rows, row_norm))?
                 .into()),
             Family::Laplace => {
                 let chosen = Combination {
@@ -73,6 +82,11 @@ impl Plan {
             }
             false => (None, estimator),
         };
+        let unit = match anchored.is_some() || shaped(s) {
+            true => 1.0,
+            false => PublicCurvature::of(model, rows.rows, row_norm).scale(),
+        };
+        let step = s.step.unwrap_or(2.38 / (d as f64).sqrt() * unit);
         let mut sampler = RandomWalk::new(
             model.prior().clone(),
             estimator,
@@ -81,10 +95,15 @@ impl Plan {
                 Some(_) => None,
                 None => self.clip(s, chosen, model, rows.rows)?,
             },
-            s.step.unwrap_or(2.38 / (d as f64).sqrt()),
+            step,
             self.preconditioner(s, d)?,
             Adaptation::new(s.adapt, target, length.warmup, d),
         );
+        if s.step.is_none() && anchored.is_none() {
+            let clips = sampler.typical_clips(d);
+            let rule = (estimator, acceptance);
+            sampler.step *= self.affordable_share(&clips, rule, (model, rows), PLANNED)?;
+        }
         if chosen.fast_mh && !s.as_published {
             let settings = self.fast_mh(s, chosen, rows)?;
             sampler.fast_mh = Some(FastMh {
@@ -96,6 +115,40 @@ impl Plan {
             Some(settings) => sampler.with_anchoring(settings),
             None => sampler,
         })
+    }
+
+    /// What a usual step is multiplied by so that the decisions of the planned run, of these typical
+    /// clips, take this share of the budget, at most 1. Barker's decisions cost the square of a move,
+    /// and so does the distance that a walk covers: for one budget it is that of any shorter step, and
+    /// nearly all of those are accepted.
+    pub(super) fn affordable_share(
+        &self,
+        clips: &[f64],
+        (estimator, acceptance): (Estimator, Acceptance),
+        (model, rows): (&dyn Model, Population),
+        part: f64,
+    ) -> Result<f64, ConfigError> {
+        let by_moves = match (acceptance, estimator) {
+            (_, Estimator::FixedBatch { .. }) => false,
+            (Acceptance::Barker | Acceptance::NoisyBarker { .. }, _) => true,
+            _ => false,
+        };
+        let budget = match self.budget()? {
+            Some(budget) if by_moves => budget,
+            _ => return Ok(1.0),
+        };
+        let (limit, measure) = self.left_for_steps(model, budget)?;
+        let length = self.length()?;
+        let planned = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
+        let costs = clips
+            .iter()
+            .map(|c| match Curator::cost(rows, *c, estimator, acceptance) {
+                Ok(Some((key, _))) => self.price_of(key, measure, budget),
+                _ => 0.0,
+            });
+        let mean = costs.sum::<f64>() / clips.len() as f64;
+        let share = (part * limit / (mean * planned)).sqrt();
+        Ok(if share < 1.0 { share } else { 1.0 })
     }
 
     /// Acceptance rate that warm-up aims at.

@@ -1,6 +1,8 @@
 //! The keys of stochastic-gradient samplers, and the step that a budget affords.
 
 use super::Plan;
+use super::sampler::shaped;
+use super::scale::PublicCurvature;
 use crate::config::ConfigError;
 use crate::config::schema::{SamplerSection, ScheduleEntry, ScheduleName};
 use crate::model::Model;
@@ -9,6 +11,9 @@ use crate::sampler::{
     Dynamics, DynamicsName, GradientSettings, LiSettings, Schedule, StochasticGradient,
 };
 
+/// Step without a key and without privacy, over the posterior's least variance; of SGNHT the square
+/// of its step.
+const STEP: f64 = 0.3;
 /// Share of the momentum that SGHMC loses in a step.
 const FRICTION: f64 = 0.1;
 /// Diffusion of SGNHT.
@@ -24,7 +29,7 @@ impl Plan {
         s: &SamplerSection,
         (dynamics, private): (DynamicsName, bool),
         model: &dyn Model,
-        rows: usize,
+        (rows, row_norm): (usize, f64),
     ) -> Result<StochasticGradient, ConfigError> {
         let section = s.gradient.clone().unwrap_or_default();
         if section.tau.is_some() {
@@ -59,10 +64,16 @@ impl Plan {
                 let sampled = batch != Batch::All;
                 self.affordable_step(budget, sampled, model, build)
             }
-            (None, None) => Err(self.refuse(
-                "sampler.step",
-                "is missing: the step of the dynamics, a few per cent of the posterior's variance for sgld",
-            )),
+            (None, None) => {
+                let variance = match shaped(s) {
+                    true => 1.0,
+                    false => PublicCurvature::of(model, rows, row_norm).steepest_variance(),
+                };
+                build(match dynamics {
+                    DynamicsName::Sgnht => (STEP * variance).sqrt(),
+                    _ => STEP * variance,
+                })
+            }
         }
     }
 

@@ -68,7 +68,7 @@ pub struct SamplerSection {
     /// DP-Fast MH: to the letter of the paper, which is not private.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_published: bool,
-    /// Subsampled Barker's test: rows b of a batch; 1000 without it.
+    /// Subsampled Barker's test: rows b of a batch; 1000 without it, or a tenth of fewer rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
     /// Clip; without it the model's true bound.

@@ -1,0 +1,84 @@
+//! How wide a posterior is, roughly, from public numbers alone: what steps without a key are made
+//! of.
+
+use crate::model::{Model, Predictor};
+
+/// Curvature of a posterior, per squared unit of a parameter.
+pub(super) struct PublicCurvature {
+    /// Of one coordinate, if rows are of half their largest squared norm, spread evenly.
+    typical: f64,
+    /// In any direction, at most.
+    largest: f64,
+}
+
+impl PublicCurvature {
+    /// From the number of rows, the bound on their norm, tempering and the prior. A row tells at
+    /// most its weight times its squared norm, or a quarter of its ratio rate's square (for a score
+    /// in an interval varies by at most that). Without either it is that of unit scale.
+    pub(super) fn of(model: &dyn Model, rows: usize, row_norm: f64) -> Self {
+        let d = model.dim() as f64;
+        let (_, prior) = model.prior().slopes(&vec![0.0; model.dim()]);
+        let prior = prior.iter().fold(0.0f64, |most, p| most.max(*p));
+        let rows = rows as f64 * model.tempering();
+        let slopes = model.slopes();
+        let linear = slopes.filter(|s| matches!(s.predictor, Predictor::Linear));
+        let known = match (linear, model.ratio_rate()) {
+            (Some(s), _) => Some(model.unit() * s.largest_weight * row_norm * row_norm),
+            // A rate has the tempering in it.
+            (None, Some(rate)) => Some(0.25 * (rate / model.tempering()).powi(2)),
+            (None, None) => None,
+        };
+        let rows = match known {
+            Some(row) => rows * row,
+            None => {
+                return PublicCurvature {
+                    typical: 1.0,
+                    largest: 1.0,
+                };
+            }
+        };
+        let whole = PublicCurvature {
+            typical: prior + rows / (2.0 * d),
+            largest: prior + rows,
+        };
+        match whole.typical > 0.0 && whole.largest.is_finite() {
+            true => whole,
+            false => PublicCurvature {
+                typical: 1.0,
+                largest: 1.0,
+            },
+        }
+    }
+
+    /// A rough posterior standard deviation of a parameter.
+    pub(super) fn scale(&self) -> f64 {
+        1.0 / self.typical.sqrt()
+    }
+
+    /// A rough posterior variance that Langevin dynamics may be stepped by: small enough for the
+    /// steepest direction too.
+    pub(super) fn steepest_variance(&self) -> f64 {
+        1.0 / self.largest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Logistic, Prior};
+
+    /// N = 800 rows of norm 2 in two dimensions, a weight of a quarter: 800·¼·4 = 800 at most, a
+    /// quarter of it in a coordinate; the prior adds 4; κ = 0.1 leaves a tenth of the rows' part.
+    #[test]
+    fn curvature_follows_from_public_numbers() {
+        for (kappa, rows) in [(1.0, 800.0), (0.1, 80.0)] {
+            let model = Logistic::new(&["a".into(), "b".into()], 2.0, Prior::normal(2, 0.5), kappa)
+                .unwrap();
+            let curvature = PublicCurvature::of(&model, 800, 2.0);
+            let scale = 1.0 / (4.0f64 + rows / 4.0).sqrt();
+            assert!((curvature.scale() / scale - 1.0).abs() < 1e-12);
+            let steepest = 1.0 / (4.0 + rows);
+            assert!((curvature.steepest_variance() / steepest - 1.0).abs() < 1e-12);
+        }
+    }
+}
