@@ -89,7 +89,7 @@ pub enum DynamicsName {
 }
 
 impl Algorithm {
-    /// All of them, in the README's order.
+    /// All of them, in the order of `docs/reference/samplers.md`.
     pub const ALL: [Algorithm; 22] = [
         Algorithm::Mh,
         Algorithm::TunaMh,
