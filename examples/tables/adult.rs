@@ -1,6 +1,6 @@
-//! The Adult census table of this repository: with twelve features (adult12, as in
-//! `examples/adult_anchored.toml`), and with every level of every column (adult85), rare ones
-//! too.
+//! The Adult census table of this repository: with four features, of which the labels want more
+//! (adult4), with twelve (adult12, as in `examples/adult_anchored.toml`), and with every level of
+//! every column (adult85), rare ones too.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -77,14 +77,13 @@ const LEVELS: [&str; 7] = [
     "native-country",
 ];
 
-/// `adult12` or `adult85`.
+/// `adult4`, `adult12` or `adult85`.
 pub fn table(name: &str) -> Result<Table, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
     let train = Texts::read(&folder.join("adult_train.csv.gz"))?;
     let test = Texts::read(&folder.join("adult_test.csv.gz"))?;
-    let all_levels = name == "adult85";
-    let columns = columns(&train, all_levels, None)?;
-    let test_columns = self::columns(&test, all_levels, Some(&columns))?;
+    let columns = columns(&train, name, None)?;
+    let test_columns = self::columns(&test, name, Some(&columns))?;
     let label = |texts: &Texts| -> Result<Vec<f64>, String> {
         let incomes = texts.get("income")?.iter();
         Ok(incomes
@@ -97,11 +96,7 @@ pub fn table(name: &str) -> Result<Table, String> {
 }
 
 /// The columns of one split; `declared`: those of the training rows, whose levels hold.
-fn columns(
-    texts: &Texts,
-    all_levels: bool,
-    declared: Option<&[Column]>,
-) -> Result<Vec<Column>, String> {
+fn columns(texts: &Texts, table: &str, declared: Option<&[Column]>) -> Result<Vec<Column>, String> {
     let mut columns = vec![
         Column::number("age", [17.0, 90.0], texts.numbers("age")?),
         Column::number(
@@ -115,11 +110,17 @@ fn columns(
             texts.numbers("hours-per-week")?,
         ),
     ];
+    if table == "adult4" {
+        columns.remove(1);
+        let (name, among) = FLAGS[1];
+        columns.push(Column::flag(name, texts.among(name, among)?));
+        return Ok(columns);
+    }
     let (gain, loss) = (
         texts.numbers("capital-gain")?,
         texts.numbers("capital-loss")?,
     );
-    if !all_levels {
+    if table == "adult12" {
         let positive = |values: &[f64]| values.iter().map(|v| *v > 0.0).collect();
         columns.push(Column::flag("gain", positive(&gain)));
         columns.push(Column::flag("loss", positive(&loss)));

@@ -19,7 +19,7 @@ Errors of dpmc and its peers on the development tables, in posterior standard de
   --json FILE       all numbers
   --plot FILE.svg   errors against ε
 
-tables: adult12, adult85; hmda, diamonds, cps1988, randhie (with --suite); made up:
+tables: adult4, adult12, adult85; hmda, diamonds, cps1988, randhie (with --suite); made up:
 rare, skewed, small, collinear, leverage, separated, wide, linear-rare, poisson-rare";
 
 pub struct Arguments {
@@ -36,7 +36,7 @@ pub struct Arguments {
 impl Arguments {
     /// `None`: help was asked for.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-        let mut all = vec!["adult12", "adult85"];
+        let mut all = vec!["adult4", "adult12", "adult85"];
         all.extend(suite::FILES.map(|(name, _)| name));
         all.extend(made_up::NAMES);
         let mut a = Arguments {

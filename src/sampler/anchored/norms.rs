@@ -15,6 +15,9 @@ const LOUD: f64 = 4.0;
 const MISFIT: f64 = 2.0;
 /// … and of clipped residuals, which are not quite symmetric.
 const SKEWED: f64 = 36.0;
+/// What the predictors of down-weighted rows may be off by since the model does not hold, nats, root
+/// mean square.
+const OFF: f64 = 0.3;
 /// Sds of counts over those of a Poisson law: counts of people vary more than it says.
 const OVERDISPERSED: f64 = 2.5;
 /// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
@@ -78,7 +81,10 @@ impl Norms {
         let lost = match &self.beyond {
             Beyond::Weighted { slopes, mean } => {
                 let away = |n: f64| (1.0 - weight(slopes, *mean, bound / n)).powi(2);
-                MISFIT * self.mean(away).unwrap_or(0.0)
+                // ‖Σκ(1−ω)w e z‖² ≤ Σκ(1−ω)²w e² for predictors off by e, as Σκw zzᵀ ≤ 1.
+                let off: f64 = self.ranges.iter().map(|(n, w)| w * away(*n)).sum();
+                let off = OFF * OFF * off / whole.max(1e-300);
+                MISFIT * self.mean(away).unwrap_or(0.0) + off
             }
             // E(ψ/M − r)² of a standard normal residual r.
             Beyond::Clipped { sds } => {
