@@ -28,26 +28,16 @@ impl PublicCurvature {
             (None, Some(rate)) => Some(0.25 * (rate / model.tempering()).powi(2)),
             (None, None) => None,
         };
-        let rows = match known {
-            Some(row) => rows * row,
-            None => {
-                return PublicCurvature {
-                    typical: 1.0,
-                    largest: 1.0,
-                };
-            }
+        let unit = PublicCurvature {
+            typical: 1.0,
+            largest: 1.0,
         };
-        let whole = PublicCurvature {
-            typical: prior + rows / (2.0 * d),
-            largest: prior + rows,
-        };
-        match whole.typical > 0.0 && whole.largest.is_finite() {
-            true => whole,
-            false => PublicCurvature {
-                typical: 1.0,
-                largest: 1.0,
-            },
-        }
+        let known = known.map(|row| PublicCurvature {
+            typical: prior + rows * row / (2.0 * d),
+            largest: prior + rows * row,
+        });
+        let usable = |c: &Self| c.typical > 0.0 && c.largest.is_finite();
+        known.filter(usable).unwrap_or(unit)
     }
 
     /// A rough posterior standard deviation of a parameter.
