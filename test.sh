@@ -32,11 +32,12 @@ export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$(mktemp -d)}"
 export DPMC_RECORDS=off
 
 if [ "${1:-}" = --studies ]; then
-    exec cargo test --no-fail-fast --test promises --test command --test processes -- --ignored
+    exec cargo test --workspace --no-fail-fast --test promises --test command --test processes \
+        --test laboratory -- --ignored
 fi
 
-cargo fmt --check
-cargo clippy --all-targets -- -D warnings
-cargo clippy --no-default-features --lib -- -D warnings
-RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet
-cargo test
+cargo fmt --all --check
+cargo clippy --workspace --all-targets -- -D warnings
+cargo clippy --no-default-features -p dpmc --lib -- -D warnings
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+cargo test --workspace

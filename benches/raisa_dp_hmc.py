@@ -1,4 +1,4 @@
-"""DP-HMC as Räisä, Koskela & Honkela (2021) run it, for comparison with `dpmc reproduce raisa-1`.
+"""DP-HMC as Räisä, Koskela & Honkela (2021) run it, for comparison with `dpmc-lab reproduce raisa-1`.
 
     pip install jax numpy
     python benches/raisa_dp_hmc.py banana 94 40      # problem, iterations a chain, repeats
@@ -7,7 +7,7 @@ An independent implementation in JAX of their algorithm at the settings of their
 real Gaussian noise, jitter U(0, 1) by a randomised van der Corput sequence, clips, starts and MMD as
 there. Its iterations a chain at epsilon = 2, 4, 8, 15 are 27, 94, 315, 892 (banana) and 16, 56, 190,
 538 (Gaussian). The banana's rows are theirs (the means that are printed say so); the Gaussian's
-covariance has the eigenvalues of `src/reproduce/raisa_targets.rs`. Prints the MMD over repeats.
+covariance has the eigenvalues of `lab/src/reproduce/raisa_targets.rs`. Prints the MMD over repeats.
 """
 
 import sys

@@ -55,15 +55,13 @@
 //!
 //! # Features and layout
 //!
-//! Features `cli` and `gpu` are on by default; the library builds with neither. `src/` is laid out
-//! as [`data`] (rows and declarations), [`model`], [`engine`] (exact row queries), [`privacy`]
+//! Features `gpu` and `plot` are on by default; the library builds with neither. `src/` is laid
+//! out as [`data`] (rows and declarations), [`model`], [`engine`] (exact row queries), [`privacy`]
 //! (curator, ledger, mechanisms, certificate), [`sampler`] (public post-processing),
-//! [`posterior_run`], [`diagnostics`], [`output`], [`config`], `reproduce` and `cli`; `shaders/`
-//! holds the GPU twins.
+//! [`posterior_run`], [`diagnostics`], [`output`] and [`config`]; `shaders/` holds the GPU twins.
+//! The command lies beside it in `cli/`, the papers' figures in `lab/`.
 
 pub mod benchmark;
-#[cfg(feature = "cli")]
-pub mod cli;
 pub mod config;
 pub mod data;
 pub mod diagnostics;
@@ -72,6 +70,4 @@ pub mod model;
 pub mod output;
 pub mod posterior_run;
 pub mod privacy;
-#[cfg(feature = "cli")]
-pub mod reproduce;
 pub mod sampler;

@@ -129,15 +129,13 @@ impl PosteriorRun {
 
     /// Has certificates say where this run is recorded, and `sum`, what all runs on its table that
     /// are add up to.
-    #[cfg(feature = "cli")]
-    pub(crate) fn recorded(&mut self, records: String, sum: Option<String>) {
+    pub fn recorded(&mut self, records: String, sum: Option<String>) {
         self.records = Some(records);
         self.warnings.extend(sum);
     }
 
     /// How often it was resumed.
-    #[cfg(feature = "cli")]
-    pub(crate) fn leg(&self) -> u64 {
+    pub fn leg(&self) -> u64 {
         self.leg
     }
 

@@ -37,7 +37,8 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    pub(crate) fn general(what: impl Into<String>) -> Self {
+    /// An error of no one key.
+    pub fn general(what: impl Into<String>) -> Self {
         ConfigError::General { what: what.into() }
     }
 

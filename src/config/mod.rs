@@ -5,11 +5,9 @@ mod plan;
 mod schema;
 
 pub use error::ConfigError;
-#[cfg(feature = "cli")]
-pub(crate) use plan::DECISIONS_A_DRAW;
+pub use plan::DECISIONS_A_DRAW;
 pub use plan::{Forecast, Plan, noise_of_means};
-#[cfg(feature = "cli")]
-pub(crate) use schema::quoted;
+pub use schema::quoted;
 pub use schema::{
     BoundsEntry, DataSection, DrawsName, FeatureEntry, InteractionEntry, LabelEntry, ModelSection,
     Numbers, PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry, TestSection,

@@ -11,8 +11,7 @@ mod path;
 mod sampler;
 mod start;
 
-#[cfg(feature = "cli")]
-pub(crate) use path::quoted;
+pub use path::quoted;
 
 pub use data::{
     BoundsEntry, DataSection, FeatureEntry, IndicatorEntry, InteractionEntry, LabelEntry,

@@ -17,7 +17,7 @@ pub struct TextFormat {
 }
 
 /// The byte that a declared delimiter is.
-pub(crate) fn delimiter(text: &str) -> Result<u8, &'static str> {
+pub fn delimiter(text: &str) -> Result<u8, &'static str> {
     match text.as_bytes() {
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n') => Ok(*byte),
         _ => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of memory available, where the system says so: the least of what machine, control
 /// groups (containers, batch jobs) and the limit on address space leave.
-pub(crate) fn available_memory() -> Option<u64> {
+pub fn available_memory() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let status = read("/proc/self/status");
     [

@@ -18,6 +18,7 @@ mod npy_elements;
 mod number;
 mod one_hot;
 mod parquet_columns;
+mod public_rows;
 mod read_csv;
 mod read_npy;
 mod read_parquet;
@@ -28,20 +29,18 @@ pub mod synthetic;
 pub(crate) use bounds::RowBounds;
 pub use bounds::{BoundsSource, Population};
 pub use builder::DatasetBuilder;
-pub use csv_records::TextFormat;
-pub(crate) use csv_records::delimiter;
+pub use csv_records::{TextFormat, delimiter};
 pub use error::DataError;
 pub use feature::{Condition, Feature, FeatureKind};
 pub use interaction::Interaction;
 pub use label::{Label, LabelKind, LabelValues};
 pub use load::{Source, header, load};
 pub(crate) use load::{is_text, stem};
-#[cfg(feature = "cli")]
-pub(crate) use memory::available_memory;
+pub use memory::available_memory;
 pub use number::{Form, Number, Transform};
 pub use one_hot::OneHot;
-#[cfg(feature = "cli")]
-pub(crate) use read_parquet::silence_damaged_files;
+pub use public_rows::PublicRows;
+pub use read_parquet::silence_damaged_files;
 pub(crate) use read_parquet::without_panics;
 pub use rows::BadCells;
 
@@ -188,8 +187,7 @@ impl Dataset {
         }
     }
 
-    /// Row-major copy, for a **public** held-out table only (predictive accuracy).
-    #[cfg(any(test, feature = "cli"))]
+    /// Row-major copy.
     pub(crate) fn public_rows(&self) -> Vec<f32> {
         let d = self.features.len();
         let mut rows = Vec::with_capacity(self.rows * d);
@@ -198,23 +196,6 @@ impl Dataset {
             rows.extend((0..d).map(|j| tile[j * TILE + i % TILE]));
         }
         rows
-    }
-
-    /// Labels as booleans, for a **public** held-out table only.
-    #[cfg(any(test, feature = "cli"))]
-    pub(crate) fn public_labels(&self) -> Vec<bool> {
-        self.labels()
-            .iter()
-            .take(self.rows)
-            .map(|&y| y > 0.0)
-            .collect()
-    }
-
-    /// Labels as they are, for a **public** held-out table only.
-    #[cfg(any(test, feature = "cli"))]
-    pub(crate) fn public_numbers(&self) -> Vec<f64> {
-        let labels = self.labels().iter().take(self.rows);
-        labels.map(|&y| f64::from(y)).collect()
     }
 }
 

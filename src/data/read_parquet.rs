@@ -122,8 +122,7 @@ fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, DataError>) -> Resul
 }
 
 /// Keeps the message of a panic that [`without_panics`] catches off standard error.
-#[cfg(feature = "cli")]
-pub(crate) fn silence_damaged_files() {
+pub fn silence_damaged_files() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if !READING.with(std::cell::Cell::get) {

@@ -12,7 +12,7 @@ fn rows_are_clipped_to_the_declared_norm() -> Result<(), DataError> {
     let norm = f64::from(rows[0]).hypot(f64::from(rows[1]));
     assert!(norm <= 1.0 && norm > 0.999_999);
     assert_eq!(&rows[2..], &[0.3, 0.4]);
-    assert_eq!(set.public_labels(), [true, false]);
+    assert_eq!(set.as_public().labels(), [true, false]);
     Ok(())
 }
 

@@ -23,7 +23,7 @@ pub(crate) use moments::MomentSums;
 pub(crate) use query::{RatioQuery, RatioSum};
 pub(crate) use select::open;
 pub use select::{EngineChoice, EngineInfo, EngineSetup, devices};
-pub(crate) use threads::start as start_threads;
+pub use threads::start as start_threads;
 
 use crate::model::MomentBasis;
 

@@ -86,7 +86,7 @@ fn cpu_sums_have_the_same_bits_for_any_threads_blocks_and_row_order() {
     let theta = [0.4, -1.0, 0.3, 2.0];
     let original = synthetic::logistic(40_000, &theta, 4).unwrap();
     let rows = original.public_rows();
-    let labels = original.public_labels();
+    let labels = original.as_public().labels();
     let mut reversed = Dataset::builder(original.features().to_vec(), true, 3.0).unwrap();
     for (row, label) in rows.chunks(4).zip(&labels).rev() {
         reversed.push(row, Some(*label)).unwrap();

@@ -10,7 +10,7 @@ use std::thread::{Builder, available_parallelism};
 ///
 /// # Errors
 /// A message where there are none.
-pub(crate) fn start(alone: bool) -> Result<(), String> {
+pub fn start(alone: bool) -> Result<(), String> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
     STARTED.get_or_init(|| begin(alone)).clone()
 }

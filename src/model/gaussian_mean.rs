@@ -127,7 +127,7 @@ impl Model for GaussianMean {
 }
 
 /// Lower Cholesky factor of a symmetric positive definite matrix, row-major d×d.
-pub(crate) fn cholesky(matrix: &[f64], d: usize) -> Result<Vec<f64>, String> {
+pub fn cholesky(matrix: &[f64], d: usize) -> Result<Vec<f64>, String> {
     if matrix.len() != d * d {
         return Err(format!("{} values for a {d} × {d} matrix", matrix.len()));
     }
@@ -154,7 +154,7 @@ pub(crate) fn cholesky(matrix: &[f64], d: usize) -> Result<Vec<f64>, String> {
 }
 
 /// Inverse of a symmetric positive definite matrix, row-major d×d.
-pub(crate) fn inverse(matrix: &[f64], d: usize) -> Result<Vec<f64>, String> {
+pub fn inverse(matrix: &[f64], d: usize) -> Result<Vec<f64>, String> {
     let l = cholesky(matrix, d)?;
     let mut inverse = vec![0.0; d * d];
     for column in 0..d {

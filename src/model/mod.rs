@@ -25,7 +25,7 @@ mod prior;
 mod remainder;
 mod slopes;
 
-pub(crate) use gaussian_mean::{cholesky, inverse};
+pub use gaussian_mean::{cholesky, inverse};
 
 pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use banana::Banana;

@@ -71,7 +71,6 @@ pub struct RunDirectory {
     path: PathBuf,
     files: Vec<PartFile>,
     /// Folders that `create` made, innermost first.
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     created: Vec<PathBuf>,
     _lock: std::fs::File,
 }
@@ -211,8 +210,7 @@ impl RunDirectory {
     }
 
     /// Removes what [`RunDirectory::create`] made, after a failure before the first step.
-    #[cfg(feature = "cli")]
-    pub(crate) fn discard(self) {
+    pub fn discard(self) {
         // Best effort: a folder that someone else filled meanwhile stays.
         // The run's own ledger went with the run, if it could.
         let ledger = self.path.join("ledger.json");

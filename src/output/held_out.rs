@@ -16,7 +16,7 @@ const PREDICTIVE_DRAWS: usize = 500;
 
 /// What predicts a label.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Predictive {
+pub enum Predictive {
     /// σ(x·θ) of a binary label.
     Logistic,
     /// A network's head.
@@ -32,7 +32,7 @@ pub(crate) enum Predictive {
 
 /// Scores of a predictive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct TestScores {
+pub struct TestScores {
     /// Of binary labels and classes.
     pub accuracy: Option<f64>,
     /// Of numbers, in their units.
@@ -45,7 +45,7 @@ pub(crate) struct TestScores {
 ///
 /// # Errors
 /// [`OutputError`] where the draws cannot be read.
-pub(crate) fn test_scores(
+pub fn test_scores(
     directory: &Path,
     test: &Dataset,
     predictive: Predictive,
@@ -66,9 +66,9 @@ pub(crate) fn test_scores(
             thetas.push(chain.iter().map(|column| column[i]).collect::<Vec<f64>>());
         }
     }
-    let rows = test.public_rows();
+    let rows = test.as_public().rows();
     let binary = |p: Vec<f64>| {
-        let labels = test.public_labels();
+        let labels = test.as_public().labels();
         TestScores {
             accuracy: Some(accuracy(&p, &labels)),
             rmse: None,
@@ -84,7 +84,7 @@ pub(crate) fn test_scores(
         }
         (Some(LabelKind::Class { .. }), Predictive::Network(shape)) => {
             let p = network_predictive(&thetas, shape, &rows);
-            let numbers = test.public_numbers().into_iter();
+            let numbers = test.as_public().numbers().into_iter();
             let labels: Vec<usize> = numbers.map(|y| y as usize).collect();
             TestScores {
                 accuracy: Some(class_accuracy(&p, shape.outputs, &labels)),
@@ -93,7 +93,7 @@ pub(crate) fn test_scores(
             }
         }
         (Some(LabelKind::Number { .. }), Predictive::Linear { variance }) => {
-            let labels = test.public_numbers();
+            let labels = test.as_public().numbers();
             let means = linear_predictive(&thetas, &rows);
             TestScores {
                 accuracy: None,
@@ -104,7 +104,7 @@ pub(crate) fn test_scores(
         (Some(LabelKind::Count { .. }), Predictive::Poisson) => TestScores {
             accuracy: None,
             rmse: None,
-            log_loss: poisson_log_loss(&thetas, &rows, &test.public_numbers()),
+            log_loss: poisson_log_loss(&thetas, &rows, &test.as_public().numbers()),
         },
         _ => return Ok(None),
     }))

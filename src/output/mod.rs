@@ -4,18 +4,15 @@
 
 mod directory;
 mod draws;
-#[cfg(feature = "cli")]
 mod held_out;
 mod notes;
 mod parts;
-#[cfg(feature = "cli")]
+#[cfg(feature = "plot")]
 pub mod plot;
 mod summary;
 
 pub use directory::{OutputError, RunDirectory};
 pub use draws::{DrawTable, read_draws};
-#[cfg(feature = "cli")]
-pub(crate) use held_out::{Predictive, test_scores};
-#[cfg(feature = "cli")]
-pub(crate) use notes::note_on_sampler;
+pub use held_out::{Predictive, test_scores};
+pub use notes::note_on_sampler;
 pub use summary::{NamedNoise, RunSummary, summarize_directory};

@@ -3,7 +3,6 @@
 
 use crate::diagnostics::ParameterSummary;
 use crate::model::Anchor;
-#[cfg(feature = "cli")]
 use crate::sampler::Sampler;
 use crate::sampler::SamplerState;
 
@@ -26,8 +25,7 @@ const UNDECIDED_PRIVATE: &str = "the noise that was added for privacy is the sam
 const UNDECIDED: &str = "no decision corrects the bias of finite steps and of minibatches, which these intervals do not include";
 
 /// What draws of this sampler do not show, whatever they are.
-#[cfg(feature = "cli")]
-pub(crate) fn note_on_sampler(sampler: &Sampler, private: bool) -> Option<&'static str> {
+pub fn note_on_sampler(sampler: &Sampler, private: bool) -> Option<&'static str> {
     note_on_state(&sampler.state(), private)
 }
 

@@ -1,16 +1,9 @@
-//! Pictures: a posterior's marginal densities as one SVG file, and figures of several
-//! panels ([`Chart`]) as SVG, PNG and numbers.
+//! A posterior's marginal densities as one SVG file. How text, lines and ticks look is here for
+//! other pictures to share.
 
-mod axis;
-mod chart;
-#[cfg(test)]
-mod chart_tests;
-mod contours;
-mod diagram;
-mod ink;
+pub mod axis;
 mod panel;
-mod png;
-mod ruler;
+pub mod style;
 
 use std::path::Path;
 
@@ -18,11 +11,10 @@ use plotters::prelude::{IntoDrawingArea, SVGBackend};
 use plotters::style::WHITE;
 use plotters::style::text_anchor::HPos;
 
-pub use self::chart::{Axis, Chart, Mark, Plot, Scale, Stroke};
-use self::ink::{
+use self::panel::Panel;
+use self::style::{
     CURVE, Canvas, INTERVAL, LEGEND, MEAN, TAILS, TITLE, WIDTH, fill, line, message, text, units,
 };
-use self::panel::Panel;
 
 /// Space around all panels, and between two of them.
 const MARGIN: f64 = 24.0;

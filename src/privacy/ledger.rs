@@ -160,26 +160,22 @@ impl Ledger {
     }
 
     /// Identity of the ledger file; empty without one.
-    #[cfg(feature = "cli")]
-    pub(crate) fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         self.file.as_ref().map_or("", LedgerFile::id)
     }
 
     /// The run's name in the ledger file; empty without one.
-    #[cfg(feature = "cli")]
-    pub(crate) fn run(&self) -> &str {
+    pub fn run(&self) -> &str {
         self.file.as_ref().map_or("", LedgerFile::run)
     }
 
     /// Hash of the ledger file's last record; empty without one.
-    #[cfg(feature = "cli")]
-    pub(crate) fn head(&self) -> &str {
+    pub fn head(&self) -> &str {
         self.file.as_ref().map_or("", LedgerFile::head)
     }
 
     /// Whether the ledger file holds a record of this hash.
-    #[cfg(feature = "cli")]
-    pub(crate) fn holds(&self, head: &str) -> bool {
+    pub fn holds(&self, head: &str) -> bool {
         self.file.as_ref().is_none_or(|file| file.has(head))
     }
 

@@ -373,7 +373,6 @@ pub(super) fn terms(path: &Path) -> Result<Option<(Budget, Measure)>, LedgerFile
 }
 
 /// Identity of the ledger at `path`, unlocked; `None` where there is no file yet.
-#[cfg(feature = "cli")]
 pub(super) fn id(path: &Path) -> Result<Option<String>, LedgerFileError> {
     Ok(read(path)?.map(|h| h.terms.id))
 }
@@ -403,7 +402,7 @@ fn read(path: &Path) -> Result<Option<History>, LedgerFileError> {
 
 /// Writes a file so that a reader, or a crash, sees the old or the new one whole:
 /// temporary name, fsync, rename, fsync of the folder.
-pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn replace_durably(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     let temporary = PathBuf::from(temporary);

@@ -29,8 +29,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerFileError`] where it cannot be read.
-    #[cfg(feature = "cli")]
-    pub(crate) fn id_of(path: &Path) -> Result<Option<String>, LedgerFileError> {
+    pub fn id_of(path: &Path) -> Result<Option<String>, LedgerFileError> {
         ledger_file::id(path)
     }
 

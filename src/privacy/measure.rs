@@ -36,7 +36,7 @@ pub enum Measure {
 
 /// What one event costs a ledger.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Price {
+pub struct Price {
     /// In the ledger's measure, rounded up.
     pub cost: Rho,
     /// Mass of multiplicities beyond the cut, which δ pays for as it does for coins.
@@ -113,7 +113,7 @@ impl Measure {
     ///
     /// # Errors
     /// A message where the measure cannot count the event, with what to do.
-    pub(crate) fn price(self, key: EventKey, budget: Budget) -> Result<Price, String> {
+    pub fn price(self, key: EventKey, budget: Budget) -> Result<Price, String> {
         let whole = |nats: f64| Price {
             cost: Rho::cost(nats),
             tail: 0.0,

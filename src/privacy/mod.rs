@@ -78,9 +78,10 @@ pub use event::{Event, EventError, Form, Neighbours};
 pub use event_key::{EventKey, charged_eta};
 pub use ledger::{Ledger, Voucher};
 pub use ledger_error::LedgerFileError;
-pub(crate) use ledger_file::{replace_durably, sync_folder};
-pub use measure::Measure;
+pub use ledger_file::replace_durably;
+pub(crate) use ledger_file::sync_folder;
 pub(crate) use measure::best_order;
+pub use measure::{Measure, Price};
 pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
 pub use releases::{

@@ -1,6 +1,5 @@
 //! What the command promises to those who type it: files in, files out, words and exit codes. One
 //! module a subject.
-#![cfg(feature = "cli")]
 
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]
@@ -16,6 +15,7 @@ mod check_command;
 mod cli;
 mod cli_cautions;
 mod combinations;
+mod examples;
 mod feature_formats;
 mod features;
 mod fuzz_input;
@@ -26,7 +26,6 @@ mod labels;
 mod long_fuzz;
 mod moments_run_files;
 mod odd_settings;
-mod reproduce_command;
 mod row_bounds_command;
 mod second_reader;
 mod table_messages;

@@ -5,7 +5,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::place::{Place, RUN};
+use crate::common::place::{Place, RUN, repository};
 use serde_json::Value;
 
 /// Prints, as JSON, what pyarrow finds in every part of `draws.parquet`.
@@ -122,7 +122,7 @@ fn the_example_in_python_finds_the_means_of_the_summary() {
     }
     let place = Place::new(RUN);
     place.works("sample run.toml --out out");
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/read_draws.py");
+    let example = &repository("examples/read_draws.py");
     let printed = python(&place, &[example, "out"]);
     assert!(
         printed.contains("300 draws of 1 chain(s), status: finished"),
@@ -150,10 +150,9 @@ fn the_example_in_python_ends_quietly_on_a_closed_pipe() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = Command::new("python3");
-    command.current_dir(place.path("")).arg(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/examples/read_draws.py"
-    ));
+    command
+        .current_dir(place.path(""))
+        .arg(repository("examples/read_draws.py"));
     command.arg("out").stdout(writer).stderr(Stdio::piped());
     let output = command.spawn().unwrap().wait_with_output().unwrap();
     assert!(

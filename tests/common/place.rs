@@ -38,6 +38,12 @@ epsilon = 5.0
 delta = 1e-6
 "#;
 
+/// A file of the repository.
+#[allow(dead_code)]
+pub fn repository(file: &str) -> String {
+    format!("{}/../{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
 /// A folder with a table and the run file `run.toml`.
 pub struct Place(TempDir);
 

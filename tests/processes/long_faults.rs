@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::place::{Place, RUN, edit, number, releases};
+use crate::common::place::{Place, RUN, edit, number, releases, repository};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 /// Lives of each sampler, and rounds at one ledger.
@@ -277,7 +277,7 @@ fn crowds_at_one_ledger() {
 
 /// The shim, compiled.
 fn shim(place: &Place) -> PathBuf {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/common/faults.c");
+    let source = repository("tests/common/faults.c");
     let to = place.path("faults.so");
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-O1", "-o"])

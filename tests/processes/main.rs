@@ -1,6 +1,5 @@
 //! What holds when processes are killed, starved, interrupted or crowded at one ledger. A binary of
 //! its own, so that nothing heavy runs beside tests that wait for a process.
-#![cfg(feature = "cli")]
 
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]

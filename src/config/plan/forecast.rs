@@ -16,7 +16,7 @@ const CONSTANT: f64 = 4.0;
 /// eighth wider for it.
 const TARGET: f64 = 0.5;
 /// Decisions for one effective draw of independent proposals, of which half are accepted.
-pub(crate) const DECISIONS_A_DRAW: f64 = 3.0;
+pub const DECISIONS_A_DRAW: f64 = 3.0;
 /// No larger ε is said to be of help: budgets end there.
 const MOST_EPSILON: f64 = 1000.0;
 /// What the numbers take for granted.

@@ -18,8 +18,7 @@ mod scale;
 mod start;
 mod stochastic;
 
-#[cfg(feature = "cli")]
-pub(crate) use forecast::DECISIONS_A_DRAW;
+pub use forecast::DECISIONS_A_DRAW;
 pub use forecast::{Forecast, noise_of_means};
 
 use std::path::{Path, PathBuf};

@@ -10,7 +10,6 @@ use crate::model::{
     Banana, Density, GaussianMean, Linear, Logistic, Mixture, Mlp, Model, ModelError, NetworkShape,
     Poisson, Prior, Support,
 };
-#[cfg(feature = "cli")]
 use crate::output::Predictive;
 
 impl Plan {
@@ -23,8 +22,7 @@ impl Plan {
     }
 
     /// What predicts the labels of a public table; `None` for models without labels.
-    #[cfg(feature = "cli")]
-    pub(crate) fn predictive(&self, data: &Dataset) -> Result<Option<Predictive>, ConfigError> {
+    pub fn predictive(&self, data: &Dataset) -> Result<Option<Predictive>, ConfigError> {
         Ok(match self.config.model.kind {
             ModelKind::Logistic => Some(Predictive::Logistic),
             ModelKind::Linear => {
@@ -51,7 +49,7 @@ impl Plan {
     }
 
     /// The model over features of these names, in rows of this norm; no table is needed.
-    pub(crate) fn model_for(
+    pub fn model_for(
         &self,
         features: &[String],
         row_norm: f64,

@@ -11,8 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 struct Entry(PathBuf);
 
 /// How a run file writes a path, as TOML.
-#[cfg(feature = "cli")]
-pub(crate) fn quoted(path: &Path) -> Result<String, toml::ser::Error> {
+pub fn quoted(path: &Path) -> Result<String, toml::ser::Error> {
     let value = toml::Value::try_from(Entry(path.into()))?;
     Ok(value.to_string())
 }

@@ -218,7 +218,7 @@ proptest! {
         let table = people_table(at, &record, line_end);
         let others = |set: &Dataset| {
             let mut rows: Vec<_> = set.public_rows().chunks(2).map(<[f32]>::to_vec).collect();
-            let mut labels = set.public_labels();
+            let mut labels = set.as_public().labels();
             rows.remove(at);
             labels.remove(at);
             (rows, labels)

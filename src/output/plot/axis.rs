@@ -1,10 +1,10 @@
 //! Round ticks for a horizontal axis, and numbers as labels.
 
-use super::ink::LABEL;
+use super::style::LABEL;
 
 /// Two to four round numbers between `low` and `high`, with labels that
 /// `width` pixels have room for.
-pub(super) fn ticks(low: f64, high: f64, width: f64) -> Vec<(f64, String)> {
+pub fn ticks(low: f64, high: f64, width: f64) -> Vec<(f64, String)> {
     // Starting from steps too small, the first that gives at most four ticks;
     // no step is more than twice the one before it, so there are at least two.
     let magnitude = 10_f64.powf(((high - low) / 5.0).log10().floor());
@@ -47,7 +47,7 @@ fn tick_label(value: f64, step: f64, digits: usize) -> String {
 }
 
 /// A number with up to six significant digits.
-pub(super) fn constant_label(value: f64) -> String {
+pub fn constant_label(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     let label = if value == 0.0 || (1e-3..1e6).contains(&value.abs()) {
         rounded.to_string()

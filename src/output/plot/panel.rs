@@ -4,7 +4,7 @@ use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
 use super::axis::{constant_label, ticks};
-use super::ink::{
+use super::style::{
     AXIS, CURVE, Canvas, INTERVAL, LABEL, LEGEND, MEAN, NAME, Point, TAILS, fill, line, text,
 };
 use crate::diagnostics::{density, mean, quantile};

@@ -41,7 +41,8 @@ mod window;
 
 pub use calibrate::{CalibrationError, Solution, calibrate};
 pub(super) use gaussian::{delta as gaussian_delta, epsilon as gaussian_epsilon};
-pub(crate) use orders::{divergence, multiplicity_tail};
-pub(crate) use rules::account_without_losses;
+pub use orders::divergence;
+pub(crate) use orders::multiplicity_tail;
+pub use rules::account_without_losses;
 pub use rules::{Account, Answer, Question, account, account_within};
 pub use sequence::{Sequence, SequenceError};

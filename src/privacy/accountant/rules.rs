@@ -89,7 +89,7 @@ pub fn account_within(sequence: &Sequence, question: Question, tolerance: f64) -
 /// As [`account`] without the privacy loss distributions, which bring nothing to long
 /// sequences of bounded-range and Gaussian events: milliseconds, for certificates that are
 /// renewed every few seconds.
-pub(crate) fn account_without_losses(sequence: &Sequence, question: Question) -> Account {
+pub fn account_without_losses(sequence: &Sequence, question: Question) -> Account {
     best_of(
         question,
         [

@@ -1,9 +1,8 @@
 //! The ways out of a private run that `docs/proofs/guarantee.md` lists, one line each, to tick off.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-
 use super::GUARANTEE;
+use crate::common::place::repository;
+use std::collections::BTreeSet;
 
 /// Each row of the table in `docs/proofs/guarantee.md`, and the test that tries it: file and function.
 const WAYS: [(&str, &str, &str); 24] = [
@@ -89,7 +88,7 @@ const WAYS: [(&str, &str, &str); 24] = [
     ),
     (
         "L17",
-        "src/cli/panics.rs",
+        "cli/src/panics.rs",
         "a_panic_names_its_place_and_no_value",
     ),
     (
@@ -141,7 +140,7 @@ fn every_way_out_has_a_test() {
     let ways: Vec<&str> = WAYS.iter().map(|(row, ..)| *row).collect();
     assert_eq!(rows, ways);
     for (row, file, test) in WAYS {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let path = repository(file);
         let text = std::fs::read_to_string(path).unwrap();
         let at = text.find(&format!("fn {test}()"));
         let at = at.unwrap_or_else(|| panic!("{row}: no {test} in {file}"));

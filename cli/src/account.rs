@@ -1,0 +1,169 @@
+//! `dpmc account` and `dpmc calibrate`: the accountants from the command line.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::CliError;
+use super::args::{AccountArguments, CalibrateArguments};
+use dpmc::privacy::accountant::{self, Account, Question, Sequence};
+
+pub(super) fn account(a: &AccountArguments) -> Result<(), CliError> {
+    let sequence = read(&a.events)?;
+    let question = match (a.delta, a.epsilon) {
+        (Some(delta), _) => Question::Epsilon {
+            delta: checked_delta(delta)?,
+        },
+        (None, Some(epsilon)) if epsilon >= 0.0 && epsilon.is_finite() => {
+            Question::Delta { epsilon }
+        }
+        (None, Some(epsilon)) => {
+            return Err(CliError::Input(format!(
+                "--epsilon: must be finite and not negative, not {epsilon}"
+            )));
+        }
+        (None, None) => {
+            return Err(CliError::Input("say --delta D or --epsilon E".into()));
+        }
+    };
+    let answer = accountant::account(&sequence, question);
+    if a.json {
+        return print(&document(&sequence, question, &answer));
+    }
+    let asked = match question {
+        Question::Epsilon { delta } => format!("epsilon at delta = {delta:e}"),
+        Question::Delta { epsilon } => format!("delta at epsilon = {epsilon}"),
+    };
+    println!(
+        "{asked}, neighbours by {}: {} (at least {}; {})",
+        sequence.neighbours().name(),
+        shown(answer.upper),
+        shown(answer.lower),
+        answer.method
+    );
+    table(&answer);
+    println!("for a sequence fixed in advance; a filter's answer (yes) also for adaptive ones");
+    Ok(())
+}
+
+pub(super) fn calibrate(a: &CalibrateArguments) -> Result<(), CliError> {
+    let sequence = read(&a.events)?;
+    let delta = checked_delta(a.delta)?;
+    if !(a.epsilon > 0.0 && a.epsilon.is_finite()) {
+        return Err(CliError::Input(format!(
+            "--epsilon: must be positive and finite, not {}",
+            a.epsilon
+        )));
+    }
+    let found = accountant::calibrate(&sequence, &a.solve, a.epsilon, delta)
+        .map_err(|e| CliError::Input(format!("--solve {}: {e}", a.solve)))?;
+    if a.json {
+        let question = Question::Epsilon { delta };
+        let mut document = document(&sequence, question, &found.account);
+        document["solution"] = json!({
+            "event": found.index,
+            "field": found.field,
+            "value": found.value,
+        });
+        return print(&document);
+    }
+    println!(
+        "events[{}].{} = {}: epsilon {} at delta = {delta:e} ({})",
+        found.index,
+        found.field,
+        found.value,
+        shown(found.account.upper),
+        found.account.method
+    );
+    Ok(())
+}
+
+fn checked_delta(delta: f64) -> Result<f64, CliError> {
+    if (0.0..1.0).contains(&delta) {
+        Ok(delta)
+    } else {
+        Err(CliError::Input(format!(
+            "--delta: must lie in [0, 1), not {delta}"
+        )))
+    }
+}
+
+/// A sequence of events, or the events of a run's certificate.
+fn read(path: &Path) -> Result<Sequence, CliError> {
+    let fail = |e: String| CliError::Input(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+    let text = certified(&text).unwrap_or(text);
+    Sequence::from_json(&text).map_err(|e| fail(e.to_string()))
+}
+
+/// The sequence in a certificate; `None` where the text is none.
+fn certified(text: &str) -> Option<String> {
+    let mut map: Map<String, Value> = serde_json::from_str(text).ok()?;
+    // What every certificate has, and no sequence.
+    if !["private", "accountant", "engine", "status"]
+        .iter()
+        .all(|key| map.contains_key(*key))
+    {
+        return None;
+    }
+    map.retain(|key, _| key == "neighbours" || key == "events");
+    serde_json::to_string(&map).ok()
+}
+
+/// Infinite answers are `null`.
+fn document(sequence: &Sequence, question: Question, answer: &Account) -> Value {
+    let mut document = json!({
+        "neighbours": sequence.neighbours(),
+        "lower": answer.lower,
+        "upper": answer.upper,
+        "method": answer.method,
+        "accountants": answer.accountants,
+    });
+    let (epsilon, delta) = match question {
+        Question::Epsilon { delta } => (answer.upper, delta),
+        Question::Delta { epsilon } => (epsilon, answer.upper),
+    };
+    document["epsilon"] = json!(epsilon);
+    document["delta"] = json!(delta);
+    document
+}
+
+fn print(document: &Value) -> Result<(), CliError> {
+    let text =
+        serde_json::to_string_pretty(document).map_err(|e| CliError::Failure(e.to_string()))?;
+    println!("{text}");
+    Ok(())
+}
+
+fn table(answer: &Account) {
+    println!(
+        "  {:30} {:>12} {:>12} {:>8}  how",
+        "accountant", "lower", "upper", "adaptive"
+    );
+    for a in &answer.accountants {
+        let how = [
+            a.order.map(|o| format!("order {o:.3}")),
+            a.grid.map(|g| format!("grid {g:.2e}")),
+            a.direction.map(str::to_string),
+        ];
+        let how: Vec<String> = how.into_iter().flatten().collect();
+        println!(
+            "  {:30} {:>12} {:>12} {:>8}  {}",
+            a.method,
+            shown(a.lower),
+            shown(a.upper),
+            if a.adaptive { "yes" } else { "no" },
+            how.join(", ")
+        );
+    }
+}
+
+fn shown(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e6).contains(&value) {
+        format!("{value:.6}")
+    } else if value.is_infinite() {
+        "infinite".into()
+    } else {
+        format!("{value:.4e}")
+    }
+}

@@ -1,0 +1,279 @@
+//! Arguments of the command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use dpmc::engine::EngineChoice;
+
+const PRIVACY_HELP: &str = "\
+What the guarantee is not: it covers what a run publishes, not how long its steps take \
+(side channels). Settings tuned by looking at the data (bounds, clip, lambda, tau, steps, a \
+start from a non-private fit) void it. Runs on one data set add up: share a ledger with \
+--ledger. A person with k rows has k times the epsilon. Private runs are recorded by the path of \
+their table in your data folder, without any cell, so that the next one can say what they add up \
+to; the environment variable DPMC_RECORDS names another folder, or is 'off'.";
+
+const AUDIT_HELP: &str = "\
+A run makes T steps (the same move; or steps that follow gradients) on each of two neighbouring data sets of the audit's own \
+making, through the same curator as a private run; no table is read. Of anchored-barker each release of \
+an anchor is attacked too: gradient, curvature (of rows within and beyond the row bound), profile of row norms, \
+moments. Half of the runs choose \
+an event, the other half bound its probabilities (Clopper-Pearson). A bound above the claim \
+refutes it (but for 1 - C); a bound below proves nothing.";
+
+/// Bayesian posterior sampling over sensitive tables under differential privacy.
+#[derive(Debug, Parser)]
+#[command(name = "dpmc", version, about, after_long_help = PRIVACY_HELP)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Write a run file from a table's header; bounds are left for you to declare
+    Init(InitArguments),
+    /// Say what a run file would do: cost of a step, steps the budget affords, noise to expect, memory
+    Check(CheckArguments),
+    /// Draw from the posterior
+    #[command(after_long_help = PRIVACY_HELP)]
+    Sample(SampleArguments),
+    /// Summarise a run directory: moments, quantiles, ESS, R-hat, privacy spent
+    Summary(SummaryArguments),
+    /// List the GPU adapters that the gpu engine could use
+    Devices(JsonArguments),
+    /// What a sequence of privacy events costs, by every accountant that applies
+    Account(AccountArguments),
+    /// The smallest noise (or most steps) with which a sequence meets a budget
+    Calibrate(CalibrateArguments),
+    /// Attack a sampler on worst-case data: a lower bound on epsilon beside the claim
+    #[command(after_long_help = AUDIT_HELP)]
+    Audit(AuditArguments),
+    /// Measure this machine: read bandwidth, passes as a share of it, sampler rates
+    Bench(JsonArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArguments {
+    /// The table: CSV (.csv, .csv.gz, .tsv), Parquet or NPY. The first line of a CSV is written
+    /// into the run file, which is public: it must hold names, not a row
+    pub data: PathBuf,
+    /// The character between the cells of a CSV, such as ';' (a comma, or a tab in .tsv)
+    #[arg(long, value_name = "CHARACTER")]
+    pub delimiter: Option<String>,
+    /// Where to write the run file (standard output without it)
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AccountArguments {
+    /// JSON file: {"neighbours": "substitution" or "add-remove", "events": [{"kind": …}]}, or a
+    /// run's certificate.json, whose events are that run's alone
+    pub events: PathBuf,
+    /// Ask for ε at this δ
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    #[arg(required_unless_present = "epsilon", conflicts_with = "epsilon")]
+    pub delta: Option<f64>,
+    /// Ask for δ at this ε
+    #[arg(long, value_name = "E", allow_hyphen_values = true)]
+    pub epsilon: Option<f64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CalibrateArguments {
+    /// JSON file as for `account`; the value to be solved for is where the search starts
+    pub events: PathBuf,
+    /// Budget ε
+    #[arg(long, value_name = "E", allow_hyphen_values = true)]
+    pub epsilon: f64,
+    /// Budget δ
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub delta: f64,
+    /// sigma, eta, epsilon, rate, batch or count; INDEX.NAME where several events have it
+    #[arg(long, value_name = "NAME")]
+    pub solve: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    /// The run file
+    pub run: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags that override the run file.
+#[derive(Debug, Args)]
+pub(super) struct Overrides {
+    /// Table to read instead of the run file's
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// mh, tuna-mh, barker, poisson-barker, anchored-barker, dp-laplace, dp-penalty, dp-barker,
+    /// dp-fast-mh, dp-fast-mh-full, dp-barker-subsampled, hmc, dp-hmc, barker-hmc, sgld, dp-sgld, sghmc, dp-sghmc, sgnht, dp-sgnht, dpvi or ops
+    #[arg(long, value_name = "NAME")]
+    pub algorithm: Option<String>,
+    /// dp-fast-mh (not private: with --not-private), dp-sgld or dp-sghmc to the letter of their papers
+    #[arg(long)]
+    pub as_published: bool,
+    /// Budget ε (with --delta)
+    #[arg(
+        long,
+        value_name = "E",
+        allow_hyphen_values = true,
+        conflicts_with = "not_private"
+    )]
+    pub epsilon: Option<f64>,
+    /// Budget δ (with --epsilon)
+    #[arg(
+        long,
+        value_name = "D",
+        allow_hyphen_values = true,
+        conflicts_with = "not_private"
+    )]
+    pub delta: Option<f64>,
+    /// Run without privacy: the draws may reveal any row
+    #[arg(long)]
+    pub not_private: bool,
+    /// Ledger file shared by all runs on this data set, where the run file names none; its budget
+    /// is cumulative, and the run's where neither run file nor flags name one
+    #[arg(long, value_name = "FILE")]
+    pub ledger: Option<PathBuf>,
+    /// Chains; their costs add up (1 in a private run, 4 otherwise)
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    pub chains: Option<usize>,
+    /// Iterations of each chain after warm-up
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    pub iterations: Option<u64>,
+    /// Engine
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineArgument>,
+    /// Fix the published streams (starts, proposals); without privacy, all of them (a resumed run
+    /// goes on with coins of its own). The secret coins of a private run are always fresh
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum EngineArgument {
+    Auto,
+    Cpu,
+    Gpu,
+}
+
+impl From<EngineArgument> for EngineChoice {
+    fn from(engine: EngineArgument) -> Self {
+        match engine {
+            EngineArgument::Auto => EngineChoice::Auto,
+            EngineArgument::Cpu => EngineChoice::Cpu,
+            EngineArgument::Gpu => EngineChoice::Gpu,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SampleArguments {
+    /// The run file (optional with --resume)
+    #[arg(required_unless_present = "resume")]
+    pub run: Option<PathBuf>,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Run directory to make (default: the run file's name with -run)
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub out: Option<PathBuf>,
+    /// Run directory to go on with
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SummaryArguments {
+    /// The run directory
+    pub directory: PathBuf,
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
+    /// Also draw the marginal posteriors to this file (SVG alone)
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AuditArguments {
+    /// barker, poisson-barker, anchored-barker, dp-penalty, dp-barker, dp-fast-mh,
+    /// dp-barker-subsampled, dp-hmc, barker-hmc, dp-sgld, dp-sghmc, dp-sgnht or dpvi
+    #[arg(long, value_name = "NAME")]
+    pub algorithm: String,
+    /// Follow the paper to the letter (dp-fast-mh)
+    #[arg(long)]
+    pub as_published: bool,
+    /// Attack rows with public bounds of their own, the widest and a narrow one
+    /// (poisson-barker, dp-fast-mh)
+    #[arg(long, conflicts_with = "as_published")]
+    pub row_bounds: bool,
+    /// Steps of a run (default: what shows most of the algorithm's worst case)
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    pub steps: Option<u32>,
+    /// Runs on each of the two data sets (500000; 50000 on the gpu engine)
+    #[arg(long, value_name = "M", allow_negative_numbers = true)]
+    pub trials: Option<u64>,
+    /// δ at which ε is bounded (1e-5)
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub delta: Option<f64>,
+    /// Probability with which the bound holds (0.999)
+    #[arg(long, value_name = "C", allow_hyphen_values = true)]
+    pub confidence: Option<f64>,
+    /// Engine
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub engine: AuditEngine,
+    /// Fix every coin of the audit
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum AuditEngine {
+    Cpu,
+    Gpu,
+}
+
+impl From<AuditEngine> for EngineChoice {
+    fn from(engine: AuditEngine) -> Self {
+        match engine {
+            AuditEngine::Cpu => EngineChoice::Cpu,
+            AuditEngine::Gpu => EngineChoice::Gpu,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct JsonArguments {
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,192 @@
+//! Which private runs were made on a table, as this user's data folder remembers them: one file a
+//! ledger, in a folder a table. It holds what the run's certificate claims, and no cell. So runs
+//! that name no common ledger are told what they add up to, and a copied run directory, or an
+//! older ledger, is noticed on this machine.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::CliError;
+use dpmc::config::Plan;
+use dpmc::posterior_run::PosteriorRun;
+use dpmc::privacy::{Budget, Ledger, epsilon_of_rho, replace_durably};
+
+/// Another folder than the user's, or `off`.
+const VARIABLE: &str = "DPMC_RECORDS";
+
+/// What is remembered of one ledger.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Record {
+    /// The table's path, links followed.
+    table: PathBuf,
+    /// The run's directory.
+    directory: PathBuf,
+    /// Identity of the ledger file, of the run that had it last, and that run's leg.
+    ledger: String,
+    run: String,
+    leg: u64,
+    /// Hash that the ledger file ended with.
+    head: String,
+    /// What the certificate claims.
+    epsilon: f64,
+    delta: f64,
+    rho: Option<f64>,
+}
+
+/// Where the runs on a table are recorded.
+pub(super) struct Records {
+    /// The table's own folder, or why there is none.
+    folder: Result<PathBuf, String>,
+    table: PathBuf,
+}
+
+impl Records {
+    pub fn of(plan: &Plan) -> Self {
+        let table = plan.locate(&plan.config.data.file);
+        let table = table.canonicalize().unwrap_or(table);
+        let digest = Sha256::digest(table.as_os_str().as_encoded_bytes());
+        let name: String = digest[..16].iter().map(|b| format!("{b:02x}")).collect();
+        let base = match std::env::var_os(VARIABLE) {
+            Some(value) if value == "off" => Err(format!("{VARIABLE} is off")),
+            Some(value) if !value.is_empty() => Ok(PathBuf::from(value)),
+            _ => dirs::data_dir()
+                .map(|folder| folder.join("dpmc").join("records"))
+                .ok_or_else(|| "this user has no data folder".to_string()),
+        };
+        Records {
+            folder: base.map(|base| base.join(name)),
+            table,
+        }
+    }
+
+    /// The same, with the folder made, or why it cannot be.
+    pub fn made(self) -> Self {
+        let made = self.folder.and_then(|folder| {
+            let probe = folder.join("probe.tmp");
+            std::fs::create_dir_all(&folder)
+                .and_then(|()| std::fs::write(&probe, ""))
+                .and_then(|()| std::fs::remove_file(&probe))
+                .map_err(|e| format!("the user's data folder cannot be written: {e}"))?;
+            Ok(folder)
+        });
+        Records {
+            folder: made,
+            table: self.table,
+        }
+    }
+
+    /// What a certificate says of where its run is recorded.
+    pub fn note(&self) -> String {
+        match &self.folder {
+            Ok(_) => "recorded under the table's path in the user's data folder".into(),
+            Err(why) => format!("not recorded: {why}"),
+        }
+    }
+
+    /// What a run of this budget adds up to with all that are recorded on other ledgers; none
+    /// where there are no others. `ledger`: the run's own ledger's identity, where it has one.
+    pub fn sum(&self, budget: Budget, ledger: Option<&str>) -> Option<String> {
+        let all = self.all();
+        let others: Vec<&Record> = all.iter().filter(|r| Some(&*r.ledger) != ledger).collect();
+        if others.is_empty() {
+            return None;
+        }
+        let own = (budget.epsilon(), budget.delta());
+        let (epsilon, delta) = others
+            .iter()
+            .fold(own, |sum, r| (sum.0 + r.epsilon, sum.1 + r.delta));
+        // Budgets keep a 1024th of their delta for coins, which no rho pays for.
+        let rho = others
+            .iter()
+            .try_fold(budget.rho(), |sum, r| Some(sum + r.rho?));
+        let by_rho = rho.map(|rho| epsilon_of_rho(rho, delta * (1.0 - f64::powi(2.0, -10))));
+        let epsilon = by_rho.map_or(epsilon, |by_rho| by_rho.min(epsilon));
+        Some(format!(
+            "{} other ledger(s) are recorded for this table: with the budget of this run all of it adds up to epsilon {epsilon:.4} at delta {delta:.3e}; runs that name one --ledger share one budget",
+            others.len()
+        ))
+    }
+
+    fn all(&self) -> Vec<Record> {
+        let Ok(folder) = &self.folder else {
+            return Vec::new();
+        };
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let texts = files.filter_map(|file| std::fs::read(file.path()).ok());
+        texts
+            .filter_map(|text| serde_json::from_slice::<Record>(&text).ok())
+            .filter(|record| record.epsilon >= 0.0 && record.delta >= 0.0)
+            .collect()
+    }
+
+    fn file(&self, ledger: &str) -> Option<PathBuf> {
+        let folder = self.folder.as_ref().ok()?;
+        Some(folder.join(format!("{ledger}.json")))
+    }
+
+    /// Whether what is remembered of a run's ledger and its legs agrees with what it brings.
+    ///
+    /// # Errors
+    /// [`CliError::Input`] of a copied run directory, or of an older ledger put back.
+    pub fn check(&self, ledger: &Ledger, leg: u64) -> Result<(), CliError> {
+        let Some(file) = self.file(ledger.id()) else {
+            return Ok(());
+        };
+        let Ok(text) = std::fs::read(&file) else {
+            return Ok(());
+        };
+        let anyway = format!("to go on all the same, remove {}", file.display());
+        let record: Record = serde_json::from_slice(&text).map_err(|e| {
+            CliError::Input(format!("{}: is damaged: {e}; {anyway}", file.display()))
+        })?;
+        if record.run == ledger.run() && record.leg >= leg {
+            return Err(CliError::Input(format!(
+                "this run was taken up from here before, in {}: this directory is a copy, or an older one put back, and its draws were paid for once; {anyway}",
+                record.directory.display()
+            )));
+        }
+        if !ledger.holds(&record.head) {
+            return Err(CliError::Input(format!(
+                "the ledger lacks what it held when {} used it: it is an older one put back; {anyway}",
+                record.directory.display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Remembers a run as its certificate stands.
+    ///
+    /// # Errors
+    /// [`CliError::Failure`] where the folder that was made cannot be written.
+    pub fn write(&self, run: &PosteriorRun, directory: &Path) -> Result<(), CliError> {
+        let (Some(ledger), certificate) = (run.curator().ledger(), run.certificate()) else {
+            return Ok(());
+        };
+        let (Some(file), Some(epsilon), Some(delta)) = (
+            self.file(ledger.id()),
+            certificate.epsilon,
+            certificate.delta,
+        ) else {
+            return Ok(());
+        };
+        let record = Record {
+            table: self.table.clone(),
+            directory: directory.canonicalize().unwrap_or(directory.into()),
+            ledger: ledger.id().into(),
+            run: ledger.run().into(),
+            leg: run.leg(),
+            head: ledger.head().into(),
+            epsilon,
+            delta,
+            rho: certificate.rho,
+        };
+        let fail = |e: std::io::Error| {
+            let file = file.display();
+            CliError::Failure(format!("{file}: the run cannot be recorded: {e}"))
+        };
+        let text = serde_json::to_vec_pretty(&record).map_err(|e| fail(e.into()))?;
+        replace_durably(&file, &text).map_err(fail)
+    }
+}

@@ -1,0 +1,201 @@
+//! `dpmc summary`: what a run directory holds at this moment.
+
+use std::path::Path;
+
+use super::CliError;
+use super::args::SummaryArguments;
+use dpmc::config::Plan;
+use dpmc::data::Dataset;
+use dpmc::diagnostics::noise_aware_moments;
+use dpmc::model::MomentAnchor;
+use dpmc::output::{self, NamedNoise, OutputError, RunSummary};
+
+pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
+    if let Some(path) = &a.plot {
+        only_svg(path)?;
+    }
+    let mut summary = output::summarize_directory(&a.directory)?;
+    // The public test table may have moved since; the summary stands without it.
+    if let Ok(plan) = Plan::read(&a.directory.join("run.toml"))
+        && let Ok(test) = plan.load_test()
+    {
+        add_test_scores(&mut summary, &a.directory, &plan, test.as_ref())?;
+    }
+    if let Ok(plan) = Plan::read(&a.directory.join("run.toml")) {
+        add_noise_of_moments(&mut summary, &a.directory, &plan)?;
+    }
+    if let Some(path) = &a.plot {
+        plot(&a.directory, path)?;
+    }
+    if a.json {
+        let text =
+            serde_json::to_string_pretty(&summary).map_err(|e| CliError::Failure(e.to_string()))?;
+        println!("{text}");
+    } else {
+        print(&summary);
+    }
+    Ok(())
+}
+
+/// Adds scores on the public test table, if there is one.
+pub(super) fn add_test_scores(
+    summary: &mut RunSummary,
+    directory: &Path,
+    plan: &Plan,
+    test: Option<&Dataset>,
+) -> Result<(), CliError> {
+    if let Some(test) = test
+        && let Some(predictive) = plan.predictive(test)?
+        && let Some(scores) = output::test_scores(directory, test, predictive)?
+    {
+        summary.test_accuracy = scores.accuracy;
+        summary.test_rmse = scores.rmse;
+        summary.test_log_loss = Some(scores.log_loss);
+    }
+    Ok(())
+}
+
+/// Adds what the noise of released moments does to each mean, where some were released.
+pub(super) fn add_noise_of_moments(
+    summary: &mut RunSummary,
+    directory: &Path,
+    plan: &Plan,
+) -> Result<(), CliError> {
+    let Some(moments) = summary.moments.take() else {
+        return Ok(());
+    };
+    if !moments.is_valid() {
+        return Ok(());
+    }
+    let table = output::read_draws(directory)?;
+    let (features, bound, sds) = (
+        moments.basis.features,
+        moments.basis.bound,
+        moments.sds.clone(),
+    );
+    // A model of moments has no label, and names of its own: any will do.
+    let names: Vec<String> = (0..features).map(|j| format!("x{j}")).collect();
+    let anchor = plan
+        .model_for(&names, bound)
+        .ok()
+        .filter(|model| model.dim() == table.parameters.len())
+        .and_then(|model| MomentAnchor::new(model, moments).ok());
+    if let Some(anchor) = anchor {
+        let columns: Vec<_> = (0..table.parameters.len())
+            .map(|j| table.parameter(j))
+            .collect();
+        let noise = noise_aware_moments(&columns, &sds, |theta| anchor.slopes(theta));
+        summary.noise_aware = noise.map(|noise| NamedNoise::name_all(&table.parameters, noise));
+    }
+    Ok(())
+}
+
+/// Nothing but SVG is drawn, under no other name.
+fn only_svg(path: &Path) -> Result<(), CliError> {
+    let extension = path.extension().unwrap_or_default();
+    if extension.eq_ignore_ascii_case("svg") {
+        return Ok(());
+    }
+    Err(CliError::Input(format!(
+        "--plot {}: only SVG is drawn; name the file {}",
+        path.display(),
+        path.with_extension("svg").display()
+    )))
+}
+
+fn plot(directory: &Path, path: &Path) -> Result<(), CliError> {
+    let table = output::read_draws(directory)?;
+    let parameters: Vec<(String, Vec<Vec<f64>>)> = table
+        .parameters
+        .iter()
+        .enumerate()
+        .map(|(j, name)| (name.clone(), table.parameter(j)))
+        .collect();
+    output::plot::marginals_svg(&parameters, "Posterior", path).map_err(|what| {
+        OutputError::Write {
+            path: path.into(),
+            what,
+        }
+        .into()
+    })
+}
+
+/// The table a person reads.
+pub(super) fn print(summary: &RunSummary) {
+    let width = summary
+        .parameters
+        .iter()
+        .map(|p| p.name.chars().count())
+        .max()
+        .unwrap_or(9)
+        .max(9);
+    println!(
+        "{:width$} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>6}",
+        "parameter", "mean", "sd", "5%", "50%", "95%", "ess_bulk", "ess_tail", "r_hat"
+    );
+    for p in &summary.parameters {
+        println!(
+            "{:width$} {:>9.4} {:>9.4} {:>9.4} {:>9.4} {:>9.4} {:>8.0} {:>8.0} {:>6.3}",
+            p.name, p.mean, p.sd, p.q5, p.q50, p.q95, p.ess_bulk, p.ess_tail, p.r_hat
+        );
+    }
+    print_noise_aware(summary, width);
+    let c = &summary.certificate;
+    println!(
+        "\n{} chain(s), {} draws each, acceptance {:.3}, {}",
+        summary.chains, summary.draws, summary.acceptance, c.status
+    );
+    if let Some(loss) = summary.test_log_loss {
+        let first = match (summary.test_accuracy, summary.test_rmse) {
+            (Some(accuracy), _) => format!("accuracy {accuracy:.4}, "),
+            (None, Some(error)) => format!("root mean square error {error:.4}, "),
+            (None, None) => String::new(),
+        };
+        println!("test {first}log loss {loss:.4} (posterior predictive)");
+    }
+    match (c.epsilon, c.delta, c.epsilon_spent) {
+        (Some(epsilon), Some(delta), Some(spent)) => {
+            println!(
+                "private: ({epsilon:.4}, {delta:e})-DP, neighbours by substitution, {} (spent {spent:.4}, {}){}",
+                c.covers,
+                match (c.rho, c.mu, c.order) {
+                    (Some(rho), _, _) => format!("rho {rho:.4}"),
+                    (_, Some(mu), _) => format!("mu {mu:.4}"),
+                    (_, _, Some(order)) => format!("filter at order {order}"),
+                    _ => "no rho".into(),
+                },
+                if c.adaptive {
+                    "; costs were adaptive, so the guarantee is the budget"
+                } else {
+                    ""
+                }
+            );
+        }
+        _ => println!("NOT private"),
+    }
+    for warning in &c.warnings {
+        println!("warning: {warning}");
+    }
+    for note in &summary.notes {
+        println!("note: {note}");
+    }
+}
+
+/// What the noise of an anchor adds to the table, where there is one.
+fn print_noise_aware(summary: &RunSummary, width: usize) {
+    let Some(rows) = &summary.noise_aware else {
+        return;
+    };
+    println!(
+        "\n{:width$} {:>9} {:>19} {:>19}",
+        "with the anchor's noise", "mean's sd", "90% for the mean", "90% credible"
+    );
+    for (p, row) in summary.parameters.iter().zip(rows) {
+        let [a, b] = row.noise.mean_interval;
+        let [c, d] = row.noise.interval;
+        println!(
+            "{:width$} {:>9.4} {a:>9.4} {b:>9.4} {c:>9.4} {d:>9.4}",
+            p.name, row.noise.mean_sd
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! Rows of a table that its owner declares public.
+
+use super::Dataset;
+
+/// Rows that hide nothing and may be read back: a held-out table, made-up data.
+///
+/// To declare rows public is a promise of the caller, as
+/// [`Budget::NotPrivate`](crate::privacy::Budget::NotPrivate) is: no ledger is charged for what
+/// is computed from them. A curator never gives its table out, so this cannot be asked of one.
+#[derive(Clone, Copy, Debug)]
+pub struct PublicRows<'a>(&'a Dataset);
+
+impl Dataset {
+    /// This table's rows, declared public.
+    pub fn as_public(&self) -> PublicRows<'_> {
+        PublicRows(self)
+    }
+}
+
+impl PublicRows<'_> {
+    /// The rows as they are stored, clipped to the declared norm: N × d, row after row.
+    pub fn rows(&self) -> Vec<f32> {
+        self.0.public_rows()
+    }
+
+    /// Binary labels, one a row.
+    pub fn labels(&self) -> Vec<bool> {
+        let labels = self.0.labels().iter().take(self.0.rows());
+        labels.map(|&y| y > 0.0).collect()
+    }
+
+    /// Labels as numbers: of a class its number, of a binary label −1 or +1.
+    pub fn numbers(&self) -> Vec<f64> {
+        let labels = self.0.labels().iter().take(self.0.rows());
+        labels.map(|&y| f64::from(y)).collect()
+    }
+}

@@ -1,0 +1,47 @@
+//! The promise: the run files of `examples` run as they stand, within their budgets.
+
+use crate::common::place::{Place, RUN, number, repository};
+
+/// DP-SGLD as a private run: the step by the budget, the budget kept, the accuracy of more
+/// than the larger class's 0.76.
+#[test]
+fn the_langevin_example_runs_within_its_budget() {
+    let place = Place::new(RUN);
+    let run = repository("examples/adult_sgld.toml");
+    let text = place.works(&format!("check {run}"));
+    assert!(
+        text.contains("32561 rows") && !text.contains("end early"),
+        "{text}"
+    );
+    // Also where the orders that serve a budget of 1 convert to more than all of it.
+    let small = place.works(&format!("check {run} --epsilon 0.05"));
+    assert!(!small.contains("end early"), "{small}");
+    let text = place.works(&format!("sample {run} --engine cpu --out out"));
+    let accuracy = text.split("test accuracy ").nth(1).unwrap();
+    let accuracy: f64 = accuracy.split(',').next().unwrap().parse().unwrap();
+    assert!(accuracy > 0.8293, "{text}");
+    let certificate = place.certificate("out");
+    assert_eq!(certificate["status"], "finished");
+    assert_eq!(certificate["rows"], 32_561);
+    let epsilon = number(&certificate, "epsilon");
+    assert!(0.5 < epsilon && epsilon <= 1.0, "{epsilon}");
+}
+
+/// The second paper's task as a private run: the table is read, the budget kept.
+#[test]
+fn the_mnist_example_runs_within_its_budget() {
+    let place = Place::new(RUN);
+    let run = repository("examples/mnist79.toml");
+    let text = place.works(&format!("check {run}"));
+    assert!(
+        text.contains("12214 rows") && !text.contains("end early"),
+        "{text}"
+    );
+    let text = place.works(&format!("sample {run} --iterations 50 --out out"));
+    assert!(text.contains("test accuracy"), "{text}");
+    let certificate = place.certificate("out");
+    assert_eq!(certificate["status"], "finished");
+    assert_eq!(certificate["rows"], 12_214);
+    let epsilon = number(&certificate, "epsilon");
+    assert!(0.0 < epsilon && epsilon < 5.0, "{epsilon}");
+}
