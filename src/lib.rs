@@ -63,11 +63,10 @@
 
 pub mod benchmark;
 pub mod config;
-pub mod data;
 pub mod diagnostics;
-pub mod engine;
-pub mod model;
 pub mod output;
 pub mod posterior_run;
-pub mod privacy;
 pub mod sampler;
+mod trusted;
+
+pub use trusted::{data, engine, model, privacy};

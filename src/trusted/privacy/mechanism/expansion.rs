@@ -8,7 +8,7 @@ use crate::engine::{AnchorSums, MomentSums};
 /// Noise of an anchor in squared integer units. A part that is `None` is not released; 0 releases
 /// exactly (not private).
 #[derive(Clone, Copy, Debug)]
-pub(in crate::privacy) struct AnchorVariances {
+pub(in crate::trusted::privacy) struct AnchorVariances {
     /// Of each gradient coordinate.
     pub gradient: Option<u128>,
     /// Of each **off-diagonal** curvature coordinate; diagonal ones get twice as much.
@@ -23,7 +23,7 @@ pub(in crate::privacy) struct AnchorVariances {
 /// `Σ_j Δ_j²/(2σ²) ≤ Δ²/(2σ²)`; the curvature with variance 2v on the diagonal and v off it
 /// costs `Σ_jj Δ²/(4v) + Σ_{j>k} Δ²/(2v) = ‖ΔC‖_F²/(4v)` (Canonne, Kamath & Steinke 2020,
 /// Theorem 4, composed over coordinates).
-pub(in crate::privacy) fn expansion(
+pub(in crate::trusted::privacy) fn expansion(
     rng: &mut SecretRng,
     sums: Secret<AnchorSums>,
     noise: AnchorVariances,
@@ -62,7 +62,7 @@ pub(in crate::privacy) fn expansion(
 }
 
 /// The same for moments: one discrete Gaussian a moment, `Σ_k Δ_k²/(2σ²) ≤ Δ²/(2σ²)`.
-pub(in crate::privacy) fn moments(
+pub(in crate::trusted::privacy) fn moments(
     rng: &mut SecretRng,
     sums: Secret<MomentSums>,
     variance: Option<u128>,

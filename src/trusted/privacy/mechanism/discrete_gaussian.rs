@@ -7,11 +7,11 @@ use super::bernoulli_exp::bernoulli_exp;
 use super::secret_rng::SecretRng;
 
 /// Largest S of decisions, moments and gradients: keeps |ξ|·t within i128 with room to spare.
-pub(in crate::privacy) const MAX_VARIANCE: u128 = 1 << 100;
+pub(in crate::trusted::privacy) const MAX_VARIANCE: u128 = 1 << 100;
 /// Largest S of an anchor's sums, whose units are fine and whose τ is large where ε is small: |ξ|·t
 /// still fits a u128 up to 2^16 standard deviations, and is taken in floating point and big integers
 /// beyond.
-pub(in crate::privacy) const MAX_ANCHOR_VARIANCE: u128 = 1 << 112;
+pub(in crate::trusted::privacy) const MAX_ANCHOR_VARIANCE: u128 = 1 << 112;
 
 /// One draw; `1 ≤ variance ≤ MAX_ANCHOR_VARIANCE` in squared grid steps.
 pub(super) fn discrete_gaussian(rng: &mut SecretRng, variance: u128) -> i128 {
@@ -46,7 +46,7 @@ pub(super) fn discrete_gaussian(rng: &mut SecretRng, variance: u128) -> i128 {
 }
 
 /// Sum of `n` draws from a fixed seed: noise that never hides anything, for benchmarks.
-pub(in crate::privacy) fn noise_for_benchmarks(n: u64, variance: u128) -> i128 {
+pub(in crate::trusted::privacy) fn noise_for_benchmarks(n: u64, variance: u128) -> i128 {
     let mut rng = SecretRng::from_seed(1, 0);
     (0..n).map(|_| discrete_gaussian(&mut rng, variance)).sum()
 }

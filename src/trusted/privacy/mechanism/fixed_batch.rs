@@ -12,7 +12,7 @@ use crate::engine::Grid;
 
 /// Draws `batch` ≤ `rows` distinct row numbers, every subset equally likely (Floyd's
 /// algorithm; Bentley & Floyd 1987), with exact uniforms.
-pub(in crate::privacy) fn draw_subset(
+pub(in crate::trusted::privacy) fn draw_subset(
     rng: &mut SecretRng,
     rows: usize,
     batch: usize,
@@ -30,7 +30,7 @@ pub(in crate::privacy) fn draw_subset(
 
 /// The noise of one test: what the public settings make of it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::privacy) struct BatchNoise {
+pub(in crate::trusted::privacy) struct BatchNoise {
     /// C in squared steps of the grid γN/b, rounded down.
     pub total: u128,
     /// N/b.
@@ -43,7 +43,7 @@ pub(in crate::privacy) struct BatchNoise {
 ///
 /// Privacy: with `|r_i| ≤ √b/N` the noisy R* is charged (`docs/proofs/guarantee.md`); all that
 /// follows is post-processing.
-pub(in crate::privacy) fn subsampled_barker(
+pub(in crate::trusted::privacy) fn subsampled_barker(
     rng: &mut SecretRng,
     steps: &Secret<Vec<i32>>,
     grid: Grid,

@@ -11,11 +11,11 @@ use crate::model::RowFunction;
 /// Chains of one read of the rows.
 pub(super) const MAX_TILE: usize = 8;
 
-const SOFTPLUS: &str = include_str!("../../../shaders/softplus.wgsl");
-const REMAINDER: &str = include_str!("../../../shaders/remainder.wgsl");
-const FIXED_POINT: &str = include_str!("../../../shaders/fixed_point.wgsl");
-const RATIO_SUM: &str = include_str!("../../../shaders/ratio_sum.wgsl");
-const RATIO_ROWS: &str = include_str!("../../../shaders/ratio_rows.wgsl");
+const SOFTPLUS: &str = include_str!("../../../../shaders/softplus.wgsl");
+const REMAINDER: &str = include_str!("../../../../shaders/remainder.wgsl");
+const FIXED_POINT: &str = include_str!("../../../../shaders/fixed_point.wgsl");
+const RATIO_SUM: &str = include_str!("../../../../shaders/ratio_sum.wgsl");
+const RATIO_ROWS: &str = include_str!("../../../../shaders/ratio_rows.wgsl");
 
 /// A compute pass with everything its text depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,22 +79,22 @@ impl Program {
 
 fn model_source(function: RowFunction) -> &'static str {
     match function {
-        RowFunction::Logistic => include_str!("../../../shaders/model/logistic.wgsl"),
-        RowFunction::Affine => include_str!("../../../shaders/model/gaussian_mean.wgsl"),
-        RowFunction::Mixture => include_str!("../../../shaders/model/mixture.wgsl"),
+        RowFunction::Logistic => include_str!("../../../../shaders/model/logistic.wgsl"),
+        RowFunction::Affine => include_str!("../../../../shaders/model/gaussian_mean.wgsl"),
+        RowFunction::Mixture => include_str!("../../../../shaders/model/mixture.wgsl"),
         RowFunction::LogisticRemainder => {
-            include_str!("../../../shaders/model/logistic_remainder.wgsl")
+            include_str!("../../../../shaders/model/logistic_remainder.wgsl")
         }
         RowFunction::PoissonRemainder => {
-            include_str!("../../../shaders/model/poisson_remainder.wgsl")
+            include_str!("../../../../shaders/model/poisson_remainder.wgsl")
         }
-        RowFunction::Linear => include_str!("../../../shaders/model/linear.wgsl"),
+        RowFunction::Linear => include_str!("../../../../shaders/model/linear.wgsl"),
         RowFunction::MixtureRemainder { .. } => {
-            include_str!("../../../shaders/model/mixture_remainder.wgsl")
+            include_str!("../../../../shaders/model/mixture_remainder.wgsl")
         }
         // The engine hands these to the CPU; without a row function this does not compile.
         RowFunction::Network(_) | RowFunction::NetworkRemainder(_) => "",
-        RowFunction::Poisson => include_str!("../../../shaders/model/poisson.wgsl"),
+        RowFunction::Poisson => include_str!("../../../../shaders/model/poisson.wgsl"),
     }
 }
 

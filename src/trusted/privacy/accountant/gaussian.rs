@@ -5,7 +5,7 @@
 use super::normal::log_above;
 
 /// Bounds on `δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)`, its rounding included.
-pub(in crate::privacy) fn delta(mu: f64, epsilon: f64) -> (f64, f64) {
+pub(in crate::trusted::privacy) fn delta(mu: f64, epsilon: f64) -> (f64, f64) {
     let (x, y) = (epsilon / mu - 0.5 * mu, epsilon / mu + 0.5 * mu);
     let (high, low) = (log_above(x), log_above(y) + epsilon);
     let p = high.exp();
@@ -16,7 +16,7 @@ pub(in crate::privacy) fn delta(mu: f64, epsilon: f64) -> (f64, f64) {
 }
 
 /// (lower, upper) bounds on the smallest ε ≥ 0 with δ(ε) ≤ `wanted`.
-pub(in crate::privacy) fn epsilon(mu: (f64, f64), wanted: f64) -> (f64, f64) {
+pub(in crate::trusted::privacy) fn epsilon(mu: (f64, f64), wanted: f64) -> (f64, f64) {
     if wanted <= 0.0 {
         return (f64::INFINITY, f64::INFINITY);
     }

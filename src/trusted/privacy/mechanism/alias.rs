@@ -7,7 +7,7 @@
 use super::secret_rng::SecretRng;
 
 /// Draws row i with probability `W_i/ΣW_i`.
-pub(in crate::privacy) struct AliasTable {
+pub(in crate::trusted::privacy) struct AliasTable {
     /// Row j of a column below `columns[j].0`, else row `columns[j].1`.
     columns: Vec<(u64, u64)>,
     /// ΣW_i.
@@ -17,7 +17,7 @@ pub(in crate::privacy) struct AliasTable {
 impl AliasTable {
     /// `weights`: public, one a row. `None` where they are all 0 or `N·max W_i` or `ΣW_i`
     /// exceeds 2^63.
-    pub(in crate::privacy) fn new(weights: &[u32]) -> Option<Self> {
+    pub(in crate::trusted::privacy) fn new(weights: &[u32]) -> Option<Self> {
         let rows = weights.len() as u64;
         let height: u64 = weights.iter().map(|&w| u64::from(w)).sum();
         let largest = u64::from(weights.iter().copied().max()?);

@@ -25,7 +25,7 @@ const LIMBS: usize = 3;
 /// The integer ball and the bound of integer scores and weights; twin of the shader's.
 const LIMIT: f64 = 16_384.0;
 
-const SUM: &str = include_str!("../../../shaders/anchor_sum.wgsl");
+const SUM: &str = include_str!("../../../../shaders/anchor_sum.wgsl");
 
 /// What the text of an anchor's pass depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,9 +49,9 @@ impl AnchorShape {
     /// The text after constants and shared pieces.
     pub fn source(self) -> String {
         let model = match self.score {
-            Score::Logistic => include_str!("../../../shaders/model/logistic_slopes.wgsl"),
-            Score::Linear => include_str!("../../../shaders/model/linear_slopes.wgsl"),
-            Score::Poisson => include_str!("../../../shaders/model/poisson_slopes.wgsl"),
+            Score::Logistic => include_str!("../../../../shaders/model/logistic_slopes.wgsl"),
+            Score::Linear => include_str!("../../../../shaders/model/linear_slopes.wgsl"),
+            Score::Poisson => include_str!("../../../../shaders/model/poisson_slopes.wgsl"),
         };
         format!("{model}\n{SUM}")
     }

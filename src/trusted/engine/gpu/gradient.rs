@@ -25,10 +25,10 @@ const MOST_PER_SLOT: usize = 32_767;
 /// Bytes of answers of one submission, by preference.
 const ANSWER_BYTES: usize = 1 << 22;
 
-const CLIP: &str = include_str!("../../../shaders/gradient_clip.wgsl");
-const SCORE: &str = include_str!("../../../shaders/gradient_score.wgsl");
-const FORMS: &str = include_str!("../../../shaders/gradient_forms.wgsl");
-const SUM: &str = include_str!("../../../shaders/gradient_sum.wgsl");
+const CLIP: &str = include_str!("../../../../shaders/gradient_clip.wgsl");
+const SCORE: &str = include_str!("../../../../shaders/gradient_score.wgsl");
+const FORMS: &str = include_str!("../../../../shaders/gradient_forms.wgsl");
+const SUM: &str = include_str!("../../../../shaders/gradient_sum.wgsl");
 
 /// What the text of a gradient pass depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,11 +64,11 @@ impl GradientShape {
             GradientFunction::Score(score) => (SCORE, score_source(score)),
             GradientFunction::Affine => (
                 FORMS,
-                include_str!("../../../shaders/model/affine_gradient.wgsl"),
+                include_str!("../../../../shaders/model/affine_gradient.wgsl"),
             ),
             GradientFunction::Mixture => (
                 FORMS,
-                include_str!("../../../shaders/model/mixture_gradient.wgsl"),
+                include_str!("../../../../shaders/model/mixture_gradient.wgsl"),
             ),
             // No shape is made for them; an empty text would not compile.
             GradientFunction::Network(_) => ("", ""),
@@ -86,9 +86,9 @@ impl GradientShape {
 
 fn score_source(score: Score) -> &'static str {
     match score {
-        Score::Logistic => include_str!("../../../shaders/model/logistic_score.wgsl"),
-        Score::Linear => include_str!("../../../shaders/model/linear_score.wgsl"),
-        Score::Poisson => include_str!("../../../shaders/model/poisson_score.wgsl"),
+        Score::Logistic => include_str!("../../../../shaders/model/logistic_score.wgsl"),
+        Score::Linear => include_str!("../../../../shaders/model/linear_score.wgsl"),
+        Score::Poisson => include_str!("../../../../shaders/model/poisson_score.wgsl"),
     }
 }
 

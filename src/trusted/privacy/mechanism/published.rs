@@ -9,7 +9,7 @@ use super::secret_rng::SecretRng;
 use crate::engine::{Grid, RatioSum};
 
 /// The rows' own bounds `c_i` of `|r_i|/‖θ'−θ‖`, which the algorithm takes from the rows.
-pub(in crate::privacy) struct RowRates {
+pub(in crate::trusted::privacy) struct RowRates {
     /// `c_i`.
     each: Vec<f64>,
     /// `C = Σ c_i`.
@@ -68,13 +68,13 @@ impl RowRates {
 }
 
 /// R of all rows, nats.
-pub(in crate::privacy) fn all_rows(sum: Secret<RatioSum>, grid: Grid) -> Secret<f64> {
+pub(in crate::trusted::privacy) fn all_rows(sum: Secret<RatioSum>, grid: Grid) -> Secret<f64> {
     Secret::seal(sum.open().steps as f64 * grid.step())
 }
 
 /// Metropolis with Gaussian noise of standard deviation `sd` and its penalty; with neither
 /// where `sd` is 0. (Read literally the penalty would stay without noise.)
-pub(in crate::privacy) fn published_metropolis(
+pub(in crate::trusted::privacy) fn published_metropolis(
     rng: &mut SecretRng,
     ratio: Secret<f64>,
     sd: f64,

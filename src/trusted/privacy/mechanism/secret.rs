@@ -2,13 +2,13 @@
 
 /// Wraps an exact answer. It can be sealed by the curator, but opened only by the
 /// mechanisms of this folder; it cannot be printed, cloned, compared or serialised.
-pub(in crate::privacy) struct Secret<T> {
+pub(in crate::trusted::privacy) struct Secret<T> {
     value: T,
 }
 
 impl<T> Secret<T> {
     /// Seals an engine's answer.
-    pub(in crate::privacy) fn seal(value: T) -> Self {
+    pub(in crate::trusted::privacy) fn seal(value: T) -> Self {
         Secret { value }
     }
 

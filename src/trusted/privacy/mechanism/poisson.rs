@@ -13,16 +13,16 @@ const TOP: usize = 8;
 /// Bound on the total-variation error of one draw, which the ledger sums up: each table
 /// is off by under 2^-106 (tested) and a draw of rate under 2^12 uses at most 25 of them;
 /// charged once for every started 2^12 of rate.
-pub(in crate::privacy) const DRAW_DELTA: f64 = 1.0 / (1u128 << 100) as f64;
+pub(in crate::trusted::privacy) const DRAW_DELTA: f64 = 1.0 / (1u128 << 100) as f64;
 
 /// Tables of cumulative probabilities, scaled by 2^128.
-pub(in crate::privacy) struct PoissonSampler {
+pub(in crate::trusted::privacy) struct PoissonSampler {
     /// `cumulative[k][n] = Pr[Poisson(2^k) ≤ n]·2^128`.
     cumulative: Vec<Vec<u128>>,
 }
 
 impl PoissonSampler {
-    pub(in crate::privacy) fn new() -> Self {
+    pub(in crate::trusted::privacy) fn new() -> Self {
         let mut mass = unit_mass();
         let mut cumulative = vec![accumulate(&mass)];
         for _ in 0..TOP {
@@ -33,7 +33,7 @@ impl PoissonSampler {
     }
 
     /// One draw of Poisson(rate), 0 ≤ rate ≤ 2^32.
-    pub(in crate::privacy) fn draw(&self, rng: &mut SecretRng, rate: f64) -> u64 {
+    pub(in crate::trusted::privacy) fn draw(&self, rng: &mut SecretRng, rate: f64) -> u64 {
         let whole = rate.floor();
         let mut left = whole as u64;
         let mut count = 0;

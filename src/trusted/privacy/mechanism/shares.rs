@@ -8,14 +8,14 @@ use crate::data::RowBounds;
 use crate::engine::Grid;
 
 /// What a minibatch draws rows by: their public bounds `w_i`.
-pub(in crate::privacy) struct RowShares {
+pub(in crate::trusted::privacy) struct RowShares {
     bounds: RowBounds,
     table: AliasTable,
 }
 
 impl RowShares {
     /// `None` where there are too many rows to be drawn exactly (over 2^43).
-    pub(in crate::privacy) fn new(bounds: &RowBounds) -> Option<Self> {
+    pub(in crate::trusted::privacy) fn new(bounds: &RowBounds) -> Option<Self> {
         Some(RowShares {
             table: AliasTable::new(bounds.units())?,
             bounds: bounds.clone(),
@@ -35,7 +35,7 @@ impl RowShares {
 }
 
 /// Quantised ratios of a minibatch, sealed, and whose they are.
-pub(in crate::privacy) struct Drawn<'a> {
+pub(in crate::trusted::privacy) struct Drawn<'a> {
     /// Clipped ratios in steps of the grid.
     pub steps: &'a Secret<Vec<i32>>,
     /// Row numbers, as many.

@@ -11,7 +11,7 @@ const CLAMP: i128 = 40 << LOGIT_BITS;
 /// coin are right to 2^-45 relative (f64 exp, one addition, one division, 2^-128 over
 /// σ(−40) > 2^-58), which moves a logit by under 2^-44; rounding sums and weights to
 /// 2^-60 moves it by far less. Two data sets: twice that; 2^-38 leaves a factor 32.
-pub(in crate::privacy) const LOGIT_ERROR: f64 = 1.0 / (1u64 << 38) as f64;
+pub(in crate::trusted::privacy) const LOGIT_ERROR: f64 = 1.0 / (1u64 << 38) as f64;
 
 /// `steps · 2^exponent` nats in fixed point, rounded to nearest (odd), saturating.
 pub(super) fn fixed_point(steps: i64, exponent: i32) -> i128 {

@@ -10,19 +10,27 @@ use super::shares::{Drawn, RowShares};
 use crate::engine::{Grid, RatioSum};
 
 /// An estimate of the log ratio R of one chain, sealed, in fixed point.
-pub(in crate::privacy) type SealedRatio = Secret<i128>;
+pub(in crate::trusted::privacy) type SealedRatio = Secret<i128>;
 
 /// Accept with probability σ(R + h) (mathematics, section 3).
 ///
 /// Privacy: substituting one row moves R by at most the sensitivity 2c of its grid, so
 /// the bit is (2c)-bounded range.
-pub(in crate::privacy) fn barker(rng: &mut SecretRng, ratio: SealedRatio, public: f64) -> bool {
+pub(in crate::trusted::privacy) fn barker(
+    rng: &mut SecretRng,
+    ratio: SealedRatio,
+    public: f64,
+) -> bool {
     let logit = ratio.open().saturating_add(fixed_point_f64(public));
     barker_coin(rng, logit)
 }
 
 /// Metropolis acceptance min(1, exp(R + h)). **Not private.**
-pub(in crate::privacy) fn metropolis(rng: &mut SecretRng, ratio: SealedRatio, public: f64) -> bool {
+pub(in crate::trusted::privacy) fn metropolis(
+    rng: &mut SecretRng,
+    ratio: SealedRatio,
+    public: f64,
+) -> bool {
     let log_ratio = ratio.open().saturating_add(fixed_point_f64(public)) as f64
         * f64::powi(2.0, -super::coin::LOGIT_BITS);
     below_exp(rng, log_ratio)
@@ -32,7 +40,7 @@ pub(in crate::privacy) fn metropolis(rng: &mut SecretRng, ratio: SealedRatio, pu
 /// grid with σ² = `variance_steps`·γ (mathematics, section 5).
 ///
 /// Privacy: the noisy sum is released; all that follows is post-processing.
-pub(in crate::privacy) fn penalty(
+pub(in crate::trusted::privacy) fn penalty(
     rng: &mut SecretRng,
     sum: Secret<RatioSum>,
     grid: Grid,
@@ -50,7 +58,7 @@ pub(in crate::privacy) fn penalty(
 /// Gaussian of `variance` squared grid steps (Heikkilä 2019, eq. 9).
 ///
 /// Privacy: the noisy sum is released; all that follows is post-processing.
-pub(in crate::privacy) fn noisy_barker(
+pub(in crate::trusted::privacy) fn noisy_barker(
     rng: &mut SecretRng,
     sum: Secret<RatioSum>,
     grid: Grid,
@@ -69,13 +77,13 @@ fn below_exp(rng: &mut SecretRng, log_ratio: f64) -> bool {
 }
 
 /// R of a full-batch sum, in fixed point.
-pub(in crate::privacy) fn full_batch(sum: Secret<RatioSum>, grid: Grid) -> SealedRatio {
+pub(in crate::trusted::privacy) fn full_batch(sum: Secret<RatioSum>, grid: Grid) -> SealedRatio {
     Secret::seal(fixed_point(sum.open().steps, grid.exponent()))
 }
 
 /// Draws `B ~ Poisson(rate)` row numbers with replacement into `listed`: uniformly, or in
 /// proportion to the rows' public bounds. The list stays inside the curator: neither B nor the rows may be released.
-pub(in crate::privacy) fn draw_rows(
+pub(in crate::trusted::privacy) fn draw_rows(
     rng: &mut SecretRng,
     poisson: &PoissonSampler,
     rate: f64,
@@ -91,7 +99,7 @@ pub(in crate::privacy) fn draw_rows(
 }
 
 /// Gives a used buffer back, emptied.
-pub(in crate::privacy) fn recycle(steps: Secret<Vec<i32>>) -> Vec<i32> {
+pub(in crate::trusted::privacy) fn recycle(steps: Secret<Vec<i32>>) -> Vec<i32> {
     let mut buffer = steps.open();
     buffer.clear();
     buffer
@@ -102,7 +110,7 @@ pub(in crate::privacy) fn recycle(steps: Secret<Vec<i32>>) -> Vec<i32> {
 /// `drawn`: quantised ratios of the drawn rows; `lambda_per_row` = λ/N. Thinning keeps an
 /// occurrence with probability `(λ/N + (c−r)/2)/(λ/N + c)`; `w = 2 artanh(r/(2λ/N + c))`.
 /// Where rows have bounds `w_i` of their own, λ/Σw_i takes the place of λ/N, and r_i/w_i of r.
-pub(in crate::privacy) fn poisson_estimate(
+pub(in crate::trusted::privacy) fn poisson_estimate(
     rng: &mut SecretRng,
     drawn: &Drawn<'_>,
     grid: Grid,

@@ -13,7 +13,7 @@ use crate::engine::{Grid, RatioSum};
 /// weight `2 artanh(r/(2λ/N + c))` is rounded, oddly in r, and the row's ratio defined back
 /// from it, `r = (2λ/N + c) tanh(w/2)`; thinning with that r keeps the occurrence with
 /// probability `(2λ/N + c) σ(−w)/(λ/N + c)`, and φ'/φ = e^w stays exact.
-pub(in crate::privacy) fn poisson_weights(
+pub(in crate::trusted::privacy) fn poisson_weights(
     rng: &mut SecretRng,
     drawn: &Drawn<'_>,
     grid: Grid,

@@ -6,7 +6,7 @@ use rand_distr::Distribution;
 
 /// Coins of the curator. Neither printable nor clonable nor serialisable; its stream
 /// is readable inside `mechanism` only.
-pub(in crate::privacy) struct SecretRng {
+pub(in crate::trusted::privacy) struct SecretRng {
     rng: ChaCha20Rng,
 }
 
@@ -15,7 +15,7 @@ impl SecretRng {
     ///
     /// # Errors
     /// Where the system has no entropy to give.
-    pub(in crate::privacy) fn from_system() -> Result<Self, String> {
+    pub(in crate::trusted::privacy) fn from_system() -> Result<Self, String> {
         let mut seed = [0u8; 32];
         SysRng
             .try_fill_bytes(&mut seed)
@@ -30,7 +30,7 @@ impl SecretRng {
     ///
     /// `position` of the ledger is part of the key: two runs on one ledger, or the legs of
     /// a resumed run, never use the same coins, which would void the guarantee.
-    pub(in crate::privacy) fn from_seed(seed: u64, position: u128) -> Self {
+    pub(in crate::trusted::privacy) fn from_seed(seed: u64, position: u128) -> Self {
         let mut key = [0u8; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         key[8..24].copy_from_slice(&position.to_le_bytes());
@@ -55,7 +55,7 @@ impl SecretRng {
 
     /// A draw of a library's law, for work without privacy and chains whose draws are taken
     /// for exact: none of them is.
-    pub(in crate::privacy) fn sample<T>(&mut self, law: &impl Distribution<T>) -> T {
+    pub(in crate::trusted::privacy) fn sample<T>(&mut self, law: &impl Distribution<T>) -> T {
         law.sample(&mut self.rng)
     }
 

@@ -204,7 +204,7 @@ impl Curator {
     }
 
     /// Whether rows have public bounds of their own.
-    pub(in crate::privacy) fn is_weighted(&self) -> bool {
+    pub(in crate::trusted::privacy) fn is_weighted(&self) -> bool {
         self.population != Population::from(self.population.rows)
     }
 

@@ -8,7 +8,7 @@ use crate::engine::GradientSum;
 
 /// A sampling rate in units of 2^-64, rounded down, so that its coins are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::privacy) struct SampleRate(u64);
+pub(in crate::trusted::privacy) struct SampleRate(u64);
 
 impl SampleRate {
     /// Of q ∈ (0, 1); `None` outside, or where nothing is left of it.
@@ -25,7 +25,7 @@ impl SampleRate {
 
 /// Lists each of `rows` row numbers with probability `rate`, independently: 64 coins at a time,
 /// whose bits are compared with the rate's from the top until all differ.
-pub(in crate::privacy) fn draw_poisson_rows(
+pub(in crate::trusted::privacy) fn draw_poisson_rows(
     rng: &mut SecretRng,
     rows: usize,
     rate: SampleRate,
@@ -64,7 +64,7 @@ pub(in crate::privacy) fn draw_poisson_rows(
 /// Privacy: independent discrete Gaussians on the integers. On all rows substitution moves
 /// the sums by Δ in L2, Δ²/(2σ²)-zCDP (Canonne, Kamath & Steinke 2020, Theorem 4, composed
 /// over coordinates); on a Poisson sample see `docs/proofs/accounting.md`.
-pub(in crate::privacy) fn noisy_gradient(
+pub(in crate::trusted::privacy) fn noisy_gradient(
     rng: &mut SecretRng,
     sum: Secret<GradientSum>,
     variance: u128,
