@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::model::{AnchorRelease, RowFunction};
-use crate::privacy::{Certificate, Curator, Halt, Ledger, MOST_STEPS, RunFacts};
+use crate::privacy::{Certificate, Curator, Halt, Ledger, LedgerFileError, MOST_STEPS, RunFacts};
 use crate::sampler::{Chains, RandomWalk, Sampler, StepInfo};
 pub use state::{PartFile, RunState};
 
@@ -183,14 +183,7 @@ impl PosteriorRun {
         }
         // States of before legs were counted say 0.
         let leg = state.leg.max(u64::from(state.resumed)) + 1;
-        match (&state.paid, self.curator.ledger_mut()) {
-            (None, None) => {}
-            (Some(voucher), Some(ledger)) => ledger.accept(voucher, leg)?,
-            (None, Some(_)) => return Err("the saved draws are not private".into()),
-            (Some(_), None) => {
-                return Err("the saved run is private; so must its resumption be".into());
-            }
-        }
+        self.curator.take_up(state.paid.as_ref(), leg)?;
         if let Some(anchor) = &state.anchor {
             self.set_anchor(anchor.clone()).map_err(|e| e.to_string())?;
         }
@@ -206,7 +199,6 @@ impl PosteriorRun {
         self.iteration = state.iteration;
         self.kept_accepted = state.kept_accepted;
         self.leg = leg;
-        self.curator.begin_leg(self.leg);
         Ok(())
     }
 
@@ -361,8 +353,12 @@ impl PosteriorRun {
         &self.curator
     }
 
-    pub(crate) fn curator_mut(&mut self) -> &mut Curator {
-        &mut self.curator
+    /// Settles the ledger of a run that ends or cannot go on.
+    ///
+    /// # Errors
+    /// [`LedgerFileError`]; the reservation stands.
+    pub fn settle(&mut self) -> Result<(), LedgerFileError> {
+        self.curator.settle()
     }
 
     /// The resolved run file.

@@ -314,10 +314,7 @@ impl RunDirectory {
     /// # Errors
     /// [`OutputError`]; the reservation stands.
     pub fn settle(&self, run: &mut PosteriorRun) -> Result<(), OutputError> {
-        let Some(ledger) = run.curator_mut().ledger_mut() else {
-            return Ok(());
-        };
-        ledger.settle().map_err(|e| OutputError::Write {
+        run.settle().map_err(|e| OutputError::Write {
             path: self.path.clone(),
             what: e.to_string(),
         })

@@ -25,7 +25,7 @@ pub enum BoundsSource {
 
 /// Public relative bounds `w_i ∈ (0, 1]`, one a row: row i has norm at most `w_i B`.
 #[derive(Clone, Default)]
-pub(crate) struct RowBounds {
+pub(in crate::trusted) struct RowBounds {
     units: Vec<u32>,
     total: u64,
     largest: u32,

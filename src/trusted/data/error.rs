@@ -69,7 +69,7 @@ pub enum DataError {
 }
 
 impl DataError {
-    pub(crate) fn declaration(key: &str, what: String) -> Self {
+    pub(in crate::trusted) fn declaration(key: &str, what: String) -> Self {
         DataError::Declaration {
             key: key.into(),
             what,

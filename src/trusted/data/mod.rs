@@ -26,7 +26,7 @@ mod rows;
 mod spline;
 pub mod synthetic;
 
-pub(crate) use bounds::RowBounds;
+pub(in crate::trusted) use bounds::RowBounds;
 pub use bounds::{BoundsSource, Population};
 pub use builder::DatasetBuilder;
 pub use csv_records::{TextFormat, delimiter};
@@ -45,7 +45,7 @@ pub(crate) use read_parquet::without_panics;
 pub use rows::BadCells;
 
 /// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
-pub(crate) const TILE: usize = 16;
+pub(in crate::trusted) const TILE: usize = 16;
 
 /// Sensitive rows, clipped to a declared public norm.
 ///
@@ -146,7 +146,7 @@ impl Dataset {
     }
 
     /// The public bounds of single rows, where some are declared.
-    pub(crate) fn bounds(&self) -> Option<&RowBounds> {
+    pub(in crate::trusted) fn bounds(&self) -> Option<&RowBounds> {
         self.bounds.as_ref()
     }
 
@@ -157,17 +157,17 @@ impl Dataset {
     }
 
     /// Tiles, each `features × TILE` values, feature-major.
-    pub(crate) fn tiles(&self) -> &[f32] {
+    pub(in crate::trusted) fn tiles(&self) -> &[f32] {
         &self.tiles
     }
 
     /// Labels as their kind stores them (binary: −1 / +1), one a row, padded to whole tiles; empty when unlabelled.
-    pub(crate) fn labels(&self) -> &[f32] {
+    pub(in crate::trusted) fn labels(&self) -> &[f32] {
         self.labels.as_deref().unwrap_or(&[])
     }
 
     /// Copies up to [`TILE`] rows into the lanes of one tile.
-    pub(crate) fn gather(&self, rows: &[u64], tile: &mut [f32]) {
+    pub(in crate::trusted) fn gather(&self, rows: &[u64], tile: &mut [f32]) {
         let width = self.features.len() * TILE;
         for (lane, &row) in rows.iter().enumerate() {
             let row = row as usize;
@@ -180,7 +180,7 @@ impl Dataset {
     }
 
     /// Copies row `i`, for work without privacy alone.
-    pub(crate) fn copy_row(&self, i: usize, out: &mut [f64]) {
+    pub(in crate::trusted) fn copy_row(&self, i: usize, out: &mut [f64]) {
         let tile = &self.tiles[(i / TILE) * TILE * self.features.len()..];
         for (j, v) in out.iter_mut().enumerate() {
             *v = f64::from(tile[j * TILE + i % TILE]);
@@ -188,7 +188,7 @@ impl Dataset {
     }
 
     /// Row-major copy.
-    pub(crate) fn public_rows(&self) -> Vec<f32> {
+    pub(in crate::trusted) fn public_rows(&self) -> Vec<f32> {
         let d = self.features.len();
         let mut rows = Vec::with_capacity(self.rows * d);
         for i in 0..self.rows {

@@ -25,7 +25,7 @@ const PROFILE_BITS: std::ops::RangeInclusive<i32> = -7..=9;
 /// network), s the score and w minus its slope, clipped to public bounds; in units of
 /// [`crate::model::Model::unit`]. ω_i ≤ 1 is the weight of a row beyond the row bound b, see
 /// [`Slopes::influence`]; a row within it has ω = 1.
-pub(crate) struct AnchorQuery<'a> {
+pub(in crate::trusted) struct AnchorQuery<'a> {
     /// θ*, d values.
     pub at: &'a [f64],
     /// L and b.
@@ -38,7 +38,7 @@ pub(crate) struct AnchorQuery<'a> {
 
 /// Which sums of an anchor are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AnchorParts {
+pub(in crate::trusted) struct AnchorParts {
     /// d sums.
     pub gradient: bool,
     /// d(d+1)/2 sums.
@@ -77,7 +77,7 @@ impl AnchorQuery<'_> {
 
 /// The exact sums, in integer units.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AnchorSums {
+pub(in crate::trusted) struct AnchorSums {
     /// d sums in units of [`AnchorSums::gradient_unit`].
     pub gradient: Vec<i128>,
     /// Lower triangle, row by row, d(d+1)/2 sums in units of [`AnchorSums::curvature_unit`].

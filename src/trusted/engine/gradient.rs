@@ -13,11 +13,11 @@ use super::{EngineError, Grid};
 use crate::model::{GradientFunction, Model};
 
 /// Largest |t|: keeps what underflows in ‖v‖² under the slack of √d/2.
-pub(crate) const LARGEST_FACTOR: f32 = (1u64 << 60) as f32;
+pub(in crate::trusted) const LARGEST_FACTOR: f32 = (1u64 << 60) as f32;
 
 /// Which rows a gradient sum is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rows<'a> {
+pub(in crate::trusted) enum Rows<'a> {
     /// All.
     All,
     /// Global row numbers, one list a chain.
@@ -26,7 +26,7 @@ pub(crate) enum Rows<'a> {
 
 /// One chain's exact answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct GradientSum {
+pub(in crate::trusted) struct GradientSum {
     /// `Σ clip(∇_i)`, d values in grid steps.
     pub steps: Vec<i64>,
     /// Rows whose gradient was scaled down (a private quantity like any other).
@@ -34,7 +34,7 @@ pub(crate) struct GradientSum {
 }
 
 /// Gradient query for C chains.
-pub(crate) struct GradientQuery {
+pub(in crate::trusted) struct GradientQuery {
     function: GradientFunction,
     features: usize,
     dim: usize,

@@ -4,7 +4,7 @@
 use super::EngineError;
 
 /// Bits between the clip bound and the grid step.
-pub(crate) const GRID_BITS: i32 = 20;
+pub(in crate::trusted) const GRID_BITS: i32 = 20;
 
 /// Grid `γ = 2^(⌈log2 c⌉ − 20)` with integer bound `⌊c/γ⌋ ∈ (2^19, 2^20]`.
 #[derive(Clone, Copy, Debug, PartialEq)]

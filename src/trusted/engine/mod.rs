@@ -2,10 +2,10 @@
 //! at once. Engines touch rows, know no probability, hold no generator, add no noise.
 
 mod anchor;
-pub(crate) mod cpu;
+pub(in crate::trusted) mod cpu;
 mod error;
 #[cfg(feature = "gpu")]
-pub(crate) mod gpu;
+pub(in crate::trusted) mod gpu;
 mod gradient;
 mod grid;
 mod moments;
@@ -13,22 +13,22 @@ mod query;
 mod select;
 mod threads;
 
-pub(crate) use anchor::{AnchorParts, AnchorQuery, AnchorSums};
+pub(in crate::trusted) use anchor::{AnchorParts, AnchorQuery, AnchorSums};
 pub use error::EngineError;
 #[cfg(feature = "gpu")]
 pub(crate) use gpu::copy_bandwidth as gpu_copy_bandwidth;
-pub(crate) use gradient::{GradientQuery, GradientSum, Rows};
+pub(in crate::trusted) use gradient::{GradientQuery, GradientSum, Rows};
 pub use grid::Grid;
-pub(crate) use moments::MomentSums;
-pub(crate) use query::{RatioQuery, RatioSum};
-pub(crate) use select::open;
+pub(in crate::trusted) use moments::MomentSums;
+pub(in crate::trusted) use query::{RatioQuery, RatioSum};
+pub(in crate::trusted) use select::open;
 pub use select::{EngineChoice, EngineInfo, EngineSetup, devices};
 pub use threads::start as start_threads;
 
 use crate::model::MomentBasis;
 
 /// Answers queries about the rows it holds, exactly and reproducibly.
-pub(crate) trait Engine: Send {
+pub(in crate::trusted) trait Engine: Send {
     /// What computes, for the certificate.
     fn info(&self) -> EngineInfo;
 

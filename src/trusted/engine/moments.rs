@@ -14,7 +14,7 @@ const BLOCK_ROWS: usize = 1 << 16;
 
 /// `Σ_i q_i`, q the weighted moments of a row rounded to integers, `‖q‖ ≤ 2^24`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MomentSums(pub Vec<i128>);
+pub(in crate::trusted) struct MomentSums(pub Vec<i128>);
 
 impl MomentSums {
     /// Bound on the change of the sums in L2 when a row is substituted, units.

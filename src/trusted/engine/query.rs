@@ -5,7 +5,7 @@ use crate::model::{Model, RowFunction};
 
 /// One chain's exact answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RatioSum {
+pub(in crate::trusted) struct RatioSum {
     /// `Σ clip(r_i)` in grid steps.
     pub steps: i64,
     /// Rows whose ratio reached the clip bound (a private quantity like any other).
@@ -14,7 +14,7 @@ pub(crate) struct RatioSum {
 
 /// Log-ratio query for C chains. Every pair is evaluated from the lexicographically
 /// smaller of θ, θ' and negated where it was swapped, so ratios are odd to the bit.
-pub(crate) struct RatioQuery {
+pub(in crate::trusted) struct RatioQuery {
     function: RowFunction,
     features: usize,
     labelled: bool,

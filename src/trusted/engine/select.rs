@@ -60,7 +60,7 @@ pub struct EngineInfo {
 }
 
 /// Builds the engine asked for.
-pub(crate) fn open(
+pub(in crate::trusted) fn open(
     setup: EngineSetup,
     data: Arc<Dataset>,
     model: &dyn Model,

@@ -22,7 +22,7 @@ pub struct NetworkShape {
 }
 
 /// A network's parameters, or as many numbers of another use, layer by layer.
-pub(crate) struct Layers<'a, T> {
+pub(in crate::trusted) struct Layers<'a, T> {
     /// W₁, H rows of F.
     pub first: &'a [T],
     /// b₁, H values.
@@ -43,7 +43,7 @@ impl NetworkShape {
     }
 
     /// Cuts d values into layers.
-    pub(crate) fn layers<T>(self, theta: &[T]) -> Layers<'_, T> {
+    pub(in crate::trusted) fn layers<T>(self, theta: &[T]) -> Layers<'_, T> {
         let (first, rest) = theta.split_at(self.features * self.hidden);
         let (first_bias, rest) = rest.split_at(self.hidden);
         let (second, second_bias) = rest.split_at(self.hidden * self.outputs);

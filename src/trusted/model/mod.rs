@@ -56,7 +56,7 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    pub(crate) fn new(key: &str, what: impl Into<String>) -> Self {
+    pub(in crate::trusted) fn new(key: &str, what: impl Into<String>) -> Self {
         ModelError {
             key: key.into(),
             what: what.into(),
@@ -98,7 +98,7 @@ pub enum RowFunction {
 
 impl RowFunction {
     /// Whether a row's answer is multiplied by its weight at an anchor.
-    pub(crate) fn is_weighted(self) -> bool {
+    pub(in crate::trusted) fn is_weighted(self) -> bool {
         matches!(
             self,
             RowFunction::LogisticRemainder
@@ -305,7 +305,7 @@ pub fn softplus_difference(a: f64, delta: f64) -> f64 {
     value.copysign(delta)
 }
 
-pub(crate) fn check_tempering(kappa: f64) -> Result<(), ModelError> {
+pub(in crate::trusted) fn check_tempering(kappa: f64) -> Result<(), ModelError> {
     if kappa > 0.0 && kappa <= 1.0 {
         Ok(())
     } else {

@@ -62,7 +62,7 @@ impl MomentBasis {
     }
 
     /// A row's weighted moments, m values; the row beyond ±B counts as at its end.
-    pub(crate) fn of_row(&self, row: &[f64], out: &mut [f64]) {
+    pub(in crate::trusted) fn of_row(&self, row: &[f64], out: &mut [f64]) {
         if self.degree == 1 {
             for (o, x) in out.iter_mut().zip(row) {
                 *o = x / self.bound;

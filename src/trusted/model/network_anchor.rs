@@ -5,7 +5,7 @@ use super::{NetworkShape, Score};
 
 impl NetworkShape {
     /// f(x; θ) of a network with one output; `slope` (d values) becomes ∇f.
-    pub(crate) fn slope(self, theta: &[f64], row: &[f64], slope: &mut [f64]) -> f64 {
+    pub(in crate::trusted) fn slope(self, theta: &[f64], row: &[f64], slope: &mut [f64]) -> f64 {
         let weights = self.layers(theta);
         let (first, rest) = slope.split_at_mut(self.features * self.hidden);
         let (first_bias, rest) = rest.split_at_mut(self.hidden);
@@ -29,7 +29,7 @@ impl NetworkShape {
     }
 
     /// A true bound on ‖∇f‖ for rows of norm at most `row_norm`: `√((B² + 1)‖W₂‖² + H + 1)`.
-    pub(crate) fn slope_norm(self, theta: &[f64], row_norm: f64) -> f64 {
+    pub(in crate::trusted) fn slope_norm(self, theta: &[f64], row_norm: f64) -> f64 {
         let second = self.layers(theta).second;
         let squares: f64 = second.iter().map(|w| w * w).sum();
         ((row_norm * row_norm + 1.0) * squares + self.hidden as f64 + 1.0).sqrt()

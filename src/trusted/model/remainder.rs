@@ -60,7 +60,7 @@ pub fn slopes(a: f64) -> (f64, f64) {
 }
 
 /// Largest |third derivative| of softplus: `1/(6√3)`.
-pub(crate) const THIRD: f64 = 0.096_225_044_864_937_63;
+pub(in crate::trusted) const THIRD: f64 = 0.096_225_044_864_937_63;
 
 #[cfg(test)]
 mod tests {

@@ -367,7 +367,7 @@ impl Ledger {
     /// # Errors
     /// A message where another ledger paid, where this one does not hold what the run has seen
     /// in it, or where it has seen this leg of the run already.
-    pub(crate) fn accept(&mut self, voucher: &Voucher, leg: u64) -> Result<(), String> {
+    pub(in crate::trusted) fn accept(&mut self, voucher: &Voucher, leg: u64) -> Result<(), String> {
         if let Some(file) = &mut self.file
             && !voucher.run.is_empty()
         {

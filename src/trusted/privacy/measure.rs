@@ -151,7 +151,9 @@ impl Measure {
     }
 
     /// What a run of such events counts without an order; `None` where it needs one.
-    pub(crate) fn without_order(keys: impl IntoIterator<Item = EventKey>) -> Option<Self> {
+    pub(in crate::trusted) fn without_order(
+        keys: impl IntoIterator<Item = EventKey>,
+    ) -> Option<Self> {
         keys.into_iter()
             .try_fold(Measure::Gaussian, |measure, key| match key.rho() {
                 _ if key.is_gaussian() => Some(measure),

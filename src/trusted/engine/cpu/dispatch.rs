@@ -12,7 +12,7 @@ use crate::model::{NetworkShape, RowFunction, Score};
 /// Instruction sets the kernels are compiled for. A value exists only where the
 /// machine has the set ([`InstructionSet::available`]), which makes the calls sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InstructionSet(Set);
+pub(in crate::trusted) struct InstructionSet(Set);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {

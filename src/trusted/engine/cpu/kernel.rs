@@ -217,7 +217,7 @@ fn row_steps<const F: usize, const R: usize>(
 }
 
 /// The forms of some rows, by row function.
-pub(crate) enum RowForms<'a> {
+pub(in crate::trusted) enum RowForms<'a> {
     Affine {
         ratio: &'a [f32],
     },

@@ -12,7 +12,7 @@ mod remainder;
 
 use std::sync::Arc;
 
-pub(crate) use dispatch::InstructionSet;
+pub(in crate::trusted) use dispatch::InstructionSet;
 use kernel::Group;
 use rayon::prelude::*;
 
@@ -34,7 +34,7 @@ const SERIAL_WORK: usize = 1 << 17;
 const GATHERED: usize = 16;
 
 /// The CPU engine over a shared data set.
-pub(crate) struct CpuEngine {
+pub(in crate::trusted) struct CpuEngine {
     data: Arc<Dataset>,
     set: InstructionSet,
     block_rows: usize,

@@ -123,7 +123,7 @@ impl RowBuffers {
 /// Limits that tests set: to force chunking and streaming, to emulate small and failing devices,
 /// or to break a float clip.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct GpuLimits {
+pub(in crate::trusted) struct GpuLimits {
     /// Largest binding, bytes; the device's own by default.
     pub binding: Option<u64>,
     /// Largest buffer, bytes; the device's own by default.

@@ -12,7 +12,7 @@ mod submit;
 
 use std::sync::Arc;
 
-pub(crate) use buffers::GpuLimits;
+pub(in crate::trusted) use buffers::GpuLimits;
 use buffers::{Chunk, RowBuffers, chunk_bytes};
 use device::Device;
 use pipelines::Pipelines;
@@ -31,7 +31,7 @@ const ROWS_PER_THREAD: usize = 1024;
 const WORKGROUPS: usize = 2048;
 
 /// Adapters of this machine.
-pub(crate) fn adapters() -> Vec<EngineInfo> {
+pub(in crate::trusted) fn adapters() -> Vec<EngineInfo> {
     device::adapters()
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn copy_bandwidth() -> Result<(f64, bool), EngineError> {
 }
 
 /// The engine on one device.
-pub(crate) struct GpuEngine {
+pub(in crate::trusted) struct GpuEngine {
     cache: submit::Cache,
     /// Empty until they are placed, and after the device was lost.
     chunks: Vec<Chunk>,

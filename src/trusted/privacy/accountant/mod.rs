@@ -42,7 +42,7 @@ mod window;
 pub use calibrate::{CalibrationError, Solution, calibrate};
 pub(super) use gaussian::{delta as gaussian_delta, epsilon as gaussian_epsilon};
 pub use orders::divergence;
-pub(crate) use orders::multiplicity_tail;
+pub(in crate::trusted) use orders::multiplicity_tail;
 pub use rules::account_without_losses;
 pub use rules::{Account, Answer, Question, account, account_within};
 pub use sequence::{Sequence, SequenceError};

@@ -107,7 +107,7 @@ pub fn divergence(event: Event, cut: u32, alpha: f64) -> f64 {
 }
 
 /// `Pr[Poisson(mean) > cut]`, rounded up.
-pub(crate) fn multiplicity_tail(mean: f64, cut: u32) -> f64 {
+pub(in crate::trusted) fn multiplicity_tail(mean: f64, cut: u32) -> f64 {
     poisson_tail(mean, cut)
 }
 

@@ -13,7 +13,7 @@ impl Curator {
     ///
     /// # Errors
     /// [`Halt::Refused`] for noise that cannot be drawn or charged.
-    pub(crate) fn anchor_cost(noise: AnchorNoise) -> Result<Vec<EventKey>, Halt> {
+    pub(in crate::trusted) fn anchor_cost(noise: AnchorNoise) -> Result<Vec<EventKey>, Halt> {
         anchor_events(variances(noise)?)
     }
 

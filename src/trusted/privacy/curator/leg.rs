@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Curator;
 use crate::privacy::mechanism::SecretRng;
 use crate::privacy::releases::Halt;
+use crate::privacy::{Ledger, LedgerFileError, Voucher};
 
 impl Curator {
     /// Once `flag` is set, [`Curator::stopped`] says so.
@@ -24,15 +25,33 @@ impl Curator {
         }
     }
 
-    /// The run is taken up for the `leg`-th time. Without privacy and with a fixed seed its coins
-    /// would start anew and repeat those of the first leg. Private coins are fresh, or follow the
-    /// ledger's position where a seed was given; none are ever saved.
-    pub(crate) fn begin_leg(&mut self, leg: u64) {
-        if self.ledger.is_none()
-            && let Some(seed) = self.seed
-        {
-            self.secret = SecretRng::from_seed(seed, u128::from(leg));
+    /// A saved run is taken up for the `leg`-th time; `paid` is what its ledger had seen of it.
+    /// Without privacy and with a fixed seed its coins would start anew and repeat those of the
+    /// first leg. Private coins are fresh, or follow the ledger's position where a seed was
+    /// given; none are ever saved.
+    ///
+    /// # Errors
+    /// A message where the ledger did not pay for the run, or has seen this leg already.
+    pub(crate) fn take_up(&mut self, paid: Option<&Voucher>, leg: u64) -> Result<(), String> {
+        match (paid, &mut self.ledger) {
+            (None, None) => {
+                if let Some(seed) = self.seed {
+                    self.secret = SecretRng::from_seed(seed, u128::from(leg));
+                }
+                Ok(())
+            }
+            (Some(voucher), Some(ledger)) => ledger.accept(voucher, leg),
+            (None, Some(_)) => Err("the saved draws are not private".into()),
+            (Some(_), None) => Err("the saved run is private; so must its resumption be".into()),
         }
+    }
+
+    /// Settles the ledger: what was charged stays charged, what was only reserved goes back.
+    ///
+    /// # Errors
+    /// [`LedgerFileError`] where the file cannot be written; the reservation stands.
+    pub(crate) fn settle(&mut self) -> Result<(), LedgerFileError> {
+        self.ledger.as_mut().map_or(Ok(()), Ledger::settle)
     }
 }
 

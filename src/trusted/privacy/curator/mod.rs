@@ -160,7 +160,7 @@ impl Curator {
 
     /// The same curator over another engine's copy of the rows.
     #[cfg(all(test, feature = "gpu"))]
-    pub(crate) fn with_engine(mut self, engine: Box<dyn Engine>) -> Self {
+    pub(in crate::trusted) fn with_engine(mut self, engine: Box<dyn Engine>) -> Self {
         self.engine = engine;
         self
     }
@@ -222,7 +222,7 @@ impl Curator {
         self.ledger.as_ref()
     }
 
-    pub(crate) fn ledger_mut(&mut self) -> Option<&mut Ledger> {
+    pub(in crate::trusted) fn ledger_mut(&mut self) -> Option<&mut Ledger> {
         self.ledger.as_mut()
     }
 

@@ -12,7 +12,7 @@ impl Curator {
     ///
     /// # Errors
     /// [`Halt::Refused`] for noise that cannot be drawn or charged.
-    pub(crate) fn moments_cost(noise: MomentNoise) -> Result<EventKey, Halt> {
+    pub(in crate::trusted) fn moments_cost(noise: MomentNoise) -> Result<EventKey, Halt> {
         let sigma = (variance(noise)? as f64).sqrt();
         EventKey::discrete_gaussian(MomentSums::SENSITIVITY, sigma)
             .ok_or_else(|| Halt::Refused("the moments' noise is not finite".into()))
