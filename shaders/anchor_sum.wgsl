@@ -20,10 +20,10 @@
 //
 // Units: integers, see AnchorSums. D (features), WORKGROUP (rows) and PARTS (parts that the rows
 // of a workgroup are summed in) are constants put before this text. Needs softplus.wgsl and a
-// model's `slopes`. Twin: src/engine/anchor.rs.
+// model's `slopes`. Twin: src/trusted/engine/anchor.rs.
 //
 // | binding | kind       | content |
-// | 0       | uniform    | params (twin: AnchorParams in src/engine/gpu/anchor.rs) |
+// | 0       | uniform    | params (twin: AnchorParams in src/trusted/engine/gpu/anchor.rs) |
 // | 1       | read       | rows[feature·stride + row] |
 // | 2       | read       | labels |
 // | 3       | read       | θ* in vectors of four; then for four rows b of M = L⁻¹ 2^14/b at a time columns 0 .. 4b + 3, zeros above the diagonal |

@@ -4,7 +4,7 @@
 // counts is on integers, so the sensitivity holds whatever the arithmetic before did.
 // A sum of i32 is split into halves, value = high·2^16 + low with 0 ≤ low < 2^16; 256
 // halves fit an i32 each, and integer atomics give the same bits in any order.
-// Units: grid steps. Bindings: none. Twin: src/engine/grid.rs, src/engine/gpu/mod.rs.
+// Units: grid steps. Bindings: none. Twin: src/trusted/engine/grid.rs, src/trusted/engine/gpu/mod.rs.
 
 fn quantize(steps: f32, bound: i32) -> i32 {
     let finite = clamp(steps, -1048577.0, 1048577.0);

@@ -2,10 +2,10 @@
 //
 // Formula: t = raw·scale where |t|·√square ≤ limit, else ±limit/√square; 0 where that is not
 // a number. This makes a row fit; that it fits is checked on its integers (gradient_sum.wgsl).
-// Units: grid steps. Needs softplus.wgsl. Twin: src/engine/cpu/gradient.rs.
+// Units: grid steps. Needs softplus.wgsl. Twin: src/trusted/engine/cpu/gradient.rs.
 //
 // | binding | kind       | content |
-// | 0       | uniform    | params (twin: GradientParams in src/engine/gpu/gradient.rs) |
+// | 0       | uniform    | params (twin: GradientParams in src/trusted/engine/gpu/gradient.rs) |
 // | 1       | read       | rows[feature·stride + row] |
 // | 2       | read       | labels ±1 (one vector of four when there are none) |
 // | 3       | read       | coefficients of the tile, see gradient_score and gradient_forms |

@@ -5,7 +5,7 @@
 // Units: grid steps. Needs gradient_clip.wgsl and a model's `row_gradient`; a group of a
 // chain is the vector of its offsets, then one of weights a feature:
 // coefficients[first + (chain·groups + group)·(features + 1) + 1 + feature].
-// Twin: src/engine/cpu/gradient.rs.
+// Twin: src/trusted/engine/cpu/gradient.rs.
 
 fn sane(v: f32) -> f32 {
     // 1e18, by its bits: drivers may assume that nothing is NaN.

@@ -3,7 +3,7 @@
 // Formula: t = clip(s·scale, Σ x_j²), one square for every chain; coordinates are the row's.
 // Units: grid steps. Needs gradient_clip.wgsl and a model's `score`; the weights of four
 // features of a chain are one vector: coefficients[first + group·T + chain].
-// Twin: src/engine/cpu/gradient.rs.
+// Twin: src/trusted/engine/cpu/gradient.rs.
 
 // Features 4·group .. 4·group + 3 of a row, zeros beyond the last.
 fn row_features(group: u32, row: u32) -> vec4<f32> {

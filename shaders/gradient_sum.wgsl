@@ -12,7 +12,7 @@
 // adds less than 2^26 to `top`, 2^25 to `cross`, 2^24 to `low`.
 //
 // Units: grid steps. T (chains), WORKGROUP (rows, a multiple of SLAB), KEEP, KEPT and
-// PER_CHAIN are constants put before this text. Twin: src/engine/cpu/gradient.rs.
+// PER_CHAIN are constants put before this text. Twin: src/trusted/engine/cpu/gradient.rs.
 // Bindings: gradient_clip.wgsl. Answers: per slot and chain dim sums, then clipped rows, each
 // as low and high halves; the workgroups of a slot add to them, so that few come back.
 // Dispatch: one workgroup for WORKGROUP rows; at most 32,767 share a slot (low halves).

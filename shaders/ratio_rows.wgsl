@@ -5,14 +5,14 @@
 // before this text; T = 1 in the coefficients.
 //
 // | binding | kind    | content |
-// | 0       | uniform | params (twin: Params in src/engine/gpu/buffers.rs) |
+// | 0       | uniform | params (twin: Params in src/trusted/engine/gpu/buffers.rs) |
 // | 1       | read    | rows, four to a vector: rows[feature·quads + quad] |
 // | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
 // | 3       | read    | per chain: scale, bound, K offsets, C constants, features·K weights |
 // | 4       | read    | entries (row in this chunk, chain, place of the answer, 0) |
 // | 5       | write   | answers, one i32 an entry |
 //
-// Dispatch: ⌈entries / WORKGROUP⌉ workgroups. Twin: src/engine/cpu/kernel.rs.
+// Dispatch: ⌈entries / WORKGROUP⌉ workgroups. Twin: src/trusted/engine/cpu/kernel.rs.
 
 struct Params {
     rows: u32,

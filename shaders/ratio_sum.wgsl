@@ -5,14 +5,14 @@
 // (chains in the tile) are constants put before this text.
 //
 // | binding | kind    | content |
-// | 0       | uniform | params (twin: Params in src/engine/gpu/buffers.rs) |
+// | 0       | uniform | params (twin: Params in src/trusted/engine/gpu/buffers.rs) |
 // | 1       | read    | rows, four to a vector: rows[feature·quads + quad] |
 // | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
 // | 3       | read    | per tile: T scales, T bounds, K·T offsets, C·T constants, features·K·T weights |
 // | 4       | write   | sums[slot·T + chain] = (low halves, high halves, saturated, 0) |
 //
 // Dispatch: one workgroup for `quads_per_thread · WORKGROUP` quads; 4·quads_per_thread
-// ≤ 1024 rows a thread keep |sum| ≤ 2^30. Twin: src/engine/cpu/kernel.rs.
+// ≤ 1024 rows a thread keep |sum| ≤ 2^30. Twin: src/trusted/engine/cpu/kernel.rs.
 
 struct Params {
     rows: u32,

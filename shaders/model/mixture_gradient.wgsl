@@ -2,7 +2,7 @@
 //
 // Formula: forms = (a₁, a₂, s, 0), a_k the components' scores and s the log odds of the
 // second: (a₁ + σ(s)(a₂ − a₁), σ(s) a₂, 0, 0).
-// Units: nats a unit of θ. Bindings: none. Needs softplus.wgsl. Twin: src/engine/cpu/gradient.rs.
+// Units: nats a unit of θ. Bindings: none. Needs softplus.wgsl. Twin: src/trusted/engine/cpu/gradient.rs.
 
 fn row_gradient(forms: vec4<f32>) -> vec4<f32> {
     let share = 1.0 / (1.0 + exp_accurate(-forms.z));
