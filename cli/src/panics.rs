@@ -33,7 +33,7 @@ mod tests {
         let said = String::from_utf8_lossy(&output.stderr);
         let line = said.lines().find(|line| line.starts_with("dpmc: "));
         let line = line.unwrap_or_else(|| panic!("no panic: {output:?}"));
-        assert!(line.contains("src/cli/panics.rs:"), "{line}");
+        assert!(line.contains("cli/src/panics.rs:"), "{line}");
         let all = format!("{said}{}", String::from_utf8_lossy(&output.stdout));
         assert!(!all.contains("4711"), "{all}");
     }
