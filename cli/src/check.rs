@@ -3,35 +3,31 @@
 use super::args::{CheckArguments, Overrides};
 use super::check_report::Report;
 use super::records::Records;
-use super::{CliError, check_budget, check_print, ledger, sample};
+use super::{CliError, check_budget, check_print};
 use dpmc::config::Plan;
 use dpmc::data::available_memory;
 use dpmc::output;
 use dpmc::privacy::Ledger;
+use dpmc::run::prepare;
 use dpmc::sampler::Algorithm;
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     let mut plan = Plan::read(&a.run)?;
     merge(&mut plan, &a.overrides)?;
-    ledger::take_terms(&mut plan, None)?;
-    plan.check_declarations()?;
+    plan.take_terms(None)?;
     // Before a row is read: what is left afterwards follows the lengths of records.
     let available = available_memory();
-    let data = plan.load_data()?;
-    plan.load_test()?;
-    let model = plan.model(&data)?;
-    let population = data.population();
-    let sampler = plan.sampler(&*model, population, data.row_norm())?;
-    plan.check_range(&sampler, &*model, population)?;
-    let mut report = Report::new(&plan, &data, &*model, &sampler)?;
+    let prepared = prepare(plan)?;
+    let plan = &prepared.plan;
+    let mut report = Report::new(&prepared)?;
     report.memory.available_bytes = available;
     // Comes before a budget that is refused.
     if !a.json {
         check_print::print_setting(&report);
     }
-    if let Some(budget) = plan.budget()? {
-        check_budget::fill(&mut report, &plan, &sampler, &*model, population, budget)?;
-        let shared = ledger::shared(&plan);
+    if let Some(price) = prepared.price()? {
+        check_budget::fill(&mut report, &prepared, &price)?;
+        let shared = plan.shared_ledger();
         let id = match &shared {
             Some(path) => Ledger::id_of(path)?,
             None => None,
@@ -42,14 +38,12 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
                 "new ledger: there is none at {path} yet, and the run would start one"
             ));
         }
-        let sum = Records::of(&plan).sum(budget, id.as_deref());
+        let sum = Records::of(plan).sum(price.budget, id.as_deref());
         report.warnings.extend(sum);
     }
-    report
-        .warnings
-        .extend(sample::warnings(&plan, data.rows())?);
+    report.warnings.extend(prepared.warnings.iter().cloned());
     report.notes.extend(plan.notes_on_features()?);
-    let note = output::note_on_sampler(&sampler, report.private);
+    let note = output::note_on_sampler(&prepared.sampler, report.private);
     report.notes.extend(note.map(String::from));
     if a.json {
         let text =
@@ -85,7 +79,7 @@ pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
 
 /// Flags override the run file; what they set is refused by the flag's name.
 pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
-    if let (Some(flag), Some(stated)) = (&o.ledger, ledger::shared(plan)) {
+    if let (Some(flag), Some(stated)) = (&o.ledger, plan.shared_ledger()) {
         let found = |path: &std::path::Path| path.canonicalize().or(std::path::absolute(path));
         if found(flag).ok() != found(&stated).ok() {
             // Whoever wrote the run file shares that ledger's budget with others.

@@ -3,13 +3,13 @@
 
 use serde::Serialize;
 
+use super::CliError;
 use super::check_report::Report;
-use super::ledger::{NO_DRAW, Need};
-use super::{CliError, afford, ledger};
 use dpmc::config::{DECISIONS_A_DRAW, Forecast, Plan};
 use dpmc::data::Population;
-use dpmc::model::{Density, Model, Prior, Support};
+use dpmc::model::{Density, Prior, Support};
 use dpmc::privacy::{Budget, Measure};
+use dpmc::run::{NO_DRAW, Outlay, Prepared, Price, price_of_decision};
 use dpmc::sampler::{Family, RandomWalk, Sampler};
 
 /// What a budget holds; amounts are in the ledger's measure, nats.
@@ -86,47 +86,25 @@ pub(super) enum Decisions {
 /// Adds budget, forecast and what is to be said of them.
 pub(super) fn fill(
     report: &mut Report,
-    plan: &Plan,
-    sampler: &Sampler,
-    model: &dyn Model,
-    rows: Population,
-    budget: Budget,
+    prepared: &Prepared,
+    price: &Price,
 ) -> Result<(), CliError> {
-    let measure = plan.measure(sampler, model, rows, budget)?;
-    let start = plan.start_cost(model, budget, measure)?;
-    let (cost, whole) = afford::affordable(plan, sampler, model, rows, budget, measure)?;
+    let Prepared { plan, sampler, .. } = prepared;
+    let (budget, measure, start) = (price.budget, price.measure, price.start);
+    let rows = prepared.population();
     let free = sampler.walk().filter(|walk| !walk.decides());
-    let length = plan.length()?;
-    let chains = plan.chains() as f64;
-    let (warmup, total) = (
-        length.warmup as f64 * chains,
-        (length.iterations as f64 + length.warmup as f64) * chains,
-    );
-    let anchor = afford::anchor_rho(sampler);
-    let mut need = Need {
-        once: start + anchor,
-        step: cost,
-        warmup,
-        guessed: afford::is_guess(sampler) && free.is_none(),
-    };
-    if let Sampler::Variational(_) = sampler {
-        // Its first draw is the dear one.
-        need = Need {
-            once: start + cost * total,
-            step: 0.0,
-            ..need
-        };
-    }
-    let (mut left, mut steps, mut shared) = (plan.room(budget, measure)?, whole, None);
-    if let Some((path, spent)) = ledger::spent(plan, rows.rows, budget, measure)? {
+    let (cost, total) = (price.step, price.asked);
+    let outlay = price.outlay(None);
+    let (mut left, mut steps, mut shared) = (price.room, price.steps, None);
+    if let Some((path, spent)) = plan.spent_of_ledger(rows.rows, budget, measure)? {
         left -= spent;
-        let first = Need {
+        let first = Outlay {
             warmup: 0.0,
-            ..need
+            ..outlay
         };
         first.check(plan, &path, left, measure)?;
         if free.is_none() {
-            steps = whole.min((left - start - anchor) / cost);
+            steps = steps.min((left - start - price.anchor) / cost);
         }
         shared = Some(LedgerReport {
             path: path.display().to_string(),
@@ -134,7 +112,7 @@ pub(super) fn fill(
             left: left.max(0.0),
         });
     }
-    let paced = sampler.walk().is_some_and(afford::is_paced);
+    let paced = sampler.walk().is_some_and(RandomWalk::is_paced);
     let epsilon = measure.epsilon(cost, budget.delta());
     let label = plan.config.data.label.as_ref();
     report.budget = Some(BudgetReport {
@@ -155,16 +133,20 @@ pub(super) fn fill(
         steps_asked: total,
         decisions_are_spread: total > steps && paced,
         ends_early: total > steps && !paced,
-        step_is_a_guess: need.guessed,
+        step_is_a_guess: price.is_a_guess,
         label_count: label.and_then(|l| l.count),
         adapts: free.is_none() && adapts(sampler),
     });
-    report.forecast = plan.forecast(sampler, model, (budget, measure), steps)?;
+    report.forecast = plan.forecast(sampler, &*prepared.model, (budget, measure), steps)?;
     report
         .notes
         .extend(report.forecast.as_ref().and_then(note_on_prior));
-    if need.ends_in_warmup(left) {
-        let guess = if need.guessed { " (by this guess)" } else { "" };
+    if outlay.ends_in_warmup(left) {
+        let guess = if price.is_a_guess {
+            " (by this guess)"
+        } else {
+            ""
+        };
         report.warnings.push(format!("{NO_DRAW}{guess}"));
     }
     Ok(())
@@ -180,10 +162,10 @@ fn decisions(
     if plan.family()? == Family::Laplace {
         return Ok(Decisions::NeverMade);
     }
-    if !afford::has_remainders(walk) {
+    if !walk.has_remainders() {
         return Ok(Decisions::NothingToDecide);
     }
-    let Some(rho_each) = afford::price_of_decision(walk, rows, budget) else {
+    let Some(rho_each) = price_of_decision(walk, rows, budget) else {
         return Ok(Decisions::Unpriced);
     };
     let length = plan.length()?;

@@ -3,11 +3,12 @@
 use serde::Serialize;
 
 use super::check_budget::BudgetReport;
-use super::{CliError, afford, check_budget, pace};
-use dpmc::config::{Forecast, Plan};
-use dpmc::data::{Dataset, Population};
-use dpmc::model::{Model, Predictor};
+use super::{CliError, check_budget};
+use dpmc::config::Forecast;
+use dpmc::data::Population;
+use dpmc::model::Predictor;
 use dpmc::privacy::{Acceptance, Batch, Estimator, GradientNoise};
+use dpmc::run::{Prepared, rows_of_walk};
 use dpmc::sampler::{AnchorSettings, RandomWalk, Sampler};
 
 /// All of it. Numbers that do not apply are absent.
@@ -146,13 +147,15 @@ pub(super) enum Anchor {
 
 impl Report {
     /// All but what the budget decides.
-    pub fn new(
-        plan: &Plan,
-        data: &Dataset,
-        model: &dyn Model,
-        sampler: &Sampler,
-    ) -> Result<Self, CliError> {
-        let population = data.population();
+    pub fn new(prepared: &Prepared) -> Result<Self, CliError> {
+        let Prepared {
+            plan,
+            data,
+            sampler,
+            ..
+        } = prepared;
+        let model = &*prepared.model;
+        let population = prepared.population();
         let rows = population.rows;
         let length = plan.length()?;
         let bounded = population != Population::from(rows);
@@ -237,7 +240,7 @@ impl Report {
             }
         }
         if self.private {
-            self.anchor = afford::anchor(sampler).and_then(Anchor::of);
+            self.anchor = sampler.anchoring().and_then(Anchor::of);
         }
     }
 
@@ -252,7 +255,7 @@ impl Report {
             counts[2 * all + usize::from(acceptance != Acceptance::Barker)] += 1;
         }
         let count = clips.len() as f64;
-        let rows_a_step = pace::rows_of_walk(sampler, d, population);
+        let rows_a_step = rows_of_walk(sampler, d, population);
         if rows_a_step < rows as f64 {
             self.minibatch = Some(Minibatch { rows_a_step });
         }

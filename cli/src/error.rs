@@ -4,6 +4,7 @@ use dpmc::config::ConfigError;
 use dpmc::engine::EngineError;
 use dpmc::output::OutputError;
 use dpmc::privacy::{CuratorError, LedgerFileError};
+use dpmc::run::RunError;
 
 /// An error with an exit code: 2 where the input is at fault, 1 for a failure.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,18 @@ pub(super) enum CliError {
     Input(String),
     #[error("{0}")]
     Failure(String),
+}
+
+impl From<RunError> for CliError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Config(e) => CliError::Config(e),
+            RunError::Ledger(e) => CliError::Ledger(e),
+            RunError::Curator(e) => CliError::Curator(e),
+            RunError::Spent(what) | RunError::State(what) => CliError::Input(what),
+            RunError::NoSeed(_) => CliError::Failure(error.to_string()),
+        }
+    }
 }
 
 impl CliError {

@@ -10,7 +10,6 @@ macro_rules! println {
 }
 
 mod account;
-mod afford;
 mod args;
 mod audit;
 mod bench;
@@ -21,9 +20,7 @@ mod check_report;
 mod devices;
 mod error;
 mod init;
-mod ledger;
 mod out;
-mod pace;
 mod panics;
 mod records;
 mod sample;

@@ -2,31 +2,18 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rand::{TryRng, rngs::SysRng};
 
 use super::CliError;
 use super::args::SampleArguments;
-use super::ledger::{self, Need};
 use super::records::Records;
-use super::{afford, check, pace, signals, summary};
-use dpmc::config::{DrawsName, Plan, RunSection};
-use dpmc::data::Dataset;
-use dpmc::engine::EngineSetup;
-use dpmc::model::Model;
+use super::{check, signals, summary};
+use dpmc::config::{Plan, RunSection};
 use dpmc::output::{self, RunDirectory};
-use dpmc::posterior_run::{PosteriorRun, RunState, Status};
-use dpmc::privacy::{Curator, Ledger, Measure};
-use dpmc::sampler::{Chains, Family, Sampler};
-
-/// Why published DP-Fast MH is not private.
-const FAST_MH_AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023, Algorithm 2) is not private, whatever its epsilon: without noise a Metropolis rejection is possible on one data set and impossible on its neighbour; 6Kp*epsilon fails for an epsilon above 3 an occurrence; batch sizes and noise scales follow the rows. Nor is it exact: the test B < K is not reversible. The sound form is dp-fast-mh";
-
-/// What published DP-SGLD does.
-const LI_AS_PUBLISHED: &str = "as published (Li 2019, Algorithm 1, the gradient's sign turned), dp-sgld injects half of the noise that leaves the posterior invariant and samples its square: standard deviations are too small by a factor of sqrt(2) (dp-sghmc has no listing there). The paper's claims of epsilon rest on constants that it does not give; this certificate charges what the mechanism does";
+use dpmc::posterior_run::{PosteriorRun, Status};
+use dpmc::run::{Coins, Place, prepare};
 
 /// Draws are published when this many wait in memory, if not before.
 const PUBLISH_DRAWS: usize = 1 << 16;
@@ -42,16 +29,13 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         check::only_length_and_engine(&a.overrides)?;
     }
     check::merge(&mut plan, &a.overrides)?;
-    ledger::take_terms(&mut plan, a.resume.as_deref())?;
-    plan.check_declarations()?;
+    plan.take_terms(a.resume.as_ref().map(|d| d.join("ledger.json")))?;
     let stop = signals::stop_flag()?;
 
     // Everything that bad input can stop comes before the directory is made.
-    let mut parts = load(&plan)?;
-    if plan.budget()?.is_some() {
-        plan.state_measure(parts.measure);
-    }
-    let test = parts.test.take();
+    let mut prepared = prepare(plan)?;
+    prepared.price()?;
+    let (plan, test) = (prepared.plan.clone(), prepared.test.take());
     let (mut directory, saved) = match &a.resume {
         Some(path) => {
             let (directory, state) = RunDirectory::resume(path)?;
@@ -59,24 +43,20 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         }
         None => (RunDirectory::create(&out_directory(a, &plan))?, None),
     };
-    if saved.as_ref().is_some_and(|s| s.free)
-        && let Sampler::Walk(walk) = &mut parts.sampler
-    {
-        // It goes on as it began, whatever this length would have planned.
-        walk.draw_freely();
-        parts.typical = 0.0;
+    if let Some(saved) = &saved {
+        prepared = prepared.resuming(saved);
     }
-    let every = pace::iterations_a_part(
-        &parts.sampler,
-        &*parts.model,
-        parts.data.population(),
-        plan.chains(),
-        plan.length()?,
-    );
+    let every = prepared.iterations_a_part()?;
     let records = Records::of(&plan).made();
-    let assembled = assemble(&plan, parts, directory.path(), saved.as_ref())
+    let begun = prepared
+        .begin(
+            Place::Directory(directory.path()),
+            Coins::Fresh,
+            saved.as_ref(),
+        )
+        .map_err(CliError::from)
         .and_then(|run| recorded(run, &plan, &records, a.quiet));
-    let mut run = match assembled {
+    let mut run = match begun {
         Ok(run) => run.stopping_by(stop),
         Err(e) => {
             if saved.is_none() {
@@ -150,150 +130,6 @@ fn out_directory(a: &SampleArguments, plan: &Plan) -> PathBuf {
     })
 }
 
-/// What a run is made of, before it has a directory.
-struct Parts {
-    data: Dataset,
-    model: Arc<dyn Model>,
-    sampler: Sampler,
-    /// What puts the chains at their start.
-    start: Option<Sampler>,
-    starts: Vec<Vec<f64>>,
-    public_seed: [u8; 32],
-    warnings: Vec<String>,
-    /// The public held-out table.
-    test: Option<Dataset>,
-    /// What the ledger counts.
-    measure: Measure,
-    /// Cost of a typical step in that; 0 without privacy.
-    typical: f64,
-    /// What comes on top before the first step alone: a private start, or a fit.
-    start_cost: f64,
-}
-
-fn load(plan: &Plan) -> Result<Parts, CliError> {
-    let data = plan.load_data()?;
-    let rows = data.rows();
-    let model = plan.model(&data)?;
-    let population = data.population();
-    let sampler = plan.sampler(&*model, population, data.row_norm())?;
-    plan.check_range(&sampler, &*model, population)?;
-    let start = plan.warm_start(&*model)?;
-    let (mut measure, mut typical, mut start_cost) = (Measure::Zcdp, 0.0, 0.0);
-    if let Some(budget) = plan.budget()? {
-        measure = plan.measure(&sampler, &*model, population, budget)?;
-        typical = afford::affordable(plan, &sampler, &*model, population, budget, measure)?.0;
-        start_cost = plan.start_cost(&*model, budget, measure)?;
-        if let Sampler::Variational(_) = &sampler {
-            // Its first draw is the dear one: the fit is made then.
-            let length = plan.length()?;
-            let draws = length.iterations.saturating_add(length.warmup) as f64;
-            start_cost += typical * draws * plan.chains() as f64;
-            typical = 0.0;
-        }
-    }
-    let public_seed = public_seed(plan.config.run.seed)?;
-    Ok(Parts {
-        starts: plan.starts(&*model, public_seed)?,
-        start,
-        data,
-        model,
-        sampler,
-        public_seed,
-        warnings: warnings(plan, rows)?,
-        test: plan.load_test()?,
-        measure,
-        typical,
-        start_cost,
-    })
-}
-
-/// What the certificate must say, and a reader of `dpmc check` too: of public numbers alone.
-pub(super) fn warnings(plan: &Plan, rows: usize) -> Result<Vec<String>, CliError> {
-    let mut warnings = Vec::new();
-    if let Some(budget) = plan.budget()?
-        && budget.delta() > 1.0 / rows as f64
-    {
-        warnings.push(format!(
-            "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
-            budget.delta()
-        ));
-    }
-    if plan.config.sampler.as_published {
-        warnings.push(match plan.family()? {
-            Family::Decisions(_) => FAST_MH_AS_PUBLISHED.into(),
-            _ => LI_AS_PUBLISHED.into(),
-        });
-    }
-    Ok(warnings)
-}
-
-/// Opens ledger and engine and puts the run together.
-fn assemble(
-    plan: &Plan,
-    parts: Parts,
-    directory: &Path,
-    saved: Option<&RunState>,
-) -> Result<PosteriorRun, CliError> {
-    let (data, model) = (parts.data, parts.model);
-    let engine = EngineSetup {
-        choice: plan.config.run.engine,
-        listed_rows: plan.family()?.reads_listed_rows(),
-        chains: plan.chains(),
-    };
-    let curator = match plan.budget()? {
-        Some(budget) => {
-            let shared = ledger::shared(plan);
-            let covers_one = shared.is_none();
-            let path = shared.unwrap_or_else(|| directory.join("ledger.json"));
-            let name = plan.dataset_name();
-            let mut ledger = Ledger::open(&path, &name, data.rows(), budget, parts.measure)?;
-            ledger.covers_one_run(covers_one);
-            let room = plan.room(budget, parts.measure)?;
-            let left = (room - ledger.spent()).max(0.0);
-            // A resumed run has its anchor, start or fit already.
-            let anchored = saved.is_some_and(|s| s.anchor.is_some());
-            let anchor = if anchored {
-                0.0
-            } else {
-                afford::anchor_rho(&parts.sampler)
-            };
-            // A sampler that is itself a fit has made it only once there are draws.
-            let fits = matches!(parts.sampler, Sampler::Variational(_));
-            let started = saved.is_some_and(|s| s.iteration > 0 || s.is_started() && !fits);
-            let start = if started { 0.0 } else { parts.start_cost };
-            let made = saved.map_or(0, |s| s.iteration);
-            let warmup = plan.length()?.warmup.saturating_sub(made);
-            let need = Need {
-                once: start + anchor,
-                step: parts.typical,
-                warmup: warmup as f64 * plan.chains() as f64,
-                guessed: afford::is_guess(&parts.sampler),
-            };
-            need.check(plan, &path, left, parts.measure)?;
-            // The seed fixes the public streams alone, so run.toml may hold it: secret coins
-            // are always fresh.
-            Curator::private(data, model, engine, ledger, None)?
-        }
-        None => {
-            let seed = plan.config.run.seed.unwrap_or_else(rand::random);
-            Curator::not_private(data, model, engine, seed)?.into_curator()
-        }
-    };
-    let chains = Chains::new(&parts.starts, parts.public_seed);
-    let length = plan.length()?;
-    let resolved = plan.resolved()?;
-    let warnings = parts.warnings;
-    let mut run = PosteriorRun::new(curator, parts.sampler, chains, length, resolved, warnings)
-        .starting_by(parts.start);
-    if plan.config.run.draws == DrawsName::Chain {
-        run = run.keeping_chain_draws();
-    }
-    if let Some(state) = saved {
-        run.resume(state).map_err(CliError::Input)?;
-    }
-    Ok(run)
-}
-
 /// A private run that agrees with what is remembered of it, and says what it adds up to.
 fn recorded(
     mut run: PosteriorRun,
@@ -308,7 +144,7 @@ fn recorded(
     let sum = records.sum(ledger.budget(), Some(ledger.id()));
     if !quiet {
         if ledger.is_new() {
-            match ledger::shared(plan) {
+            match plan.shared_ledger() {
                 Some(path) => println!("new ledger: {}", path.display()),
                 None => println!("new ledger: the run's own"),
             }
@@ -319,17 +155,6 @@ fn recorded(
     }
     run.recorded(records.note(), sum);
     Ok(run)
-}
-
-fn public_seed(seed: Option<u64>) -> Result<[u8; 32], CliError> {
-    let mut bytes = [0u8; 32];
-    match seed {
-        Some(seed) => bytes[..8].copy_from_slice(&seed.to_le_bytes()),
-        None => SysRng
-            .try_fill_bytes(&mut bytes)
-            .map_err(|e| CliError::Failure(format!("no random seed: {e}")))?,
-    }
-    Ok(bytes)
 }
 
 fn advance(

@@ -8,9 +8,8 @@ use std::time::Instant;
 use dpmc::config::Plan;
 use dpmc::engine::EngineChoice;
 use dpmc::output::{RunDirectory, read_draws, summarize_directory};
-use dpmc::posterior_run::{PosteriorRun, Status};
-use dpmc::privacy::Curator;
-use dpmc::sampler::Chains;
+use dpmc::posterior_run::Status;
+use dpmc::run::{Coins, Place, prepare};
 
 use super::outcome::Outcome;
 use super::reference::thinned;
@@ -78,21 +77,12 @@ fn sample(
     out: &Path,
     seed: u64,
 ) -> Result<(Status, f64), Box<dyn std::error::Error>> {
-    let plan = Plan::parse(run_file, text)?;
-    plan.check_declarations()?;
-    let data = plan.load_data()?;
+    let mut plan = Plan::parse(run_file, text)?;
+    plan.config.run.seed = Some(seed);
+    plan.config.run.engine = EngineChoice::Cpu;
+    let prepared = prepare(plan)?;
     let start = Instant::now();
-    let (rows, population) = (data.rows(), data.population());
-    let model = plan.model(&data)?;
-    let sampler = plan.sampler(&*model, population, data.row_norm())?;
-    plan.check_range(&sampler, &*model, population)?;
-    let mut public = [0; 32];
-    public[..8].copy_from_slice(&seed.to_le_bytes());
-    let chains = Chains::new(&plan.starts(&*model, public)?, public);
-    let ledger = plan.ledger(&sampler, &*model, rows)?.ok_or("no budget")?;
-    let curator = Curator::private(data, model, EngineChoice::Cpu, ledger, Some(seed))?;
-    let resolved = plan.resolved()?;
-    let mut run = PosteriorRun::new(curator, sampler, chains, plan.length()?, resolved, vec![]);
+    let mut run = prepared.begin(Place::Memory, Coins::Seeded(seed), None)?;
     let mut directory = RunDirectory::create(out)?;
     directory.begin(&mut run)?;
     while *run.step() == Status::Running {}

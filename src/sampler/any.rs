@@ -52,6 +52,28 @@ pub struct StepCost {
     pub coins: f64,
 }
 
+impl Sampler {
+    /// What an anchored run releases before its first step.
+    pub fn anchoring(&self) -> Option<&AnchorSettings> {
+        self.walk()?.anchoring.as_ref()
+    }
+
+    /// ρ of that; 0 for others.
+    pub fn anchor_rho(&self) -> f64 {
+        let anchoring = self.anchoring();
+        anchoring.and_then(AnchorSettings::rho).unwrap_or(0.0)
+    }
+
+    /// Whether what a step costs follows released values of an anchor: remainders whose clip
+    /// depends on where, and in which metric, the expansion comes to lie.
+    pub fn cost_is_a_guess(&self) -> bool {
+        match self.anchoring() {
+            Some(AnchorSettings::Expansion(s)) => !s.anchoring.slopes.is_quadratic(),
+            _ => false,
+        }
+    }
+}
+
 impl From<RandomWalk> for Sampler {
     fn from(sampler: RandomWalk) -> Self {
         Sampler::Walk(Box::new(sampler))

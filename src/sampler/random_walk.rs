@@ -260,6 +260,22 @@ impl RandomWalk {
         }
     }
 
+    /// Whether there is anything to decide about moves around its anchor.
+    pub fn has_remainders(&self) -> bool {
+        match &self.anchoring {
+            Some(AnchorSettings::Expansion(s)) => !s.anchoring.slopes.is_quadratic(),
+            _ => true,
+        }
+    }
+
+    /// Whether it makes as many decisions as fit and spreads them, instead of ending early.
+    pub fn is_paced(&self) -> bool {
+        match &self.anchoring {
+            Some(AnchorSettings::Expansion(s)) => matches!(s.decisions, Decisions::Paced { .. }),
+            _ => false,
+        }
+    }
+
     /// Goes on without decisions, as the run began.
     pub fn draw_freely(&mut self) {
         if let Some(AnchorSettings::Expansion(s)) = &mut self.anchoring {

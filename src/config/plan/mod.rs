@@ -8,6 +8,7 @@ mod fast_mh;
 mod features;
 mod forecast;
 mod gradient;
+mod ledger;
 mod measure;
 mod model;
 mod moments;

@@ -1,56 +1,14 @@
-//! What a run's ledger says before anything is charged: its terms, what is left of it, and
-//! whether that lets a draw be kept.
+//! What a run pays before its first draw, against what its ledger has left.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::CliError;
-use dpmc::config::Plan;
-use dpmc::privacy::{Budget, Ledger, Measure};
-
-/// The ledger file that other runs share.
-pub(super) fn shared(plan: &Plan) -> Option<PathBuf> {
-    let file = plan.config.privacy.ledger.as_ref();
-    file.map(|file| plan.locate(file))
-}
-
-/// A ledger that exists says what it counts, and its budget, unless the run file does.
-pub(super) fn take_terms(plan: &mut Plan, resumed: Option<&Path>) -> Result<(), CliError> {
-    let own = resumed.map(|directory| directory.join("ledger.json"));
-    let Some(path) = shared(plan).or(own) else {
-        return Ok(());
-    };
-    if !plan.states_measure()
-        && let Some(measure) = Ledger::measure_of(&path)?
-    {
-        plan.state_measure(measure);
-    }
-    let privacy = &mut plan.config.privacy;
-    if (privacy.epsilon, privacy.delta, privacy.not_private) == (None, None, false)
-        && let Some(budget) = Ledger::budget_of(&path)?
-    {
-        privacy.epsilon = Some(budget.epsilon());
-        privacy.delta = Some(budget.delta());
-    }
-    Ok(())
-}
-
-/// The shared ledger file, if it exists, and what it counts as spent.
-pub(super) fn spent(
-    plan: &Plan,
-    rows: usize,
-    budget: Budget,
-    measure: Measure,
-) -> Result<Option<(PathBuf, f64)>, CliError> {
-    let Some(path) = shared(plan) else {
-        return Ok(None);
-    };
-    let spent = Ledger::peek(&path, &plan.dataset_name(), rows, budget, measure)?;
-    Ok(spent.map(|spent| (path, spent)))
-}
+use super::RunError;
+use crate::config::Plan;
+use crate::privacy::Measure;
 
 /// What a run is to pay, nats of its ledger's measure.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Need {
+pub struct Outlay {
     /// Before the first step alone: a start, a fit, an anchor.
     pub once: f64,
     /// A typical step of one chain.
@@ -61,24 +19,27 @@ pub(super) struct Need {
     pub guessed: bool,
 }
 
-impl Need {
+impl Outlay {
     /// Whether warm-up takes all of `left`, so that no draw would be kept.
     pub fn ends_in_warmup(&self, left: f64) -> bool {
         self.warmup > 0.0 && self.once + self.warmup * self.step > left
     }
 
     /// Refuses a run that `left` does not lead to a draw. `path`: the ledger.
+    ///
+    /// # Errors
+    /// [`RunError`] that says how much is missing.
     pub fn check(
         &self,
         plan: &Plan,
         path: &Path,
         left: f64,
         measure: Measure,
-    ) -> Result<(), CliError> {
+    ) -> Result<(), RunError> {
         let (first, symbol) = (self.once + self.step, measure.symbol());
         if first > left {
             let path = path.display();
-            return Err(CliError::Input(if left > 0.0 {
+            return Err(RunError::Spent(if left > 0.0 {
                 format!(
                     "{path}: {symbol} {left:.3e} of the ledger's budget is left, and this run needs {first:.3e} before its first draw"
                 )
@@ -104,4 +65,4 @@ impl Need {
 }
 
 /// What becomes of a run that the budget does not take through warm-up.
-pub(super) const NO_DRAW: &str = "warm-up alone needs more than the budget: no draw would be kept";
+pub const NO_DRAW: &str = "warm-up alone needs more than the budget: no draw would be kept";

@@ -1,11 +1,86 @@
-//! What a typical step costs, and how many of them a budget holds.
+//! What a run costs, and how many typical steps a budget holds.
 
-use super::CliError;
-use dpmc::config::{ConfigError, Plan};
-use dpmc::data::Population;
-use dpmc::model::Model;
-use dpmc::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
-use dpmc::sampler::{AnchorSettings, Decisions, RandomWalk, Sampler};
+use super::{Outlay, Prepared};
+use crate::config::{ConfigError, Plan};
+use crate::data::Population;
+use crate::model::Model;
+use crate::posterior_run::RunState;
+use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
+use crate::sampler::{RandomWalk, Sampler};
+
+/// What a run costs, from public numbers; amounts are nats of the ledger's measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Price {
+    /// The budget.
+    pub budget: Budget,
+    /// What the ledger counts.
+    pub measure: Measure,
+    /// What the run's releases may take of the budget.
+    pub room: f64,
+    /// Of a private start.
+    pub start: f64,
+    /// Of an anchor, ρ.
+    pub anchor: f64,
+    /// Of a typical step of one chain; 0 where draws are free.
+    pub step: f64,
+    /// Such steps of all chains that the budget holds; infinite where draws are free.
+    pub steps: f64,
+    /// Steps of all chains that the run asks for, and how many of them are warm-up.
+    pub asked: f64,
+    /// See there.
+    pub warmup: f64,
+    chains: f64,
+    /// The first draw of a fit is the dear one: the fit is made then.
+    fits: bool,
+    /// What a step costs follows where the anchor comes to lie.
+    pub is_a_guess: bool,
+}
+
+impl Price {
+    pub(super) fn of(prepared: &Prepared, budget: Budget) -> Result<Self, ConfigError> {
+        let (plan, sampler, model) = (&prepared.plan, &prepared.sampler, &*prepared.model);
+        let rows = prepared.population();
+        let measure = plan.measure(sampler, model, rows, budget)?;
+        let room = plan.room(budget, measure)?;
+        let start = plan.start_cost(model, budget, measure)?;
+        let (step, steps) = affordable(plan, sampler, model, rows, (budget, measure, room, start))?;
+        let (length, chains) = (plan.length()?, plan.chains() as f64);
+        Ok(Price {
+            budget,
+            measure,
+            room,
+            start,
+            anchor: sampler.anchor_rho(),
+            step,
+            steps,
+            asked: (length.iterations as f64 + length.warmup as f64) * chains,
+            warmup: length.warmup as f64 * chains,
+            chains,
+            fits: matches!(sampler, Sampler::Variational(_)),
+            is_a_guess: sampler.cost_is_a_guess() && sampler.walk().is_none_or(RandomWalk::decides),
+        })
+    }
+
+    /// What is to be paid before the first draw; less where `saved` has some of it behind it.
+    pub fn outlay(&self, saved: Option<&RunState>) -> Outlay {
+        let free = saved.is_some_and(|s| s.free);
+        let anchored = saved.is_some_and(|s| s.anchor.is_some());
+        let started = saved.is_some_and(|s| s.iteration > 0 || s.is_started() && !self.fits);
+        let fit = if self.fits {
+            self.step * self.asked
+        } else {
+            0.0
+        };
+        let made = saved.map_or(0.0, |s| s.iteration as f64) * self.chains;
+        let once = if started { 0.0 } else { self.start + fit };
+        Outlay {
+            once: once + if anchored { 0.0 } else { self.anchor },
+            step: if self.fits || free { 0.0 } else { self.step },
+            warmup: (self.warmup - made).max(0.0),
+            guessed: self.is_a_guess,
+        }
+    }
+}
 
 /// The largest step, to one per cent, of which one typical move fits the budget; λ may
 /// depend on the step, so the cost is asked for and not scaled.
@@ -54,77 +129,33 @@ fn mean_cost(
     Ok(Some((cost / n, coins / n)))
 }
 
-/// What an anchored run releases before its first step.
-pub(super) fn anchor(sampler: &Sampler) -> Option<&AnchorSettings> {
-    sampler.walk()?.anchoring.as_ref()
-}
-
-/// Whether what a step costs follows released values of an anchor: remainders whose clip
-/// depends on where, and in which metric, the expansion comes to lie.
-pub(super) fn is_guess(sampler: &Sampler) -> bool {
-    match anchor(sampler) {
-        Some(AnchorSettings::Expansion(s)) => !s.anchoring.slopes.is_quadratic(),
-        _ => false,
-    }
-}
-
-/// Whether there is anything to decide about moves around its anchor.
-pub(super) fn has_remainders(walk: &RandomWalk) -> bool {
-    match &walk.anchoring {
-        Some(AnchorSettings::Expansion(s)) => !s.anchoring.slopes.is_quadratic(),
-        _ => true,
-    }
-}
-
-/// Whether a run makes as many decisions as fit and spreads them, instead of ending early.
-pub(super) fn is_paced(walk: &RandomWalk) -> bool {
-    match &walk.anchoring {
-        Some(AnchorSettings::Expansion(s)) => matches!(s.decisions, Decisions::Paced { .. }),
-        _ => false,
-    }
-}
-
 /// ρ of a decision on a typical move around its anchor, nats; `None` where it has none.
-pub(super) fn price_of_decision(
-    walk: &RandomWalk,
-    rows: Population,
-    budget: Budget,
-) -> Option<f64> {
+pub fn price_of_decision(walk: &RandomWalk, rows: Population, budget: Budget) -> Option<f64> {
     let clip = walk.anchoring.as_ref()?.typical_clip();
     let (cost, _) = mean_cost(rows, &[clip], walk, budget, Measure::Zcdp).ok()??;
     Some(cost)
 }
 
-/// Its ρ; 0 for others.
-pub(super) fn anchor_rho(sampler: &Sampler) -> f64 {
-    anchor(sampler).and_then(AnchorSettings::rho).unwrap_or(0.0)
-}
-
 /// Cost of a typical step in the ledger's measure and the number of such steps that the
 /// budget holds: 0 and infinity where draws are free. A budget too small for one is an error that
 /// says which step would fit.
-pub(super) fn affordable(
+fn affordable(
     plan: &Plan,
     sampler: &Sampler,
     model: &dyn Model,
     rows: Population,
-    budget: Budget,
-    measure: Measure,
-) -> Result<(f64, f64), CliError> {
-    let whole = plan.room(budget, measure)?;
-    let start = plan.start_cost(model, budget, measure)?;
+    (budget, measure, whole, start): (Budget, Measure, f64, f64),
+) -> Result<(f64, f64), ConfigError> {
     if start > 0.0 && start >= whole {
         let symbol = measure.symbol();
-        return Err(plan
-            .refuse(
-                "run.start",
-                format!(
-                    "costs {symbol} {start:.3e}, which leaves nothing of the budget ({symbol} {whole:.3e}); give it a smaller epsilon (dpvi) or box (ops), or the run a larger budget"
-                ),
-            )
-            .into());
+        return Err(plan.refuse(
+            "run.start",
+            format!(
+                "costs {symbol} {start:.3e}, which leaves nothing of the budget ({symbol} {whole:.3e}); give it a smaller epsilon (dpvi) or box (ops), or the run a larger budget"
+            ),
+        ));
     }
-    let limit = whole - start - anchor_rho(sampler);
+    let limit = whole - start - sampler.anchor_rho();
     match sampler.walk() {
         // Its draws are free.
         Some(walk) if !walk.decides() => Ok((0.0, f64::INFINITY)),
@@ -140,7 +171,7 @@ fn affordable_gradients(
     model: &dyn Model,
     rows: Population,
     (budget, measure, limit): (Budget, Measure, f64),
-) -> Result<(f64, f64), CliError> {
+) -> Result<(f64, f64), ConfigError> {
     let length = plan.length()?;
     let planned = length.iterations.saturating_add(length.warmup);
     let step = sampler
@@ -169,14 +200,12 @@ fn affordable_gradients(
             Sampler::PosteriorDraws(_) => "a smaller box or tempering",
             _ => "fewer steps, or a larger gradient.tau",
         };
-        return Err(plan
-            .refuse(
-                "privacy.epsilon",
-                format!(
-                    "the budget ({symbol} {limit:.3e}) is too small for a single step ({symbol} {cost:.3e}); it takes {remedy}, or a larger budget"
-                ),
-            )
-            .into());
+        return Err(plan.refuse(
+            "privacy.epsilon",
+            format!(
+                "the budget ({symbol} {limit:.3e}) is too small for a single step ({symbol} {cost:.3e}); it takes {remedy}, or a larger budget"
+            ),
+        ));
     }
     let by_coins = match step.coins {
         0.0 => f64::INFINITY,
@@ -191,12 +220,12 @@ fn affordable_moves(
     model: &dyn Model,
     rows: Population,
     (budget, measure, limit): (Budget, Measure, f64),
-) -> Result<(f64, f64), CliError> {
+) -> Result<(f64, f64), ConfigError> {
     let clips = sampler.typical_clips(model.dim());
     if clips.is_empty() {
-        return Err(ConfigError::general("a private run needs a clip bound").into());
+        return Err(ConfigError::general("a private run needs a clip bound"));
     }
-    let refuse = |key: &str, what: String| CliError::from(plan.refuse(key, what));
+    let refuse = |key: &str, what: String| plan.refuse(key, what);
     let Some((cost, coins)) = mean_cost(rows, &clips, sampler, budget, measure)
         .map_err(|e| plan.refuse_measure(measure, &e))?
     else {

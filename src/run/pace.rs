@@ -1,11 +1,11 @@
 //! How often a run is saved: by counts that follow from public settings, never by the clock, so
 //! that part files tell nothing of how long steps took.
 
-use dpmc::data::Population;
-use dpmc::model::Model;
-use dpmc::posterior_run::RunLength;
-use dpmc::privacy::{Batch, Estimator};
-use dpmc::sampler::{RandomWalk, Sampler};
+use crate::data::Population;
+use crate::model::Model;
+use crate::posterior_run::RunLength;
+use crate::privacy::{Batch, Estimator};
+use crate::sampler::{RandomWalk, Sampler};
 
 /// Cells of the table that are read between two part files: a second or two of one core.
 const CELLS: f64 = 1e9;
@@ -16,7 +16,7 @@ const LEAST_CELLS: f64 = 3000.0;
 const MOST_PARTS: u64 = 1024;
 
 /// Iterations of all chains between two part files.
-pub(super) fn iterations_a_part(
+pub fn iterations_a_part(
     sampler: &Sampler,
     model: &dyn Model,
     population: Population,
@@ -51,7 +51,7 @@ fn rows_a_step(sampler: &Sampler, d: usize, population: Population) -> f64 {
 }
 
 /// The same of a random walk whose clip bounds are known.
-pub(super) fn rows_of_walk(walk: &RandomWalk, d: usize, population: Population) -> f64 {
+pub fn rows_of_walk(walk: &RandomWalk, d: usize, population: Population) -> f64 {
     let clips = walk.typical_clips(d);
     let read = clips.iter().map(|&clip| {
         let big = population.total * clip;

@@ -1,0 +1,239 @@
+//! From a run file to a run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rand::{TryRng, rngs::SysRng};
+
+use super::price::Price;
+use super::{RunError, iterations_a_part};
+use crate::config::{ConfigError, DrawsName, Plan};
+use crate::data::{Dataset, Population};
+use crate::engine::EngineSetup;
+use crate::model::Model;
+use crate::posterior_run::{PosteriorRun, RunState};
+use crate::privacy::{Curator, Ledger};
+use crate::sampler::{Chains, Family, Sampler};
+
+/// Why published DP-Fast MH is not private.
+const FAST_MH_AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023, Algorithm 2) is not private, whatever its epsilon: without noise a Metropolis rejection is possible on one data set and impossible on its neighbour; 6Kp*epsilon fails for an epsilon above 3 an occurrence; batch sizes and noise scales follow the rows. Nor is it exact: the test B < K is not reversible. The sound form is dp-fast-mh";
+
+/// What published DP-SGLD does.
+const LI_AS_PUBLISHED: &str = "as published (Li 2019, Algorithm 1, the gradient's sign turned), dp-sgld injects half of the noise that leaves the posterior invariant and samples its square: standard deviations are too small by a factor of sqrt(2) (dp-sghmc has no listing there). The paper's claims of epsilon rest on constants that it does not give; this certificate charges what the mechanism does";
+
+/// Where a run's ledger lies, unless the run file names one that others share.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// `ledger.json` in the run's directory.
+    Directory(&'a Path),
+    /// Nowhere: it ends with the process, and counts this run alone.
+    Memory,
+}
+
+/// Where secret coins come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Coins {
+    /// The operating system; without privacy from the run file's seed, where it has one.
+    Fresh,
+    /// A seed, so that a study can be repeated. What is released is private only while the seed
+    /// is secret; the certificate says so.
+    Seeded(u64),
+}
+
+/// What a run file asks for, read and checked; nothing is charged or written yet.
+pub struct Prepared {
+    /// The run file.
+    pub plan: Plan,
+    /// The table.
+    pub data: Dataset,
+    /// The model over it.
+    pub model: Arc<dyn Model>,
+    /// The sampler, before its first step.
+    pub sampler: Sampler,
+    /// The public held-out table.
+    pub test: Option<Dataset>,
+    /// What the certificate must say, and a reader of `dpmc check` too: of public numbers alone.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the table that `plan` names and makes model and sampler.
+///
+/// # Errors
+/// [`ConfigError`] naming file, line or key.
+pub fn prepare(plan: Plan) -> Result<Prepared, ConfigError> {
+    plan.check_declarations()?;
+    let data = plan.load_data()?;
+    let test = plan.load_test()?;
+    let model = plan.model(&data)?;
+    let population = data.population();
+    let sampler = plan.sampler(&*model, population, data.row_norm())?;
+    plan.check_range(&sampler, &*model, population)?;
+    let warnings = warnings(&plan, data.rows())?;
+    Ok(Prepared {
+        plan,
+        data,
+        model,
+        sampler,
+        test,
+        warnings,
+    })
+}
+
+fn warnings(plan: &Plan, rows: usize) -> Result<Vec<String>, ConfigError> {
+    let mut warnings = Vec::new();
+    if let Some(budget) = plan.budget()?
+        && budget.delta() > 1.0 / rows as f64
+    {
+        warnings.push(format!(
+            "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
+            budget.delta()
+        ));
+    }
+    if plan.config.sampler.as_published {
+        warnings.push(match plan.family()? {
+            Family::Decisions(_) => FAST_MH_AS_PUBLISHED.into(),
+            _ => LI_AS_PUBLISHED.into(),
+        });
+    }
+    Ok(warnings)
+}
+
+impl Prepared {
+    /// Number of rows, and their bounds.
+    pub fn population(&self) -> Population {
+        self.data.population()
+    }
+
+    /// What the run costs; `None` without privacy.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the budget is too small for a step, saying what would fit.
+    pub fn price(&self) -> Result<Option<Price>, ConfigError> {
+        let budget = self.plan.budget()?;
+        budget.map(|budget| Price::of(self, budget)).transpose()
+    }
+
+    /// Iterations of all chains between two part files.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where `[run]` has no length.
+    pub fn iterations_a_part(&self) -> Result<u64, ConfigError> {
+        Ok(iterations_a_part(
+            &self.sampler,
+            &*self.model,
+            self.population(),
+            self.plan.chains(),
+            self.plan.length()?,
+        ))
+    }
+
+    /// The same run, to be taken up at `saved`: it goes on without decisions where it did,
+    /// whatever this length would have planned.
+    #[must_use]
+    pub fn resuming(mut self, saved: &RunState) -> Self {
+        if let (true, Sampler::Walk(walk)) = (saved.free, &mut self.sampler) {
+            walk.draw_freely();
+        }
+        self
+    }
+
+    /// Opens ledger and engine; with `saved`, takes that state up. Nothing is charged yet.
+    ///
+    /// # Errors
+    /// [`RunError`], also where the ledger does not hold a first draw.
+    pub fn begin(
+        mut self,
+        place: Place<'_>,
+        coins: Coins,
+        saved: Option<&RunState>,
+    ) -> Result<PosteriorRun, RunError> {
+        let price = self.price()?;
+        if let Some(price) = &price {
+            // The resolved run file says what its ledger counts.
+            self.plan.state_measure(price.measure);
+        }
+        if let Some(saved) = saved {
+            self = self.resuming(saved);
+        }
+        let plan = &self.plan;
+        let public_seed = public_seed(plan.config.run.seed)?;
+        let starts = plan.starts(&*self.model, public_seed)?;
+        let start = plan.warm_start(&*self.model)?;
+        let engine = EngineSetup {
+            choice: plan.config.run.engine,
+            listed_rows: plan.family()?.reads_listed_rows(),
+            chains: plan.chains(),
+        };
+        let (length, resolved) = (plan.length()?, plan.resolved()?);
+        let curator = match price {
+            Some(price) => {
+                let ledger = ledger(&self, &price, place, saved)?;
+                // The run file's seed fixes the public streams alone, so run.toml may hold it.
+                let seed = match coins {
+                    Coins::Fresh => None,
+                    Coins::Seeded(seed) => Some(seed),
+                };
+                Curator::private(self.data, self.model, engine, ledger, seed)?
+            }
+            None => {
+                let seed = match coins {
+                    Coins::Fresh => plan.config.run.seed.unwrap_or_else(rand::random),
+                    Coins::Seeded(seed) => seed,
+                };
+                Curator::not_private(self.data, self.model, engine, seed)?.into_curator()
+            }
+        };
+        let chains = Chains::new(&starts, public_seed);
+        let keeps_chain = self.plan.config.run.draws == DrawsName::Chain;
+        let mut run = PosteriorRun::new(
+            curator,
+            self.sampler,
+            chains,
+            length,
+            resolved,
+            self.warnings,
+        )
+        .starting_by(start);
+        if keeps_chain {
+            run = run.keeping_chain_draws();
+        }
+        if let Some(state) = saved {
+            run.resume(state).map_err(RunError::State)?;
+        }
+        Ok(run)
+    }
+}
+
+/// The run's ledger, once it is found to lead to a draw.
+fn ledger(
+    prepared: &Prepared,
+    price: &Price,
+    place: Place<'_>,
+    saved: Option<&RunState>,
+) -> Result<Ledger, RunError> {
+    let plan = &prepared.plan;
+    let Place::Directory(directory) = place else {
+        return Ok(Ledger::counting(price.budget, price.measure));
+    };
+    let (path, shared) = plan.ledger_in(directory);
+    let name = plan.dataset_name();
+    let rows = prepared.data.rows();
+    let mut ledger = Ledger::open(&path, &name, rows, price.budget, price.measure)?;
+    ledger.covers_one_run(!shared);
+    let left = (price.room - ledger.spent()).max(0.0);
+    price
+        .outlay(saved)
+        .check(plan, &path, left, price.measure)?;
+    Ok(ledger)
+}
+
+fn public_seed(seed: Option<u64>) -> Result<[u8; 32], RunError> {
+    let mut bytes = [0u8; 32];
+    match seed {
+        Some(seed) => bytes[..8].copy_from_slice(&seed.to_le_bytes()),
+        None => SysRng
+            .try_fill_bytes(&mut bytes)
+            .map_err(|e| RunError::NoSeed(e.to_string()))?,
+    }
+    Ok(bytes)
+}
