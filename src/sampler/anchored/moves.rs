@@ -144,18 +144,6 @@ impl AnchoredMoves {
         self.anchor.metric.factor.solve_transposed(&shift.times(&z))
     }
 
-    /// Trace of the covariance of the expansion's Gaussian in the anchor's coordinates.
-    pub(super) fn spread(&self) -> f64 {
-        let d = self.centre.len();
-        let columns = (0..d).map(|j| {
-            let mut unit = vec![0.0; d];
-            unit[j] = 1.0;
-            self.precision.solve(&mut unit);
-            unit.iter().map(|v| v * v).sum::<f64>()
-        });
-        columns.sum()
-    }
-
     /// A draw of the expansion's Gaussian inside the ellipsoid: where a chain starts.
     pub(super) fn start(&self, prior: &Prior, rng: &mut PublicRng) -> Vec<f64> {
         for _ in 0..100 {

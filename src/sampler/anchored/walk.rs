@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
+use ndarray::Array1;
+use rand::SeedableRng;
+
 use super::moves::RemainderClip;
 use super::{AnchoredMoves, AnchoredProposal, Anchoring, MomentSettings};
-use crate::model::{Anchor, AnchorRelease, FLAT_CLIP, MomentAnchor, Prior, Surrogate};
+use crate::model::{AnchorRelease, FLAT_CLIP, MomentAnchor, Prior, Surrogate};
 use crate::privacy::{Halt, Releases};
 use crate::sampler::{Chains, PublicRng, RandomWalk};
 
-/// What a typical move costs over what moves cost on average, about: long ones rule the mean.
-const DEAREST: f64 = 0.4;
+/// Moves that are made up to learn what those of a chain will cost, and the seed of their coins.
+const TRIED: usize = 2000;
+const TRIED_SEED: [u8; 32] = [0x61; 32];
+/// Share of its budget that a run plans to spend on decisions: the moves of a chain are others.
+const PLANNED: f64 = 0.85;
 
 /// Settings of an anchored run.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,20 +51,6 @@ impl AnchoredSettings {
         clip.rate * a.typical_square().sqrt().powi(clip.power) * length
     }
 
-    /// Clip bound of a typical move at a released anchor, nats.
-    fn clip_at(&self, anchor: &Anchor, moves: &AnchoredMoves) -> f64 {
-        let spread = moves.spread();
-        let length = match self.proposal {
-            AnchoredProposal::RandomWalk { step } => step * spread.sqrt(),
-            AnchoredProposal::Autoregressive { correlation } => {
-                (2.0 * (1.0 - correlation) * spread).sqrt()
-            }
-        };
-        let centre: f64 = anchor.centre.iter().map(|v| v * v).sum();
-        let clip = self.clip(anchor.metric.row_bound);
-        clip.rate * (centre + spread).sqrt().powi(clip.power) * length
-    }
-
     /// Clip for rows bounded by b; of rate 0 without remainders.
     fn clip(&self, row_bound: f64) -> RemainderClip {
         let a = &self.anchoring;
@@ -74,8 +66,8 @@ impl AnchoredSettings {
 pub enum Decisions {
     /// All moves.
     All,
-    /// As many as their share of the budget holds, spread over the run: by the clip of a typical one
-    /// at the released anchor, nats.
+    /// As many as their share of the budget holds, spread over the run: by the root mean square of
+    /// their clips at the released anchor, nats.
     Paced {
         /// None beyond this: dearer ones could not be made often enough to be of use.
         most: f64,
@@ -129,6 +121,22 @@ pub(in crate::sampler) enum AnchoredWalk {
         /// Clip as a share of the true bound.
         share: f64,
     },
+}
+
+impl AnchoredMoves {
+    /// Root mean square of the clips of moves from draws of the expansion's own Gaussian, nats. A
+    /// few long ones rule it, the more so the fewer directions there are. Made up from what was
+    /// released: it asks no row.
+    fn root_mean_square_clip(&self, prior: &Prior) -> f64 {
+        let mut rng = PublicRng::from_seed(TRIED_SEED);
+        let squares = (0..TRIED).map(|_| {
+            let theta = self.start(prior, &mut rng);
+            let mut proposal = Array1::zeros(theta.len());
+            self.propose((&theta).into(), proposal.view_mut(), &mut rng);
+            self.clip(&theta, &proposal.to_vec()).powi(2)
+        });
+        (squares.sum::<f64>() / TRIED as f64).sqrt()
+    }
 }
 
 impl RandomWalk {
@@ -208,9 +216,9 @@ impl RandomWalk {
         self.pace = match settings.decisions {
             Decisions::All => 1.0,
             Decisions::Paced { most, full } => {
-                let clip = settings.clip_at(&anchor, &moves);
+                let clip = moves.root_mean_square_clip(&prior);
                 match clip <= most {
-                    true => (DEAREST * (full / clip).powi(2)).min(1.0),
+                    true => (PLANNED * (full / clip).powi(2)).min(1.0),
                     false => 0.0,
                 }
             }
