@@ -10,7 +10,7 @@ const PRIVACY_HELP: &str = "\
 What the guarantee is not: it covers what a run publishes, not how long its steps take \
 (side channels). Settings tuned by looking at the data (bounds, clip, lambda, tau, steps, a \
 start from a non-private fit) void it. Runs on one data set add up: share a ledger with \
---ledger. A person with k rows has k times the epsilon. Private runs are recorded by the path of \
+--ledger. A person with k rows has k times the epsilon, and more delta. Private runs are recorded by the path of \
 their table in your data folder, without any cell, so that the next one can say what they add up \
 to; the environment variable DPMC_RECORDS names another folder, or is 'off'.";
 

@@ -69,8 +69,6 @@ pub struct Certificate {
     pub records: Option<String>,
     /// `running`, `finished`, `budget spent`, `interrupted`, `failed`.
     pub status: String,
-    /// Releases of this run, grouped. While `running`, those up to the last published draw.
-    pub events: Vec<EventCount>,
     /// The budget.
     pub budget: Option<Budget>,
     /// How ε follows from the events.
@@ -81,6 +79,8 @@ pub struct Certificate {
     pub version: String,
     /// What a reader must know.
     pub warnings: Vec<String>,
+    /// Releases of this run, grouped. While `running`, those up to the last published draw.
+    pub events: Vec<EventCount>,
 }
 
 /// What the run knows and the curator does not.
