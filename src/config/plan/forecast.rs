@@ -85,6 +85,7 @@ impl Plan {
             (false, _) => Some((kept / self.config.run.thin as f64).floor()),
             (true, AnchoredProposal::RandomWalk { .. }) => None,
             (true, AnchoredProposal::Autoregressive { correlation: c }) => {
+                let steps = steps / mean_over_typical(anchoring.start.len());
                 let made = (steps - length.warmup as f64 * chains).clamp(0.0, kept);
                 Some((made / DECISIONS_A_DRAW * (1.0 - c) / (1.0 + c)).floor())
             }
@@ -102,6 +103,14 @@ impl Plan {
             assumptions: ASSUMPTIONS,
         }))
     }
+}
+
+/// What moves cost on average over what one of typical length does, about: a price goes with the
+/// square of the clip, so with the sixth power of the length, and long moves rule the more the fewer directions there are.
+/// Exact for one direction; for more, within a third of Gaussians whose variances lie evenly on a
+/// log scale over a factor of 20.
+fn mean_over_typical(d: usize) -> f64 {
+    (1.0 + 25.0 / d as f64).min(17.0)
 }
 
 /// Expected noise of the means in posterior sds, root mean square over coefficients, of an anchor
