@@ -2,13 +2,15 @@
 
 mod error;
 mod plan;
+#[cfg(test)]
+mod reference_tests;
 mod schema;
 
 pub use error::ConfigError;
 pub use plan::DECISIONS_A_DRAW;
 pub use plan::{Forecast, Plan, noise_of_means};
-pub use schema::quoted;
 pub use schema::{
     BoundsEntry, DataSection, DrawsName, FeatureEntry, InteractionEntry, LabelEntry, ModelSection,
     Numbers, PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry, TestSection,
 };
+pub use schema::{Key, quoted};

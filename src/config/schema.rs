@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::engine::EngineChoice;
 
 mod data;
+mod key;
 mod path;
 mod sampler;
 mod start;
 
+pub use key::Key;
 pub use path::quoted;
 
 pub use data::{

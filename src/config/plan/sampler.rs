@@ -269,14 +269,14 @@ impl Plan {
 
     /// Refuses keys that mean nothing to this sampler.
     fn check_keys(&self, s: &SamplerSection, chosen: Family) -> Result<(), ConfigError> {
-        let particular = s.particular();
-        let foreign = particular
+        let mut particular = SamplerSection::KEYS
             .iter()
-            .find(|(key, given, _)| *given && !chosen.takes(key));
-        if let Some((key, _, owner)) = foreign {
+            .filter(|key| key.is_particular());
+        if let Some(key) = particular.find(|key| s.sets(key.name) && !chosen.takes(key.name)) {
+            let (owner, name) = (key.owner, chosen.name());
             return Err(self.refuse(
-                &format!("sampler.{key}"),
-                format!("belongs to {owner}; '{}' has no use for it", chosen.name()),
+                &format!("sampler.{}", key.name),
+                format!("belongs to {owner}; '{name}' has no use for it"),
             ));
         }
         let fast_mh = matches!(chosen, Family::Decisions(_));

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Numbers;
+use super::key::section;
 use crate::sampler::{AcceptanceName, Adapt, Algorithm, AnchoredProposal, ClipNorm, EstimatorName};
 
 /// `clip = { rate = … }`, `{ rms = … }` or `{ share = … }`
@@ -25,127 +26,98 @@ pub struct ClipEntry {
     pub norm: Option<ClipNorm>,
 }
 
-/// `[sampler]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SamplerSection {
-    /// A published combination by its name; or else the three choices below.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub algorithm: Option<Algorithm>,
-    /// Without `algorithm`: which rows a step reads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub estimator: Option<EstimatorName>,
-    /// Without `algorithm`: how a move is accepted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub acceptance: Option<AcceptanceName>,
-    /// Without `algorithm`: whether rows are asked for remainders at a released anchor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub anchored: Option<bool>,
-    /// Poisson minibatch: λ itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lambda: Option<f64>,
-    /// Poisson minibatch: λ/Λ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lambda_ratio: Option<f64>,
-    /// Poisson minibatch: λ/Λ².
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chi: Option<f64>,
-    /// Penalty: noise multiplier τ; without it, what budget and iterations allow.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tau: Option<f64>,
-    /// Barker's test with Gaussian noise: its variance C, below π²/3; 2 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub variance: Option<f64>,
-    /// DP-Fast MH: batch cap K; a sixth of the rows without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch_cap: Option<f64>,
-    /// DP-Fast MH: ε of a step, from which its noise follows; 0.05 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step_epsilon: Option<f64>,
-    /// DP-Fast MH: δ of a step, from which its noise follows; 1e-5 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step_delta: Option<f64>,
-    /// DP-Fast MH: to the letter of the paper, which is not private.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub as_published: bool,
-    /// Subsampled Barker's test: rows b of a batch; 1000 without it, or a tenth of fewer rows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch: Option<usize>,
-    /// Clip; without it the model's true bound.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip: Option<ClipEntry>,
-    /// Step s; 2.38/√d without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<f64>,
-    /// Diagonal of the preconditioner A.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<Numbers>,
-    /// Covariance whose Cholesky factor is A.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub covariance: Option<Vec<Vec<f64>>>,
-    /// What warm-up adapts.
-    #[serde(default)]
-    pub adapt: Adapt,
-    /// Acceptance rate that warm-up aims at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_acceptance: Option<f64>,
-    /// Anchored samplers: how moves are proposed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub proposal: Option<AnchoredProposal>,
-    /// Anchored samplers: how the anchor is found and paid for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub anchor: Option<AnchorSection>,
-    /// Leapfrog steps L of a trajectory; in a combination by its choices this key asks for
-    /// trajectories instead of a random walk. 10 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub leapfrog_steps: Option<u32>,
-    /// Hamiltonian samplers: whether the step size is jittered, or the range of its factors; true
-    /// without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<JitterEntry>,
-    /// Hamiltonian samplers: whether warm-up adapts L (two chains or more).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub adapt_length: Option<bool>,
-    /// Samplers on gradients: how these are clipped and released.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gradient: Option<GradientSection>,
-    /// Stochastic gradients: how the step falls; fixed without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<ScheduleEntry>,
-    /// SGHMC: share of the momentum lost in a step; 0.1 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub friction: Option<f64>,
-    /// SGNHT: diffusion A; 1 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub diffusion: Option<f64>,
-    /// SGLD: a metric learned from released gradients.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub preconditioner: Option<RmsEntry>,
-    /// DPVI: steps of the fit; 2000 without it. OPS: steps of the chain behind a draw; 2000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<u64>,
+section! {
+    /// `[sampler]`
+    pub struct SamplerSection {
+        /// What each is stands in [samplers.md](samplers.md); six are not private. `--algorithm`
+        /// overrides it and drops settings that the other sampler has no use for.
+        algorithm: Option<Algorithm>, "a name", "";
+        /// Instead of `algorithm`, with `acceptance`: rows that a step reads.
+        estimator: Option<EstimatorName>, "`all`, `poisson`, `fixed-batch`", "samplers that decide on proposals";
+        /// Instead of `algorithm`: how a move is accepted; `metropolis` is not private.
+        acceptance: Option<AcceptanceName>, "`barker`, `penalty`, `noisy-barker`, `metropolis`", "samplers that decide on proposals";
+        /// Instead of `algorithm`: whether rows are asked only for what a released stand-in of the
+        /// likelihood misses ([anchors.md](../proofs/anchors.md)).
+        anchored: Option<bool>, "bool, `false`", "samplers that decide on proposals";
+        /// What it is the step of, and its default, stand below.
+        step: Option<f64>, "number > 0", "";
+        /// Rough posterior standard deviations: the diagonal of the preconditioner.
+        scale: Option<Numbers>, "number or list of d, 1", "";
+        /// Rough posterior covariance, instead of `scale`.
+        covariance: Option<Vec<Vec<f64>>>, "d × d matrix", "samplers that decide on proposals";
+        /// What warm-up learns, from released draws and decisions alone.
+        adapt: Adapt, "`none`, `step`, `diagonal`, `full`; `none`", "samplers that decide on proposals";
+        /// What warm-up aims at; default 0.2, penalty 0.15 (`dp-fast-mh` 0.2), metropolis 0.3;
+        /// Hamiltonian 0.35 with Barker acceptance, else 0.65.
+        target_acceptance: Option<f64>, "in (0, 1)", "samplers that decide on proposals";
+        /// Bound of a row's log ratio. `dp-barker-subsampled` has its own, √batch/N, and so has
+        /// `dp-fast-mh` as published.
+        clip: Option<ClipEntry>, "table, see below; the model's true bound", "samplers that decide on proposals";
+        /// Moves in the anchor's own Gaussian, for regressions and networks; r = 0 proposes
+        /// independent draws.
+        proposal: Option<AnchoredProposal>, "`{ autoregressive = { correlation = r } }`, -1 < r < 1, or `{ random-walk = { step = s } }`; the first, r = 0", "anchored samplers (anchored-barker, or anchored = true)";
+        /// How the anchor is found and paid for.
+        anchor: Option<AnchorSection>, "table, see below", "anchored samplers (anchored-barker, or anchored = true)";
+        /// λ of a Poisson minibatch, of λ + Λ rows on average, Λ = N · clip. More rows, less noise,
+        /// less privacy spent. One of `lambda`, `lambda_ratio` and `chi`.
+        lambda: Option<f64>, "number > 0; of `dp-fast-mh` 10, at most `batch_cap`/2", "Poisson minibatches (dp-fast-mh takes 'lambda' itself)";
+        /// λ/Λ instead.
+        lambda_ratio: Option<f64>, "number > 0; 1, anchored networks 4", "Poisson minibatches (dp-fast-mh takes 'lambda' itself)";
+        /// λ/Λ² instead.
+        chi: Option<f64>, "number > 0", "Poisson minibatches (dp-fast-mh takes 'lambda' itself)";
+        /// Noise of a decision in units of its sensitivity: ρ = 1/(2τ²). Required without privacy
+        /// and on minibatches.
+        tau: Option<f64>, "number > 0; what budget and iterations allow", "penalty acceptance (dp-penalty)";
+        /// Variance C of the noise in the test.
+        variance: Option<f64>, "in (0, π²/3), 2", "dp-barker alone (all rows, noisy-barker)";
+        /// Rows b of a batch without replacement.
+        batch: Option<usize>, "whole number > 10; 1000, or a tenth of fewer rows", "fixed batches (dp-barker-subsampled)";
+        /// Largest minibatch K.
+        batch_cap: Option<f64>, "number ≥ 1, N/6", "dp-fast-mh";
+        /// ε of a step, from which its noise follows; no budget.
+        step_epsilon: Option<f64>, "number > 0, 0.05", "dp-fast-mh";
+        /// δ of a step, from which its noise follows; no budget.
+        step_delta: Option<f64>, "number > 0, 1e-5", "dp-fast-mh";
+        /// To the letter of the paper; `dp-fast-mh` is then not private.
+        as_published: bool, "bool, `false`", "dp-fast-mh, dp-sgld and dp-sghmc";
+        /// Steps L of a trajectory; beside `estimator` and `acceptance` it asks for trajectories.
+        leapfrog_steps: Option<u32>, "1 to 2²⁰, 10", "Hamiltonian samplers (hmc, dp-hmc, barker-hmc)";
+        /// Random factor of the leapfrog step.
+        jitter: Option<JitterEntry>, "`true` ([0.9, 1.1]), `false`, `[LOW, HIGH]` within [0, 10]; `true`", "Hamiltonian samplers (hmc, dp-hmc, barker-hmc)";
+        /// Warm-up adapts L; does nothing with one chain.
+        adapt_length: Option<bool>, "bool, `false`", "Hamiltonian samplers (hmc, dp-hmc, barker-hmc)";
+        /// How gradients are clipped and released.
+        gradient: Option<GradientSection>, "table, see below", "samplers on gradients";
+        /// How the step falls: step · 1, t^(-1/3), or (b + t)^(-g), 0 < g ≤ 1.
+        schedule: Option<ScheduleEntry>, "`\"fixed\"`, `\"cube-root\"`, `{ offset = b, exponent = g }`; fixed", "stochastic gradients";
+        /// Share of momentum lost in a step.
+        friction: Option<f64>, "in (0, 1], 0.1", "sghmc and dp-sghmc";
+        /// Diffusion of the thermostat.
+        diffusion: Option<f64>, "number > 0, 1", "sgnht and dp-sgnht";
+        /// Metric learned from released gradients over `adapt` steps, e.g. `{ decay = 0.99, floor =
+        /// 0.05, adapt = 1000 }`.
+        preconditioner: Option<RmsEntry>, "`{ decay, floor, adapt }`, none", "sgld and dp-sgld";
+        /// Steps of the fit, or of the secret chain behind a draw.
+        steps: Option<u64>, "whole number, 2000", "dpvi and ops";
+    }
 }
 
-/// `[sampler.gradient]`: clip and noise of released gradients.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GradientSection {
-    /// Bound b on a row's tempered gradient, nats a unit of θ.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip: Option<f64>,
-    /// The same as a share of the model's true bound; 1 without either.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-    /// Hamiltonian samplers, DPVI: noise on the sum in units of its sensitivity 2b, all rows:
-    /// ρ = 1/(2τ²) a gradient. What the budget allows without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tau: Option<f64>,
-    /// Stochastic gradients: rate q of the Poisson batches; all rows without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<f64>,
-    /// Stochastic gradients: noise beyond what the dynamics inject, in units of 2b.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub extra_tau: Option<f64>,
+section! {
+    /// `[sampler.gradient]`: clip and noise of released gradients.
+    pub struct GradientSection {
+        /// Bound b on a row's tempered gradient, nats a unit of θ.
+        clip: Option<f64>, "number > 0", "";
+        /// The same as a share of the model's true bound; where there is none, a private run needs
+        /// `clip`.
+        share: Option<f64>, "number > 0, 1", "";
+        /// Hamiltonian samplers and `dpvi`: noise on the sum over all rows in units of its
+        /// sensitivity, 2 · clip: ρ = 1/(2τ²) a gradient.
+        tau: Option<f64>, "number > 0; what the budget allows", "";
+        /// Stochastic gradients: rows enter a step's batch with this probability.
+        rate: Option<f64>, "in (0, 1]; all rows", "";
+        /// Stochastic gradients: noise beyond what the dynamics inject, in units of 2 · clip.
+        extra_tau: Option<f64>, "number ≥ 0, 0", "";
+    }
 }
 
 /// `jitter = true`, `false` or `[low, high]`.
@@ -206,43 +178,40 @@ pub struct RmsEntry {
     pub adapt: u64,
 }
 
-/// `[sampler.anchor]`; shares are of the budget's ρ.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AnchorSection {
-    /// Stages of the private path to the anchor at most, 0 to begin the last releases at the start
-    /// itself; without it 25, up to 60 where a linear model's labels are declared to lie far off, 20
-    /// for networks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stages: Option<u32>,
-    /// Share for the warm start.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start: Option<f64>,
-    /// Share for the anchor's gradient.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gradient: Option<f64>,
-    /// Share for the anchor's curvature.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub curvature: Option<f64>,
-    /// Share for a second expansion after warm-up, at the mean of its draws; none without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refresh: Option<f64>,
-    /// Clip of rows in whitened coordinates, in units of their expected root mean square; by a released
-    /// profile of their norms without it (of networks, 3).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip: Option<f64>,
-    /// Share for decisions on moves, of regressions; what they are worth without it, or none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decisions: Option<f64>,
-    /// Mixtures: highest degree of the released Chebyshev moments; 12 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub degree: Option<usize>,
-    /// Models told by moments: share for these; what the steps leave over without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub moments: Option<f64>,
-    /// The target is restricted to ‖u‖ ≤ radius; 4√d + 4 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub radius: Option<f64>,
+section! {
+    /// `[sampler.anchor]`; shares are of the budget.
+    pub struct AnchorSection {
+        /// The most that the private path to the mode may take; what it leaves goes to the last
+        /// releases. `mlp`: the warm start, 20 to 60 % of what the steps leave over, more where the
+        /// budget is small.
+        start: Option<f64>, "share; half of what decisions leave over; models: regressions, `mlp`", "";
+        /// The last releases' gradients, four of them. What the path left is divided between these
+        /// and the curvature in their proportion. `mlp`: three quarters of the rest.
+        gradient: Option<f64>, "share; 44 % of what decisions leave over; models: as above", "";
+        /// The last releases' curvature. `mlp`: a quarter of the rest.
+        curvature: Option<f64>, "share; 6 % of what decisions leave over; models: as above", "";
+        /// Decisions on moves. If it is given, it is kept for them whatever they cost. By default a
+        /// run decides only if three times `[run] ess` decisions (or all that it plans) fit, and
+        /// draws from the anchor's Gaussian if not. It has no effect on `dp-laplace`, or on
+        /// `linear` by `algorithm`, which make no decisions.
+        decisions: Option<f64>, "share; what they are worth, at most 30 %, or none; models: `logistic`, `poisson`", "";
+        /// Steps of the path at most, which usually ends earlier; of networks, all are made. 0
+        /// makes the last releases at the start, after a curvature there.
+        stages: Option<u32>, "0 to 100; 25, `linear` up to 60, `mlp` 20; models: regressions, `mlp`", "";
+        /// A second release after warm-up (100 or more) at the mean of its second half. For runs
+        /// that decide.
+        refresh: Option<f64>, "share up to 0.8, none; models: as above", "";
+        /// Row bound of the last releases, in units of the rows' expected root mean square; longer
+        /// rows are weighted down.
+        clip: Option<f64>, "number > 0; by a released profile of row lengths, `mlp` 3; models: as above", "";
+        /// The target is restricted to this distance from the expansion's centre, in about
+        /// posterior sds.
+        radius: Option<f64>, "number > 0; 4√d + 4; models: as above", "";
+        /// The release of moments.
+        moments: Option<f64>, "share; what the steps leave over; models: `mixture`, `gaussian-mean`, `banana`", "";
+        /// Highest moment that is released.
+        degree: Option<usize>, "1 to 30, 12; models: `mixture`", "";
+    }
 }
 
 impl SamplerSection {
@@ -251,102 +220,14 @@ impl SamplerSection {
         self.algorithm.is_none()
     }
 
-    /// The keys that some samplers alone have a use for: whether each is given, and whose it
-    /// is.
-    pub fn particular(&self) -> [(&'static str, bool, &'static str); 28] {
-        let minibatch = "Poisson minibatches (dp-fast-mh takes 'lambda' itself)";
-        let fast_mh = "dp-fast-mh";
-        let anchored = "anchored samplers (anchored-barker, or anchored = true)";
-        let leapfrog = "Hamiltonian samplers (hmc, dp-hmc, barker-hmc)";
-        let decisions = "samplers that decide on proposals";
-        [
-            ("lambda", self.lambda.is_some(), minibatch),
-            ("lambda_ratio", self.lambda_ratio.is_some(), minibatch),
-            ("chi", self.chi.is_some(), minibatch),
-            ("tau", self.tau.is_some(), "penalty acceptance (dp-penalty)"),
-            (
-                "variance",
-                self.variance.is_some(),
-                "dp-barker alone (all rows, noisy-barker)",
-            ),
-            (
-                "batch",
-                self.batch.is_some(),
-                "fixed batches (dp-barker-subsampled)",
-            ),
-            ("batch_cap", self.batch_cap.is_some(), fast_mh),
-            (
-                "as_published",
-                self.as_published,
-                "dp-fast-mh, dp-sgld and dp-sghmc",
-            ),
-            ("step_epsilon", self.step_epsilon.is_some(), fast_mh),
-            ("step_delta", self.step_delta.is_some(), fast_mh),
-            ("proposal", self.proposal.is_some(), anchored),
-            ("anchor", self.anchor.is_some(), anchored),
-            ("leapfrog_steps", self.leapfrog_steps.is_some(), leapfrog),
-            ("jitter", self.jitter.is_some(), leapfrog),
-            ("adapt_length", self.adapt_length.is_some(), leapfrog),
-            ("gradient", self.gradient.is_some(), "samplers on gradients"),
-            ("schedule", self.schedule.is_some(), "stochastic gradients"),
-            ("friction", self.friction.is_some(), "sghmc and dp-sghmc"),
-            ("diffusion", self.diffusion.is_some(), "sgnht and dp-sgnht"),
-            (
-                "preconditioner",
-                self.preconditioner.is_some(),
-                "sgld and dp-sgld",
-            ),
-            ("steps", self.steps.is_some(), "dpvi and ops"),
-            ("clip", self.clip.is_some(), decisions),
-            ("covariance", self.covariance.is_some(), decisions),
-            ("adapt", self.adapt != Adapt::None, decisions),
-            (
-                "target_acceptance",
-                self.target_acceptance.is_some(),
-                decisions,
-            ),
-            ("estimator", self.estimator.is_some(), decisions),
-            ("acceptance", self.acceptance.is_some(), decisions),
-            ("anchored", self.anchored.is_some(), decisions),
-        ]
-    }
-
     /// Makes `algorithm` the choice, and drops the settings that it has no use for.
     pub fn choose(&mut self, algorithm: Algorithm) {
-        self.algorithm = Some(algorithm);
-        (self.estimator, self.acceptance, self.anchored) = (None, None, None);
-        for (key, _, _) in self.particular() {
-            if algorithm.family().takes(key) {
-                continue;
-            }
-            match key {
-                "lambda" => self.lambda = None,
-                "lambda_ratio" => self.lambda_ratio = None,
-                "chi" => self.chi = None,
-                "tau" => self.tau = None,
-                "variance" => self.variance = None,
-                "batch" => self.batch = None,
-                "batch_cap" => self.batch_cap = None,
-                "as_published" => self.as_published = false,
-                "step_epsilon" => self.step_epsilon = None,
-                "step_delta" => self.step_delta = None,
-                "proposal" => self.proposal = None,
-                "anchor" => self.anchor = None,
-                "leapfrog_steps" => self.leapfrog_steps = None,
-                "jitter" => self.jitter = None,
-                "adapt_length" => self.adapt_length = None,
-                "gradient" => self.gradient = None,
-                "schedule" => self.schedule = None,
-                "friction" => self.friction = None,
-                "diffusion" => self.diffusion = None,
-                "preconditioner" => self.preconditioner = None,
-                "steps" => self.steps = None,
-                "clip" => self.clip = None,
-                "covariance" => self.covariance = None,
-                "adapt" => self.adapt = Adapt::None,
-                // The choices of a combination are dropped above.
-                _ => self.target_acceptance = None,
+        for key in Self::KEYS.iter().filter(|key| key.is_particular()) {
+            if !algorithm.family().takes(key.name) {
+                self.unset(key.name);
             }
         }
+        self.algorithm = Some(algorithm);
+        (self.estimator, self.acceptance, self.anchored) = (None, None, None);
     }
 }
