@@ -1,6 +1,6 @@
 //! Fits the correction distribution of `dp-barker` and prints its components and error:
-//! `cargo run --release --example correction [C]`. For comparison, the error of Seita 2017's
-//! ridge form at their settings (n = 4000, lambda = 10).
+//! `cargo run --release --example correction [C]`. The laboratory's figure `heikkila-s6` puts Seita
+//! 2017's ridge form beside it.
 
 use dpmc::privacy::Correction;
 
@@ -13,8 +13,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for variance in variances {
         let fit = Correction::fit(variance)?;
         println!("C = {variance}: sup |S' - S| = {:.2e}", fit.error());
-        let ridge = Correction::ridge(variance, 4000, 10.0)?;
-        println!("  ridge form of Seita 2017: {:.2e}", ridge.error());
         println!("  {:>10} {:>8} {:>8}", "weight", "+-mean", "sd");
         for c in fit.components() {
             println!("  {:>10.6} {:>8.3} {:>8.3}", c.weight, c.mean, c.sd);

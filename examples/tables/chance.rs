@@ -1,5 +1,6 @@
 //! Seeded generators, and what a Gaussian mechanism may add for a budget.
 
+use dpmc::math::normal::below;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -27,9 +28,8 @@ pub fn normals(d: usize, rng: &mut impl Rng) -> Vec<f64> {
 /// 2018, theorem 8; Dong, Roth & Su 2022: mechanisms of μ₁, μ₂ compose to their root sum of
 /// squares).
 pub fn gaussian_mu(epsilon: f64, delta: f64) -> f64 {
-    let cdf = |x: f64| 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
     let reached =
-        |mu: f64| cdf(-epsilon / mu + mu / 2.0) - epsilon.exp() * cdf(-epsilon / mu - mu / 2.0);
+        |mu: f64| below(-epsilon / mu + mu / 2.0) - epsilon.exp() * below(-epsilon / mu - mu / 2.0);
     let (mut low, mut high) = (1e-4, 100.0);
     for _ in 0..100 {
         let middle = 0.5 * (low + high);

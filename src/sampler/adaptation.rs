@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Preconditioner;
 use super::windows::Windows;
-use crate::model::cholesky;
+use crate::math::cholesky;
 use crate::privacy::MOST_STEPS;
 
 /// What warm-up adapts.

@@ -1,9 +1,10 @@
 //! Figure 1c and supplement figures 4 to 6 of Heikkilä et al. 2019: how well N(0, C) + V_cor
 //! imitates a logistic variable.
 
-use super::ridge::{RidgeFit, logistic, normal_cdf};
+use super::ridge::{RidgeFit, logistic};
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::plot::{Axis, Mark, Plot};
+use dpmc::math::normal::below;
 use dpmc::privacy::Correction;
 
 /// Noise variance of the paper.
@@ -104,7 +105,7 @@ pub(super) fn distributions(figure: &Figure, effort: &Effort) -> Result<Drawing,
     let at = places(REACH, effort.of(800, 80));
     let (ours, theirs) = (nnls(VARIANCE)?, ridge(VARIANCE, effort));
     let cdf = |x: f64| -> f64 {
-        let part = |mean: f64, sd: f64| normal_cdf((x - mean) / sd);
+        let part = |mean: f64, sd: f64| below((x - mean) / sd);
         let components = ours.components().iter();
         components
             .map(|c| 0.5 * c.weight * (part(c.mean, c.sd) + part(-c.mean, c.sd)))

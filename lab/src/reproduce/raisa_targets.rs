@@ -8,7 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::ReproduceError;
 use dpmc::data::{Dataset, synthetic};
 use dpmc::diagnostics::{mean, mmd_squared, sd};
-use dpmc::model::{cholesky, inverse};
+use dpmc::math::{cholesky, inverse};
 
 /// Rows; δ = 0.1/n with them.
 pub(super) const ROWS: u64 = 100_000;

@@ -8,9 +8,9 @@
 //! V = 10 is our reading. M is Toeplitz, so products with it are convolutions, and the normal
 //! equations are solved by conjugate gradients.
 
-use std::f64::consts::FRAC_1_SQRT_2;
 use std::sync::Arc;
 
+use dpmc::math::normal::below;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
 
@@ -32,7 +32,7 @@ impl RidgeFit {
     /// Fits V_cor for Gaussian noise of the given variance; `n` ≥ 1, `lambda` > 0.
     pub fn new(variance: f64, n: usize, lambda: f64) -> Self {
         let step = REACH / n as f64;
-        let matrix = Matrix::new(n, |t| normal_cdf(t * step / variance.sqrt()));
+        let matrix = Matrix::new(n, |t| below(t * step / variance.sqrt()));
         let target: Vec<f64> = (0..=4 * n)
             .map(|i| logistic((i as f64 - 2.0 * n as f64) * step))
             .collect();
@@ -51,7 +51,7 @@ impl RidgeFit {
     pub fn noisy_cdf(&self, x: f64) -> f64 {
         let scale = 1.0 / self.variance.sqrt();
         self.places()
-            .map(|(place, w)| w * normal_cdf((x - place) * scale))
+            .map(|(place, w)| w * below((x - place) * scale))
             .sum()
     }
 
@@ -70,11 +70,6 @@ impl RidgeFit {
 /// The logistic distribution function.
 pub(super) fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
-}
-
-/// The standard normal distribution function.
-pub(super) fn normal_cdf(x: f64) -> f64 {
-    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
 
 /// The Toeplitz matrix `M_ij = f(i − j − n)`, 4n+1 rows and 2n+1 columns.

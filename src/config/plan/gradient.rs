@@ -6,7 +6,8 @@ use super::scale::PublicCurvature;
 use crate::config::ConfigError;
 use crate::config::schema::{GradientSection, JitterEntry, SamplerSection};
 use crate::data::Population;
-use crate::model::{Model, inverse};
+use crate::math::inverse;
+use crate::model::Model;
 use crate::privacy::{Acceptance, Batch, Curator, GradientNoise};
 use crate::sampler::{
     Combination, Dpvi, Hamiltonian, HamiltonianSettings, HamiltonianWarmup, Mass, Variational,

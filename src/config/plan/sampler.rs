@@ -5,7 +5,8 @@ use super::scale::PublicCurvature;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::data::Population;
-use crate::model::{Model, cholesky};
+use crate::math::cholesky;
+use crate::model::Model;
 use crate::privacy::{Acceptance, Correction, Curator, Estimator};
 use crate::sampler::{
     AcceptanceName, Adaptation, ClipNorm, ClipRule, Combination, EstimatorName, Family, FastMh,

@@ -1,8 +1,7 @@
 //! What a released profile of rows' norms says of a bound on them.
 
-use statrs::function::erf::erf;
-
 use super::path::STAGE_BOUND;
+use crate::math::normal::within;
 use crate::model::{MOST_SDS, Score, Slopes};
 use crate::privacy::{Expansion, profile_thresholds};
 
@@ -90,7 +89,7 @@ impl Norms {
             Beyond::Clipped { sds } => {
                 let away = |n: f64| {
                     let clip = sds * (bound / n).min(1.0);
-                    let m = inside(clip);
+                    let m = within(clip);
                     let square = m - 2.0 * clip * density(clip) + clip * clip * (1.0 - m);
                     (square / (kept * kept) - 2.0 * m / kept + 1.0).max(0.0)
                 };
@@ -104,7 +103,7 @@ impl Norms {
     pub(super) fn kept(&self, bound: f64) -> f64 {
         let kept = match &self.beyond {
             Beyond::Weighted { slopes, mean } => self.mean(|n| weight(slopes, *mean, bound / n)),
-            Beyond::Clipped { sds } => self.mean(|n| inside(sds * (bound / n).min(1.0))),
+            Beyond::Clipped { sds } => self.mean(|n| within(sds * (bound / n).min(1.0))),
         };
         kept.unwrap_or(1.0)
     }
@@ -136,11 +135,6 @@ impl Norms {
 fn weight(slopes: &Slopes, mean: f64, share: f64) -> f64 {
     let share = share.min(1.0);
     slopes.influence(share, mean).omega
-}
-
-/// Probability of a standard normal within ± this.
-fn inside(sds: f64) -> f64 {
-    erf(sds / std::f64::consts::SQRT_2)
 }
 
 /// Its density.

@@ -4,7 +4,8 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use super::settings::SettingError;
-use crate::model::{Lower, cholesky};
+use crate::math::cholesky;
+use crate::model::Lower;
 use crate::sampler::PublicRng;
 
 /// The public mass matrix M, d×d, in units of 1/θ²; best near the posterior's precision.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cholesky;
+use crate::math::cholesky;
 
 /// A lower triangular d×d matrix L with a positive diagonal, row-major.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

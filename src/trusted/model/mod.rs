@@ -25,8 +25,6 @@ mod prior;
 mod remainder;
 mod slopes;
 
-pub use gaussian_mean::{cholesky, inverse};
-
 pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;

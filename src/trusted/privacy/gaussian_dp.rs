@@ -61,14 +61,15 @@ fn mu(amount: f64) -> f64 {
 mod tests {
     use super::super::conversion::rho_of_budget;
     use super::*;
+    use crate::math::normal::below;
     use proptest::prelude::*;
 
-    /// Inverse of the standard normal distribution function, by bisection on `libm::erfc`.
+    /// Inverse of the standard normal distribution function, by bisection.
     fn quantile(p: f64) -> f64 {
         let (mut low, mut high) = (-40.0, 40.0);
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
-            match 0.5 * libm::erfc(-middle * std::f64::consts::FRAC_1_SQRT_2) < p {
+            match below(middle) < p {
                 true => low = middle,
                 false => high = middle,
             }

@@ -2,7 +2,7 @@
 //! with `μ² = Σ Δ²/σ²` (Sommer, Meiser & Mohammadi 2019; Dong, Roth & Su 2022, Corollary
 //! 2), whose profile is that of Balle & Wang 2018, Theorem 8.
 
-use super::normal::log_above;
+use crate::math::normal::log_above;
 
 /// Bounds on `δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)`, its rounding included.
 pub(in crate::trusted::privacy) fn delta(mu: f64, epsilon: f64) -> (f64, f64) {

@@ -2,8 +2,8 @@
 //! weighs ν in units of the noise's standard deviation at most each time:
 //! P = Σ_s Pois(m; s) N(sν, 1) and Q = Σ_s Pois(m; s) N(−sν, 1) (`docs/proofs/accounting.md`).
 
-use super::normal::above;
 use super::pair::Tail;
+use crate::math::normal::above;
 
 /// Terms smaller than e^−this of the largest are left out.
 const NEGLIGIBLE: f64 = 45.0;

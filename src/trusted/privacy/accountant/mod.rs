@@ -24,7 +24,6 @@ mod gaussian;
 mod gaussian_filter;
 mod grid;
 mod kept;
-mod normal;
 mod orders;
 mod pair;
 #[cfg(test)]

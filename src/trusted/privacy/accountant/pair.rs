@@ -8,7 +8,7 @@
 //! `docs/proofs/accounting.md`.
 
 use super::kept;
-use super::normal::{above, below};
+use crate::math::normal::{above, below};
 
 /// A dominating pair; scales in units of the noise's standard deviation.
 #[derive(Clone, Copy, Debug, PartialEq)]

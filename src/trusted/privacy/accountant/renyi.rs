@@ -5,9 +5,9 @@
 //! orders only, `(α−1)D_α`, convex in α, is interpolated linearly, which bounds it from
 //! above (it is 0 at α = 1).
 
-use super::normal::log_density;
 use super::pair::Pair;
 use super::quadrature::integrate;
+use crate::math::normal::log_density;
 use crate::privacy::event::Form;
 
 /// Above this exponent a moment counts as infinite: no optimum lies there.

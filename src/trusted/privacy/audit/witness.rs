@@ -4,6 +4,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
+use crate::math::normal::below;
 use crate::model::{Metric, Moments};
 use crate::privacy::curator::Curator;
 use crate::privacy::releases::{
@@ -140,9 +141,8 @@ fn acceptance(rule: Acceptance, ratio: f64, h: f64) -> f64 {
         Acceptance::Penalty { tau } => {
             let sigma = 2.0 * ratio.abs() * tau;
             let m = z - 0.5 * sigma * sigma;
-            let above = |x: f64| 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
-            let rest = z.exp() * above(-m / sigma - sigma);
-            above(m / sigma) + if rest.is_finite() { rest } else { 0.0 }
+            let rest = z.exp() * below(-m / sigma - sigma);
+            below(m / sigma) + if rest.is_finite() { rest } else { 0.0 }
         }
         // Not told apart by this adversary.
         Acceptance::Metropolis | Acceptance::NoisyBarker { .. } => 0.5,

@@ -6,10 +6,10 @@
 //! at 1001 points of [−10, 10]. Non-negative least squares is convex, so the fit is the
 //! grid's best; a handful of components carry all the weight.
 
-use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use std::f64::consts::PI;
 
-use super::ridge::ridge_masses;
 use super::secret_rng::SecretRng;
+use crate::math::normal::below;
 
 /// Largest Gaussian variance: that of the logistic law.
 const LOGISTIC_VARIANCE: f64 = PI * PI / 3.0;
@@ -68,33 +68,6 @@ impl Correction {
             .map(|(c, weight)| Component { weight, ..c })
             .collect();
         Ok(Self::measured(variance, components, 2e-3))
-    }
-
-    /// Seita 2017's correction for the same: masses at 2·`points` + 1 points of [−10, 10] by
-    /// ridge regression with weight `ridge` (theirs: 4000 and 10), made symmetric. For comparison.
-    ///
-    /// # Errors
-    /// A message where C is outside, `points` not in 10..=20,000 or `ridge` not positive.
-    pub fn ridge(variance: f64, points: usize, ridge: f64) -> Result<Self, String> {
-        check_variance(variance)?;
-        if !((10..=20_000).contains(&points) && ridge > 0.0 && ridge.is_finite()) {
-            return Err(format!(
-                "a ridge fit needs 10 to 20,000 points and a positive weight, not {points} and {ridge}"
-            ));
-        }
-        let masses = ridge_masses(variance, points, ridge);
-        let components = (0..=points)
-            .map(|k| {
-                let (right, left) = (masses[points + k], masses[points - k]);
-                Component {
-                    weight: if k > 0 { right.1 + left.1 } else { right.1 },
-                    mean: right.0,
-                    sd: 0.0,
-                }
-            })
-            .filter(|c| c.weight > 0.0)
-            .collect();
-        Ok(Self::measured(variance, components, 2e-2))
     }
 
     /// With its error, found on [0, 40] by this step.
@@ -167,9 +140,8 @@ fn check_variance(variance: f64) -> Result<(), String> {
 
 impl Component {
     fn noisy_cdf(&self, variance: f64, x: f64) -> f64 {
-        let scale = FRAC_1_SQRT_2 / (variance + self.sd * self.sd).sqrt();
-        let below = |z: f64| 0.5 * libm::erfc(-z * scale);
-        0.5 * (below(x - self.mean) + below(x + self.mean))
+        let scale = 1.0 / (variance + self.sd * self.sd).sqrt();
+        0.5 * (below((x - self.mean) * scale) + below((x + self.mean) * scale))
     }
 }
 
@@ -292,27 +264,6 @@ mod tests {
         }
     }
 
-    /// At the settings of Seita 2017 and C = 1 the ridge form is close too; at C = 2 it is
-    /// far worse than the fit.
-    #[test]
-    fn the_ridge_form_is_close_where_the_gaussian_is_narrow() {
-        for (variance, most) in [(1.0, 4e-4), (2.0, 6e-2)] {
-            let ridge = Correction::ridge(variance, 4000, 10.0).unwrap();
-            println!("C = {variance}: {:e}", ridge.error());
-            assert!(
-                ridge.error() < most && ridge.error() > 0.2 * most,
-                "{:e}",
-                ridge.error()
-            );
-            assert!(ridge.error() > Correction::fit(variance).unwrap().error());
-            let total: f64 = ridge.components().iter().map(|c| c.weight).sum();
-            assert!((total - 1.0).abs() < 1e-9, "{total}");
-        }
-        for (variance, points, ridge) in [(4.0, 4000, 10.0), (1.0, 9, 10.0), (1.0, 4000, 0.0)] {
-            assert!(Correction::ridge(variance, points, ridge).is_err());
-        }
-    }
-
     /// Draws follow the mixture: a normal of variance C added to them has the stated
     /// distribution function at five points within 6 standard errors (false alarm 1e-8).
     #[test]
@@ -322,8 +273,8 @@ mod tests {
         let n = 200_000;
         let draws: Vec<f64> = (0..n).map(|_| fit.draw(&mut rng)).collect();
         for x in [-3.0, -0.7, 0.0, 0.7, 3.0] {
-            let scale = FRAC_1_SQRT_2 / fit.variance().sqrt();
-            let smooth = |v: &f64| 0.5 * libm::erfc((v - x) * scale);
+            let scale = 1.0 / fit.variance().sqrt();
+            let smooth = |v: &f64| below((x - v) * scale);
             let mean = draws.iter().map(smooth).sum::<f64>() / f64::from(n);
             let error = 0.5 / f64::from(n).sqrt();
             assert!((mean - fit.noisy_cdf(x)).abs() < 6.0 * error, "{x}: {mean}");

@@ -12,7 +12,6 @@ mod fixed_batch;
 mod gradient;
 mod poisson;
 mod published;
-mod ridge;
 mod secret;
 mod secret_rng;
 mod shares;

@@ -4,17 +4,17 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 /// `Pr[Z > x]`; relative error under `(8 + x²)·2^-52` (erfc of musl is good to 1 ulp; the
 /// rounding of its argument costs the x²).
-pub(super) fn above(x: f64) -> f64 {
+pub fn above(x: f64) -> f64 {
     0.5 * libm::erfc(x * FRAC_1_SQRT_2)
 }
 
 /// `Pr[Z ≤ x]`.
-pub(super) fn below(x: f64) -> f64 {
+pub fn below(x: f64) -> f64 {
     above(-x)
 }
 
 /// `log Pr[Z > x]`, also where the tail underflows; the same relative error of the tail.
-pub(super) fn log_above(x: f64) -> f64 {
+pub fn log_above(x: f64) -> f64 {
     if x < 25.0 {
         return above(x).ln();
     }
@@ -24,8 +24,13 @@ pub(super) fn log_above(x: f64) -> f64 {
     log_density(x) - x.ln() + series.ln_1p()
 }
 
+/// `Pr[|Z| ≤ x]`.
+pub fn within(x: f64) -> f64 {
+    libm::erf(x * FRAC_1_SQRT_2)
+}
+
 /// Log of the density, `−x²/2 − ½ log 2π`.
-pub(super) fn log_density(x: f64) -> f64 {
+pub fn log_density(x: f64) -> f64 {
     -0.5 * x * x - 0.5 * (2.0 * PI).ln()
 }
 
@@ -45,6 +50,7 @@ mod tests {
             let error = (8.0 + x * x) * f64::EPSILON;
             assert!((above(x) / value - 1.0).abs() < error, "{x}: {}", above(x));
             assert!((below(-x) / value - 1.0).abs() < error);
+            assert!((within(x) - (1.0 - 2.0 * value)).abs() < error);
             assert!((log_above(x) - f64::ln(value)).abs() < error + 1e-12);
         }
     }

@@ -1,0 +1,6 @@
+//! Mathematics that knows nothing of rows, samplers or privacy.
+
+mod matrix;
+pub mod normal;
+
+pub use matrix::{cholesky, inverse};
