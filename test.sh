@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Passes every test: format, lints, documentation, unit tests, promises, doctests, GPU tests on
-# any adapter. With --studies it runs the studies instead: the tests marked `#[ignore = "study"]`,
-# which show the same at more length.
+# Passes every test of library and command: format, lints, documentation, unit tests, promises,
+# doctests, GPU tests on any adapter. With --studies it runs the studies instead: the tests marked
+# `#[ignore = "study"]`, which show the same at more length, and those of the laboratory.
 # Where no Vulkan driver is found and it may (Debian, root or sudo), it installs Mesa's software
 # driver first. DPMC_REQUIRE_GPU=1 makes a missing adapter a failure instead of a skip.
 set -euo pipefail
@@ -32,12 +32,14 @@ export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$(mktemp -d)}"
 export DPMC_RECORDS=off
 
 if [ "${1:-}" = --studies ]; then
+    # What a change seldom breaks: the library without its features, and the laboratory.
+    cargo clippy --no-default-features -p dpmc --lib -- -D warnings
+    cargo test -p dpmc-lab
     exec cargo test --workspace --no-fail-fast --test promises --test command --test processes \
         --test laboratory -- --ignored
 fi
 
 cargo fmt --all --check
 cargo clippy --workspace --all-targets -- -D warnings
-cargo clippy --no-default-features -p dpmc --lib -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
-cargo test --workspace
+cargo test
