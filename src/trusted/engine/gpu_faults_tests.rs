@@ -434,8 +434,10 @@ fn a_hung_device_ends_the_run_and_the_process() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
+    // Tests are named without their crate.
+    let (_, here) = module_path!().split_once("::").unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "engine::gpu_faults_tests::the_hung_run"])
+        .args(["--exact", &format!("{here}::the_hung_run")])
         .args(["--ignored", "--nocapture"])
         .env(DIRECTORY, &path)
         .stdout(Stdio::piped())
