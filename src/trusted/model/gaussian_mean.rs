@@ -3,6 +3,7 @@
 use super::{
     Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Support, check_tempering,
 };
+use crate::math::inverse;
 
 /// `x ~ N(θ, Σ)` with Σ known.
 #[derive(Clone, Debug)]
