@@ -52,13 +52,6 @@ fn run_file(sampler: &str, anchored: bool) -> String {
     )
 }
 
-/// What a check says, but for the memory that happens to be free.
-fn checked(place: &Place, command: &str) -> String {
-    let report = place.works(command);
-    let lines = report.lines().filter(|l| !l.starts_with("memory"));
-    lines.collect::<Vec<_>>().join("\n") + "\n"
-}
-
 fn expect(place: &Place, flags: &str, outcome: &str, label: &str) {
     let check = format!("check run.toml {flags}");
     let sample = format!("sample run.toml --out out --quiet {flags}");
@@ -67,8 +60,8 @@ fn expect(place: &Place, flags: &str, outcome: &str, label: &str) {
         assert!(place.draws("out").last() >= 1, "{label} {flags}");
         // The resolved run file says the same of itself.
         assert_eq!(
-            checked(place, "check out/run.toml"),
-            checked(place, &check),
+            place.checked("check out/run.toml"),
+            place.checked(&check),
             "{label} {flags}"
         );
         std::fs::remove_dir_all(place.path("out")).unwrap();
@@ -144,7 +137,7 @@ fn names_are_points_of_the_table() {
                 "metropolis" => "--not-private",
                 _ => "",
             };
-            let check = checked(&place, &format!("check run.toml {private}"));
+            let check = place.checked(&format!("check run.toml {private}"));
             assert!(check.contains(&format!("algorithm {name}\n")), "{check}");
             let parts = place.parts("out");
             let parts: Vec<_> = parts.iter().map(|p| std::fs::read(p).unwrap()).collect();

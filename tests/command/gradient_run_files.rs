@@ -57,12 +57,6 @@ fn affordable(check: &str) -> f64 {
     words.split(' ').next().unwrap().parse().unwrap()
 }
 
-fn checked(place: &Place, file: &str, flags: &str) -> String {
-    let report = place.works(&format!("check {file} {flags}"));
-    let lines = report.lines().filter(|l| !l.starts_with("memory"));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
 fn assert_finite(place: &Place, out: &str, chains: i32) {
     let draws = place.draws(out);
     draws.assert_contiguous(chains);
@@ -85,7 +79,7 @@ fn private_runs_keep_their_promises() {
         for chains in [1, 2] {
             let place = Place::new(&run_file(cells[0], cells[1]));
             let flags = format!("--chains {chains}");
-            let check = checked(&place, "run.toml", &flags);
+            let check = place.checked(&format!("check run.toml {flags}"));
             place.works(&format!("sample run.toml --out out --quiet {flags}"));
             assert_finite(&place, "out", chains);
             let certificate = place.certificate("out");
@@ -118,7 +112,7 @@ fn private_runs_keep_their_promises() {
             assert_eq!(made, 40.0, "{line}: {certificate}");
             let most = affordable(&check);
             assert!(most >= 40.0 * f64::from(chains), "{line}: {check}");
-            assert_eq!(checked(&place, "out/run.toml", ""), check, "{line}");
+            assert_eq!(place.checked("check out/run.toml"), check, "{line}");
             place.works("sample out/run.toml --out again --quiet");
             assert_eq!(place.certificate("again")["budget"], certificate["budget"]);
             assert_eq!(place.certificate("again")["iterations"], 40, "{line}");
@@ -143,7 +137,7 @@ fn a_budget_affords_what_check_says() {
         ] {
             let place = Place::new(&run_file(sampler, start));
             let flags = "--iterations 30000 --chains 2";
-            let check = checked(&place, "run.toml", flags);
+            let check = place.checked(&format!("check run.toml {flags}"));
             assert!(check.contains("it will end early"), "{sampler}: {check}");
             place.works(&format!("sample run.toml --out out --quiet {flags}"));
             let certificate = place.certificate("out");
