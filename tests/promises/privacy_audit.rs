@@ -242,10 +242,10 @@ fn a_broken_promise_to_a_narrow_row_would_be_caught() {
 #[test]
 fn sound_samplers_stay_under_their_claims_on_the_gpu() {
     for subject in SOUND {
-        match audit(subject, &settings(6_000, 0.02, EngineChoice::Gpu)) {
+        match audit(subject, &settings(10_000, 0.02, EngineChoice::Gpu)) {
             Ok(report) => {
                 assert_eq!(report.engine, "gpu");
-                assert_between(&report, 0.0);
+                assert_between(&report, 0.3);
             }
             Err(AuditError::Curator(CuratorError::Engine(EngineError::NoAdapter { .. })))
                 if std::env::var_os("DPMC_REQUIRE_GPU").is_none() =>
@@ -326,7 +326,10 @@ fn a_missing_factor_of_two_would_be_caught() {
             continue;
         }
         let mut case = Case::of(subject).unwrap();
-        let settings = settings(120_000, 0.002, EngineChoice::Cpu);
+        let settings = match subject {
+            Subject::DpPenalty => short(),
+            _ => settings(100_000, 0.002, EngineChoice::Cpu),
+        };
         let honest = audit_case(&case, subject, &few(&settings)).unwrap();
         if subject == Subject::DpPenalty {
             case.acceptance = Acceptance::Penalty { tau: 0.5 };
