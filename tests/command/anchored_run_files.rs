@@ -48,9 +48,8 @@ fn run_files_sample_regressions_around_private_anchors() {
             }
             Err(e) => panic!("{e}"),
         };
-        for j in 0..2 {
+        for (j, (exact, laplace)) in expected.into_iter().enumerate() {
             let ((m, s, ess), noise) = (run.moments(j), run.noise[j].mean_sd);
-            let (exact, laplace) = expected[j];
             println!(
                 "{kind:?} {j}: {m:.4} against {exact:.4}, sd {s:.4} against {laplace:.4}, noise {noise:.4}, ess {ess:.0}"
             );
