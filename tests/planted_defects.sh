@@ -21,14 +21,10 @@ export CARGO_TARGET_DIR="$target" DPMC_RECORDS=off DPMC_REQUIRE_GPU=1
 export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$(mktemp -d)}"
 
 mkdir -p "$target"
-if [ -d "$tree" ]; then
-    git -C "$tree" reset --quiet --hard
-    git -C "$tree" checkout --quiet --detach "$(git rev-parse HEAD)"
-else
-    git worktree prune
-    git worktree add --quiet --detach "$tree" HEAD
-fi
-trap 'git -C "$tree" reset --quiet --hard' EXIT
+remove_tree() { git worktree remove --force "$tree" 2>/dev/null || git worktree prune; }
+remove_tree
+trap remove_tree EXIT
+git worktree add --quiet --detach "$tree" HEAD
 : >"$report"
 
 verdict() { # number, words
