@@ -3,16 +3,13 @@
 
 use std::path::Path;
 
+use crate::common::anchored_run::AnchoredRun;
 use crate::common::place::{Place, RUN, edit};
 use crate::common::regression::{COUNT, NUMBER, mode, table};
 use dpmc::config::Plan;
 use dpmc::data::LabelKind;
-use dpmc::diagnostics::{ess_bulk, mean, noise_aware, sd};
 use dpmc::engine::{EngineChoice, EngineError};
-use dpmc::model::AnchorRelease;
-use dpmc::posterior_run::{PosteriorRun, Status};
-use dpmc::privacy::{Curator, CuratorError};
-use dpmc::sampler::Chains;
+use dpmc::privacy::CuratorError;
 
 /// A run file's first lines for a table of this kind.
 fn run_file(kind: LabelKind) -> String {
@@ -41,12 +38,8 @@ fn run_files_sample_regressions_around_private_anchors() {
         let data = table.data();
         let model = plan.model(&data).unwrap();
         let expected = mode(&table, &*model, 3.0);
-        let sampler = plan.sampler(&*model, data.rows(), data.row_norm()).unwrap();
-        let chains = Chains::new(&plan.starts(&*model, [1; 32]).unwrap(), [1; 32]);
-        let ledger = plan.ledger(&sampler, &*model, data.rows()).unwrap();
-        let ledger = ledger.unwrap();
-        let curator = match Curator::private(data, model, engine, ledger, Some(1)) {
-            Ok(curator) => curator,
+        let run = match AnchoredRun::of(&plan, data, engine, 1) {
+            Ok(run) => run,
             Err(CuratorError::Engine(EngineError::NoAdapter { .. }))
                 if std::env::var_os("DPMC_REQUIRE_GPU").is_none() =>
             {
@@ -55,42 +48,14 @@ fn run_files_sample_regressions_around_private_anchors() {
             }
             Err(e) => panic!("{e}"),
         };
-        assert_eq!(
-            curator.engine_info().kind == "gpu",
-            engine == EngineChoice::Gpu
-        );
-        let length = plan.length().unwrap();
-        let mut run = PosteriorRun::new(curator, sampler, chains, length, String::new(), vec![]);
-        while *run.step() == Status::Running {}
-        assert!(
-            matches!(run.status(), Status::Finished),
-            "{:?}",
-            run.status()
-        );
-        let ledger = run.curator().ledger().unwrap();
-        let (spent, limit) = (ledger.spent(), ledger.limit());
-        assert!(spent <= limit, "{spent}");
-        let Some(AnchorRelease::Expansion(anchor)) = run.state(0).anchor else {
-            panic!("no expansion was released");
-        };
-        let (draws, _) = run.take_draws();
-        let column = |j: usize| -> Vec<f64> { draws.iter().map(|d| d.theta[j]).collect() };
-        let columns: Vec<Vec<Vec<f64>>> = (0..2).map(|j| vec![column(j)]).collect();
-        let noise = noise_aware(&columns, &anchor, true).unwrap();
-        for j in 0..2 {
-            let (m, s) = (mean(&columns[j][0]), sd(&columns[j][0]));
-            let ess = ess_bulk(&columns[j]);
-            let (exact, laplace) = expected[j];
+        for (j, (exact, laplace)) in expected.into_iter().enumerate() {
+            let ((m, s, ess), noise) = (run.moments(j), run.noise[j].mean_sd);
             println!(
-                "{kind:?} {j}: {m:.4} against {exact:.4}, sd {s:.4} against {laplace:.4}, noise {:.4}, ess {ess:.0}, {spent:.4} of {limit:.4}",
-                noise[j].mean_sd
+                "{kind:?} {j}: {m:.4} against {exact:.4}, sd {s:.4} against {laplace:.4}, noise {noise:.4}, ess {ess:.0}"
             );
-            let allowed = 5.5 * noise[j].mean_sd.hypot(s / ess.sqrt()) + 0.1 * laplace;
+            let allowed = 5.5 * noise.hypot(s / ess.sqrt()) + 0.1 * laplace;
             assert!((m - exact).abs() < allowed, "{kind:?}: {m} against {exact}");
-            assert!(
-                noise[j].mean_sd < 3.0 * laplace,
-                "{kind:?}: the anchor is all noise"
-            );
+            assert!(noise < 3.0 * laplace, "{kind:?}: the anchor is all noise");
             assert!(
                 (s / laplace - 1.0).abs() < 0.5,
                 "{kind:?}: {s} against {laplace}"

@@ -176,7 +176,8 @@ fn goes_on(case: &Case) {
     let after = check(&place, case, "out", "finished");
     let resumed = place.draws("out");
     assert_eq!(resumed.last() as u64, more, "{}", case.line);
-    let owned = resumed.rows.iter().filter(|r| r.1 <= drawn.last());
+    let end = drawn.last();
+    let owned = resumed.rows.iter().filter(|r| r.1 <= end);
     assert!(owned.eq(drawn.rows.iter()), "{}", case.line);
     // Draws of a fit are free; everything else costs, and nothing is forgotten.
     let now = units(&place, "out");

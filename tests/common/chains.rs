@@ -123,23 +123,62 @@ pub fn drive(
     draws
 }
 
-/// A chain's mean and sd are those expected: within 5.5 Monte-Carlo standard errors (false
-/// alarm 4e-8) and 3 %, at 14,000 effective draws or more (6e-7).
+/// How long a chain is and what is asked of it. A mean must lie within 5.5 Monte-Carlo standard
+/// errors (false alarm 4e-8), a standard deviation within `sd`, which is 5 of its own (4e-7).
+pub struct Length {
+    /// Of a study's iterations.
+    share: f64,
+    /// Least effective draws.
+    ess: f64,
+    /// Relative error allowed to a standard deviation.
+    sd: f64,
+}
+
+/// Finds a mean that is off by 0.15 sds, or an sd by 10 %, with power 0.9995.
+pub const TEST: Length = Length {
+    share: 0.3,
+    ess: 3_600.0,
+    sd: 0.06,
+};
+/// Finds a mean that is off by 0.107 sds, or an sd by 7 %, with power 0.9995.
+pub const LONGER: Length = Length {
+    share: 0.5,
+    ess: 7_000.0,
+    sd: 0.043,
+};
+/// Finds a mean that is off by 0.075 sds, or an sd by 5 %, with power 0.9995.
+pub const STUDY: Length = Length {
+    share: 1.0,
+    ess: 14_000.0,
+    sd: 0.03,
+};
+
+impl Length {
+    /// Of a study's many iterations.
+    pub fn of(&self, iterations: usize) -> usize {
+        (self.share * iterations as f64) as usize
+    }
+
+    pub fn assert_moments(&self, label: &str, column: &[f64], exact: (f64, f64)) {
+        let (m, s) = (mean(column), sd(column));
+        let ess = ess_mean(&[column.to_vec()]);
+        let error = s / ess.sqrt();
+        let apart = (m - exact.0) / error;
+        let wide = s / exact.1 - 1.0;
+        println!("{label}: {ess:.0} draws, mean {apart:.2} errors, sd {wide:.3}");
+        assert!(ess > self.ess, "{label}: only {ess:.0} effective draws");
+        assert!(
+            apart.abs() < 5.5,
+            "{label}: mean {m} against {} ± {error}",
+            exact.0
+        );
+        assert!(wide.abs() < self.sd, "{label}: sd {s} against {}", exact.1);
+    }
+}
+
+/// By the length of a study.
 pub fn assert_moments(label: &str, column: &[f64], exact: (f64, f64)) {
-    let (m, s) = (mean(column), sd(column));
-    let ess = ess_mean(&[column.to_vec()]);
-    let error = s / ess.sqrt();
-    assert!(ess > 14_000.0, "{label}: only {ess:.0} effective draws");
-    assert!(
-        (m - exact.0).abs() < 5.5 * error,
-        "{label}: mean {m} against {} ± {error}",
-        exact.0
-    );
-    assert!(
-        (s / exact.1 - 1.0).abs() < 0.03,
-        "{label}: sd {s} against {}",
-        exact.1
-    );
+    STUDY.assert_moments(label, column, exact);
 }
 
 /// Mean and sd of each parameter by quadrature on a grid of `log_density` around `centre`

@@ -1,5 +1,6 @@
 //! What several tests build on: tables, run directories, regressions, chains.
 
+pub mod anchored_run;
 pub mod bracket;
 pub mod chains;
 pub mod edit;

@@ -96,6 +96,27 @@ impl Place {
         String::from_utf8(output.stderr).unwrap()
     }
 
+    /// What a check says, but for the memory that happens to be free.
+    pub fn checked(&self, command: &str) -> String {
+        let report = self.works(command);
+        let lines = report.lines().filter(|l| !l.starts_with("memory"));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Copies a folder of the place with all that is in it.
+    pub fn copy(&self, from: &str, to: &str) {
+        std::fs::create_dir(self.path(to)).unwrap();
+        for entry in std::fs::read_dir(self.path(from)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let (from, to) = (format!("{from}/{name}"), format!("{to}/{name}"));
+            if self.path(&from).is_dir() {
+                self.copy(&from, &to);
+            } else {
+                std::fs::copy(self.path(&from), self.path(&to)).unwrap();
+            }
+        }
+    }
+
     pub fn json(&self, name: &str) -> Value {
         serde_json::from_slice(&std::fs::read(self.path(name)).unwrap()).unwrap()
     }

@@ -155,26 +155,12 @@ fn a_ledger_keeps_its_mode() {
     assert_eq!(look(), before);
 }
 
-/// Recursive, for folders of one level.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
 /// A run goes on once from where it stopped: the shared ledger knows which legs it has seen.
 #[test]
 fn a_copied_or_restored_directory_is_refused_by_a_shared_ledger() {
     let place = Place::new(RUN);
     place.works("sample run.toml --ledger l.json --out out --quiet");
-    copy(&place.path("out"), &place.path("copy"));
+    place.copy("out", "copy");
     place.works("sample --resume out --iterations 400 --quiet");
     let before = std::fs::read(place.path("l.json")).unwrap();
     let said = place.refuses("sample --resume copy --iterations 400 --quiet");
@@ -370,7 +356,7 @@ fn draws_are_those_that_were_written() {
     place.works("sample --resume good --iterations 500 --quiet");
     for (k, (file, says, spoil)) in cases.iter().enumerate() {
         let out = format!("out{k}");
-        copy(&place.path("good"), &place.path(&out));
+        place.copy("good", &out);
         spoil(&place.path(&out).join("draws.parquet"));
         let ledger = std::fs::read(place.path(&out).join("ledger.json")).unwrap();
         for command in ["summary", "sample --iterations 600 --quiet --resume"] {

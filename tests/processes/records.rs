@@ -1,7 +1,7 @@
 //! The promise: runs on one table that name no common ledger are told what they add up to, a new
 //! ledger is called new, and a copy that brings its own ledger along is noticed on this machine.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Output;
 
 use crate::common::place::{Place, RUN, edit};
@@ -122,25 +122,12 @@ fn records_can_be_off_and_cannot_stop_a_run() {
     assert!(records(&place).is_empty());
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
 /// Both halves carry their own ledger; what this machine remembers tells them apart.
 #[test]
 fn a_copied_run_goes_on_once() {
     let place = Place::new(RUN);
     works(&place, "sample run.toml --out out --quiet");
-    copy(&place.path("out"), &place.path("copy"));
+    place.copy("out", "copy");
     works(&place, "sample --resume out --iterations 400 --quiet");
     let before = std::fs::read(place.path("copy/ledger.json")).unwrap();
     let said = refuses(&place, "sample --resume copy --iterations 400 --quiet");

@@ -1,12 +1,11 @@
 //! Anchored runs: they target exactly the posterior times the anchor's tilt, on the
 //! ellipsoid; they charge what they release; and they refuse what they cannot do.
 //!
-//! Tolerances as in `known_posteriors`: 5.5 Monte-Carlo standard errors for means (4e-8
-//! each) and 3 % for standard deviations at 14,000 effective draws or more (6e-7).
+//! Tolerances, false alarms and power as in `known_posteriors`.
 
 use std::sync::Arc;
 
-use crate::common::chains::{assert_moments, large, quadrature};
+use crate::common::chains::{Length, STUDY, TEST, large, quadrature};
 use dpmc::data::{Dataset, synthetic};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Anchor, Anchored, Logistic, Lower, Metric, Mixture, Model, Prior, Slopes};
@@ -118,6 +117,16 @@ fn target(noisy: Anchor) -> impl Fn(&[f64]) -> f64 {
 
 #[test]
 fn anchored_chains_match_quadrature_of_the_tilted_posterior() {
+    check_chains(&TEST);
+}
+
+#[test]
+#[ignore = "study"]
+fn long_anchored_chains_match_quadrature_of_the_tilted_posterior() {
+    check_chains(&STUDY);
+}
+
+fn check_chains(length: &Length) {
     // Noise of half a posterior sd, curvature off by a tenth: the tilt is seen.
     let noisy = anchor(AnchorNoise::expansion(0.12, 0.2), 3.0);
     let exact = quadrature(target(noisy.clone()), &AT, &[0.25, 0.25], 1e9);
@@ -128,6 +137,7 @@ fn anchored_chains_match_quadrature_of_the_tilted_posterior() {
         1e9,
     );
     let tilt = (exact[0].0 - untilted[0].0).hypot(exact[1].0 - untilted[1].0);
+    println!("the noise moves the mean by {tilt}, sds are {exact:?}");
     assert!(tilt > 0.03, "the noise does nothing: {tilt}");
     let poisson = Estimator::Poisson {
         lambda: Lambda::Ratio(0.5),
@@ -157,7 +167,7 @@ fn anchored_chains_match_quadrature_of_the_tilted_posterior() {
         let mut chains = Chains::new(&[AT.to_vec()], [k as u8; 32]);
         sampler.start_at_anchor(&mut chains);
         let mut draws = [Vec::new(), Vec::new()];
-        for _ in 0..220_000 {
+        for _ in 0..length.of(220_000) {
             sampler.step(&mut chains, &mut curator).unwrap();
             for (column, v) in draws.iter_mut().zip(chains.thetas.row(0)) {
                 column.push(*v);
@@ -165,7 +175,7 @@ fn anchored_chains_match_quadrature_of_the_tilted_posterior() {
         }
         for (j, (column, exact)) in draws.iter().zip(&exact).enumerate() {
             let label = format!("{proposal:?} {estimator:?} {rule:?} parameter {j}");
-            assert_moments(&label, column, *exact);
+            length.assert_moments(&label, column, *exact);
         }
     }
 }

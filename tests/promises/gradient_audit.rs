@@ -3,7 +3,7 @@
 //! twice the bound or is not subsampled is caught. Bounds are at confidence 1 − 1e-6 each,
 //! seeds are fixed.
 
-use crate::common::bracket::assert_between;
+use crate::common::bracket::{assert_between, assert_caught};
 use dpmc::privacy::Batch;
 use dpmc::privacy::audit::{GradientCase, Settings, Subject, audit, audit_gradients};
 
@@ -16,14 +16,11 @@ const SUBJECTS: [Subject; 6] = [
     Subject::Dpvi,
 ];
 
-fn settings(subject: Subject) -> Settings {
+/// At δ = 0.02, where few runs show much of what theory leaves; the study looks at rare events.
+fn short() -> Settings {
     Settings {
-        // A fit is not made in lockstep with others.
-        trials: if subject == Subject::Dpvi {
-            300_000
-        } else {
-            500_000
-        },
+        trials: 60_000,
+        delta: 0.02,
         confidence: 1.0 - 1e-6,
         seed: Some(41),
         ..Settings::default()
@@ -32,11 +29,26 @@ fn settings(subject: Subject) -> Settings {
 
 #[test]
 fn gradients_and_the_samplers_that_follow_them_stay_under_their_claims_and_come_near() {
+    check_sound(&short(), 0.48);
+}
+
+#[test]
+#[ignore = "study"]
+fn rare_events_of_gradients_stay_under_their_claims() {
+    let long = Settings {
+        trials: 500_000,
+        delta: 1e-5,
+        ..short()
+    };
+    check_sound(&long, 0.45);
+}
+
+fn check_sound(settings: &Settings, teeth: f64) {
     for subject in SUBJECTS {
-        let report = audit(subject, &settings(subject)).unwrap();
-        assert_between(&report, 0.45);
+        let report = audit(subject, settings).unwrap();
+        assert_between(&report, teeth);
         assert_eq!(report.parts.len(), 1);
-        assert_between(&report.parts[0], 0.45);
+        assert_between(&report.parts[0], teeth);
         // The ledger's ε is for any order of answers, and larger than the accountant's.
         assert!(report.accountant <= report.claim, "{report:?}");
         assert!(report.claim < 1.35 * report.accountant, "{report:?}");
@@ -44,17 +56,14 @@ fn gradients_and_the_samplers_that_follow_them_stay_under_their_claims_and_come_
 }
 
 /// The faulty run's bound lies above what the honest one claims.
-fn assert_caught(honest: &GradientCase, faulty: &GradientCase, subject: Subject) {
+fn check_caught(honest: &GradientCase, faulty: &GradientCase, subject: Subject) {
     let few = Settings {
         trials: 2,
-        ..settings(subject)
+        ..short()
     };
     let honest = audit_gradients(honest, subject, &few).unwrap();
-    let found = audit_gradients(faulty, subject, &settings(subject)).unwrap();
-    assert!(
-        found.epsilon_lower > honest.claim.max(honest.accountant),
-        "{found:?} against {honest:?}"
-    );
+    let found = audit_gradients(faulty, subject, &short()).unwrap();
+    assert_caught(&found, honest.claim.max(honest.accountant));
     assert!(found.epsilon_lower <= found.claim.min(found.accountant));
 }
 
@@ -67,7 +76,7 @@ fn half_of_the_noise_would_be_caught() {
             sigma: 0.5 * case.sigma,
             ..case
         };
-        assert_caught(&case, &faulty, subject);
+        check_caught(&case, &faulty, subject);
     }
 }
 
@@ -79,7 +88,7 @@ fn a_clip_of_twice_the_bound_would_be_caught() {
             clip: 2.0 * case.clip,
             ..case
         };
-        assert_caught(&case, &faulty, subject);
+        check_caught(&case, &faulty, subject);
     }
 }
 
@@ -95,7 +104,7 @@ fn missing_subsampling_would_be_caught() {
                 batch: Batch::All,
                 ..case
             };
-            assert_caught(&case, &faulty, subject);
+            check_caught(&case, &faulty, subject);
         }
     }
 }
@@ -104,9 +113,9 @@ fn missing_subsampling_would_be_caught() {
 #[test]
 fn other_gradients_stay_under_their_claims() {
     for (rate, clip, sigma, steps, teeth) in [
-        (Some(0.2), 1.0, 1.0, 2, 0.4),
-        (Some(0.9), 0.3, 0.7, 1, 0.5),
-        (None, 3.7, 9.0, 2, 0.5),
+        (Some(0.2), 1.0, 1.0, 2, 0.54),
+        (Some(0.9), 0.3, 0.7, 1, 0.7),
+        (None, 3.7, 9.0, 2, 0.64),
     ] {
         let case = GradientCase {
             batch: rate.map_or(Batch::All, |rate| Batch::Poisson { rate }),
@@ -115,7 +124,7 @@ fn other_gradients_stay_under_their_claims() {
             steps,
             ..GradientCase::alone(Subject::DpSgld)
         };
-        let report = audit_gradients(&case, Subject::DpSgld, &settings(Subject::DpSgld)).unwrap();
+        let report = audit_gradients(&case, Subject::DpSgld, &short()).unwrap();
         assert_between(&report, teeth);
     }
 }

@@ -2,12 +2,12 @@
 //! the posterior where it is whatever their gradients are; stochastic ones have the
 //! variance that theory gives them.
 //!
-//! Tolerances and false alarms as in `known_posteriors.rs`.
+//! Tolerances, false alarms and power as in `known_posteriors.rs`.
 
 use std::sync::Arc;
 
 use crate::common::chains::{
-    AnyCurator, assert_moments, drive, log_posterior_by_curator, quadrature,
+    AnyCurator, Length, STUDY, TEST, drive, log_posterior_by_curator, quadrature,
 };
 use dpmc::data::{Dataset, LabelKind, synthetic};
 use dpmc::diagnostics::{ess_mean, mean, sd};
@@ -77,21 +77,22 @@ fn check_all(
     data: fn() -> Dataset,
     model: &Arc<dyn Model>,
     exact: &[(f64, f64)],
-    iterations: usize,
+    (iterations, length): (usize, &Length),
 ) {
+    let iterations = length.of(iterations);
     let start: Vec<f64> = exact.iter().map(|e| e.0).collect();
     let scale: Vec<f64> = exact.iter().map(|e| e.1).collect();
     for (k, (name, sampler)) in hamiltonians(&**model, &scale).into_iter().enumerate() {
         let engine = EngineChoice::Cpu;
         let mut curator = AnyCurator::new(data(), model.clone(), engine, false, 200 + k as u64);
-        let length = if name == "hmc" {
-            iterations / 2
-        } else {
-            iterations
+        let steps = match name {
+            "hmc" => iterations / 2,
+            _ => iterations,
         };
-        let draws = drive(sampler.into(), &mut curator, &start, length, k as u8);
+        let draws = drive(sampler.into(), &mut curator, &start, steps, k as u8);
         for (j, (column, exact)) in draws.iter().zip(exact).enumerate() {
-            assert_moments(&format!("{problem} {name} parameter {j}"), column, *exact);
+            let label = format!("{problem} {name} parameter {j}");
+            length.assert_moments(&label, column, *exact);
         }
     }
 }
@@ -102,13 +103,17 @@ fn logistic_data() -> Dataset {
 
 #[test]
 fn logistic_regression_matches_quadrature() {
+    logistic_regression(&TEST);
+}
+
+fn logistic_regression(length: &Length) {
     let data = logistic_data();
     let prior = Prior::normal(2, 0.5);
     let model: Arc<dyn Model> =
         Arc::new(Logistic::new(data.features(), data.row_norm(), prior, 0.7).unwrap());
     let density = log_posterior_by_curator(logistic_data, model.clone(), vec![0.8, -0.6]);
     let exact = quadrature(density, &[0.8, -0.6], &[0.2, 0.2], 1e9);
-    check_all("logistic", logistic_data, &model, &exact, 84_000);
+    check_all("logistic", logistic_data, &model, &exact, (84_000, length));
 }
 
 const COUNT: LabelKind = LabelKind::Count { max: 6 };
@@ -119,6 +124,10 @@ fn counts() -> Dataset {
 
 #[test]
 fn poisson_regression_matches_quadrature() {
+    poisson_regression(&TEST);
+}
+
+fn poisson_regression(length: &Length) {
     let data = counts();
     let prior = Prior {
         support: Support::Box(vec![0.9; 2]),
@@ -128,7 +137,7 @@ fn poisson_regression_matches_quadrature() {
         Arc::new(Poisson::new(data.features(), COUNT, data.row_norm(), prior, 0.8).unwrap());
     let density = log_posterior_by_curator(counts, model.clone(), vec![0.5, -0.3]);
     let exact = quadrature(density, &[0.5, -0.3], &[0.15, 0.15], 0.9);
-    check_all("poisson", counts, &model, &exact, 80_000);
+    check_all("poisson", counts, &model, &exact, (80_000, length));
 }
 
 fn gaussian_data() -> Dataset {
@@ -137,6 +146,10 @@ fn gaussian_data() -> Dataset {
 
 #[test]
 fn a_correlated_gaussian_matches_quadrature() {
+    correlated_gaussian(&TEST);
+}
+
+fn correlated_gaussian(length: &Length) {
     let prior = Prior {
         support: Support::Box(vec![2.0; 2]),
         ..Prior::normal(2, 0.3)
@@ -147,7 +160,7 @@ fn a_correlated_gaussian_matches_quadrature() {
         Arc::new(GaussianMean::new(&names, &covariance, 6.0, prior, 0.5).unwrap());
     let density = log_posterior_by_curator(gaussian_data, model.clone(), vec![0.2, -0.3]);
     let exact = quadrature(density, &[0.2, -0.3], &[0.15, 0.15], 2.0);
-    check_all("gaussian", gaussian_data, &model, &exact, 90_000);
+    check_all("gaussian", gaussian_data, &model, &exact, (90_000, length));
 }
 
 fn banana_data() -> Dataset {
@@ -157,6 +170,10 @@ fn banana_data() -> Dataset {
 /// A bent ridge: posterior sds of 0.1, bent by as much.
 #[test]
 fn the_banana_matches_quadrature() {
+    bent_ridge(&TEST);
+}
+
+fn bent_ridge(length: &Length) {
     let prior = Prior {
         support: Support::Box(vec![1.5; 2]),
         ..Prior::normal(2, 1.0)
@@ -164,7 +181,7 @@ fn the_banana_matches_quadrature() {
     let model: Arc<dyn Model> = Arc::new(Banana::new(2.0, [0.5, 0.5], 6.0, prior, 1.0).unwrap());
     let density = log_posterior_by_curator(banana_data, model.clone(), vec![0.1, 0.5]);
     let exact = quadrature(density, &[0.1, 0.5], &[0.15, 0.2], 1.5);
-    check_all("banana", banana_data, &model, &exact, 90_000);
+    check_all("banana", banana_data, &model, &exact, (90_000, length));
 }
 
 fn mixture_data() -> Dataset {
@@ -174,11 +191,29 @@ fn mixture_data() -> Dataset {
 /// A box that trajectories leave, and two modes.
 #[test]
 fn the_mixture_matches_quadrature() {
+    mixture(&TEST);
+}
+
+fn mixture(length: &Length) {
     let model: Arc<dyn Model> =
         Arc::new(Mixture::new(2.0, 3.0, Prior::flat_box(2, 3.0), 0.3).unwrap());
     let density = log_posterior_by_curator(mixture_data, model.clone(), vec![0.3, 0.2]);
     let exact = quadrature(density, &[0.3, 0.2], &[1.0, 1.0], 3.0);
-    check_all("mixture", mixture_data, &model, &exact, 160_000);
+    check_all("mixture", mixture_data, &model, &exact, (160_000, length));
+}
+
+#[test]
+#[ignore = "study"]
+fn long_chains_match_all_of_these() {
+    for problem in [
+        logistic_regression,
+        poisson_regression,
+        correlated_gaussian,
+        bent_ridge,
+        mixture,
+    ] {
+        problem(&STUDY);
+    }
 }
 
 /// On a Gaussian of N rows with unit variance, precision λ, `θ ← θ + (a/2)(ĝ + …) + N(0, a)` has

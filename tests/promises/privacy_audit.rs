@@ -1,8 +1,10 @@
 //! Audit: what a step releases, repeated many times on two neighbouring tables, never
 //! shows more than is charged for it. Bounds are at confidence 1 − 1e-6 each, seeds are
-//! fixed. Each audit also shows that it has teeth: it comes near what theory leaves it.
+//! fixed. Each audit also shows that it has teeth: it comes near what theory leaves it. Shares are
+//! three standard deviations of the bound under those found, false alarm 1e-3 for another seed; what
+//! is planted is found with power 0.9999 or more.
 
-use crate::common::bracket::assert_between;
+use crate::common::bracket::{assert_between, assert_caught};
 use std::sync::Arc;
 
 use dpmc::data::Dataset;
@@ -34,86 +36,121 @@ fn settings(trials: u64, delta: f64, engine: EngineChoice) -> Settings {
     }
 }
 
+/// For what is claimed, without runs to speak of.
+fn few(settings: &Settings) -> Settings {
+    Settings {
+        trials: 2,
+        ..*settings
+    }
+}
+
+/// At δ = 0.02 what theory leaves an attacker is in events of some per cent, which few runs show
+/// well; the studies look at δ = 1e-5, where events are rare.
+fn short() -> Settings {
+    settings(60_000, 0.02, EngineChoice::Cpu)
+}
+
+fn long() -> Settings {
+    settings(300_000, 1e-5, EngineChoice::Cpu)
+}
+
 #[test]
 fn sound_samplers_stay_under_their_claims_and_come_near() {
+    let teeth = |subject| match subject {
+        Subject::PoissonBarker | Subject::AnchoredBarker => [0.57, 0.43],
+        _ => [0.64, 0.5],
+    };
+    check_sound(&short(), teeth, 0.52);
+}
+
+/// The correction's own tails, which no row moves, blunt the attack on dp-barker. The ledger's ε
+/// holds for every order of choices, and is larger than the accountant's.
+#[test]
+#[ignore = "study"]
+fn rare_events_of_sound_samplers_stay_under_their_claims() {
+    let teeth = |subject| match subject {
+        Subject::DpBarker => [0.43, 0.4],
+        Subject::PoissonBarker | Subject::AnchoredBarker => [0.53, 0.43],
+        _ => [0.53, 0.5],
+    };
+    check_sound(&long(), teeth, 0.34);
+}
+
+/// `teeth`: least share of the smaller claim, and of the ledger's; `part`: of what else is released.
+fn check_sound(settings: &Settings, teeth: impl Fn(Subject) -> [f64; 2], part: f64) {
     for subject in SOUND {
-        let report = audit(subject, &settings(300_000, 1e-5, EngineChoice::Cpu)).unwrap();
-        // The correction's own tails, which no row moves, blunt the attack on dp-barker. The
-        // ledger's ε holds for every order of choices, and is larger than the accountant's.
-        let (most, half) = match subject {
-            Subject::DpBarker => (0.43, 0.4),
-            Subject::PoissonBarker | Subject::AnchoredBarker => (0.53, 0.43),
-            _ => (0.53, 0.5),
-        };
+        let report = audit(subject, settings).unwrap();
+        let [most, ledger] = teeth(subject);
         assert_between(&report, most);
-        assert!(report.epsilon_lower >= half * report.claim, "{report:?}");
+        assert!(report.epsilon_lower >= ledger * report.claim, "{report:?}");
         // What else it releases: an anchor's gradient, curvature (both of rows beyond the row bound
         // too) and profile, moments.
-        assert_eq!(
-            report.parts.len(),
-            if subject == Subject::AnchoredBarker {
-                6
-            } else {
-                0
-            }
-        );
-        for part in &report.parts {
-            assert_between(part, 0.34);
+        let parts = match subject {
+            Subject::AnchoredBarker => 6,
+            _ => 0,
+        };
+        assert_eq!(report.parts.len(), parts);
+        for report in &report.parts {
+            assert_between(report, part);
         }
     }
 }
 
+const ANCHORS: [AnchorCase; 4] = [
+    anchor_case(AnchorPart::Gradient, 1.5, Score::Logistic),
+    anchor_case(AnchorPart::Curvature, 0.7, Score::Logistic),
+    anchor_case(AnchorPart::Gradient, 2.0, Score::Poisson),
+    anchor_case(AnchorPart::Moments, 1.0, Score::Logistic),
+];
+
+const fn anchor_case(part: AnchorPart, tau: f64, score: Score) -> AnchorCase {
+    AnchorCase { part, tau, score }
+}
+
 #[test]
 fn an_anchor_never_exceeds_its_gaussian_trade_off() {
-    for (part, tau, steps, score) in [
-        (AnchorPart::Gradient, 1.5, 4, Score::Logistic),
-        (AnchorPart::Curvature, 0.7, 1, Score::Logistic),
-        (AnchorPart::Gradient, 2.0, 1, Score::Poisson),
-        (AnchorPart::Moments, 1.0, 3, Score::Logistic),
-    ] {
-        check_anchor(part, tau, steps, score);
+    for (case, steps) in ANCHORS.iter().zip([4, 1, 1, 3]) {
+        check_anchor(case, steps, &short(), 0.64);
     }
 }
 
 #[test]
 #[ignore = "study"]
-fn no_regressions_anchor_exceeds_its_gaussian_trade_off() {
+fn no_rare_event_of_an_anchor_exceeds_its_gaussian_trade_off() {
+    for (case, steps) in ANCHORS.iter().zip([4, 1, 1, 3]) {
+        let teeth = if case.tau == 2.0 { 0.34 } else { 0.4 };
+        check_anchor(case, steps, &long(), teeth);
+    }
     for (part, score) in [
         (AnchorPart::Gradient, Score::Linear),
         (AnchorPart::Curvature, Score::Linear),
         (AnchorPart::Curvature, Score::Poisson),
     ] {
-        check_anchor(part, 2.0, 1, score);
+        check_anchor(&anchor_case(part, 2.0, score), 1, &long(), 0.34);
     }
 }
 
-fn check_anchor(part: AnchorPart, tau: f64, steps: u32, score: Score) {
+fn check_anchor(case: &AnchorCase, steps: u32, settings: &Settings, teeth: f64) {
     let settings = Settings {
         steps: Some(steps),
-        ..settings(300_000, 1e-5, EngineChoice::Cpu)
+        ..*settings
     };
-    let case = AnchorCase { part, tau, score };
-    let teeth = if tau == 2.0 { 0.34 } else { 0.4 };
-    assert_between(&audit_anchor(&case, &settings).unwrap(), teeth);
+    assert_between(&audit_anchor(case, &settings).unwrap(), teeth);
 }
 
-/// Noise of half its standard deviation, in any part; as it should be it passes.
+/// Noise of half its standard deviation, in any part.
 #[test]
 fn an_anchor_with_half_its_noise_would_be_caught() {
-    let settings = settings(400_000, 1e-5, EngineChoice::Cpu);
+    let settings = short();
     for part in AnchorPart::ALL {
-        let honest = audit_anchor(&AnchorCase::of(part), &settings).unwrap();
-        assert_between(&honest, 0.34);
+        let honest = audit_anchor(&AnchorCase::of(part), &few(&settings)).unwrap();
         let half = AnchorCase {
             part,
             tau: 0.5 * AnchorCase::of(part).tau,
             ..AnchorCase::of(part)
         };
         let faulty = audit_anchor(&half, &settings).unwrap();
-        assert!(
-            faulty.epsilon_lower > honest.claim.max(honest.accountant),
-            "{faulty:?} against {honest:?}"
-        );
+        assert_caught(&faulty, honest.claim.max(honest.accountant));
     }
 }
 
@@ -122,11 +159,11 @@ fn an_anchor_with_half_its_noise_would_be_caught() {
 /// size resolves about half (docs/proofs/guarantee.md).
 #[test]
 fn samplers_of_one_order_stay_under_their_claims() {
-    for (subject, trials, teeth) in [
-        (Subject::DpFastMh, 60_000, 0.08),
-        (Subject::DpBarkerSubsampled, 100_000, 0.17),
+    for (subject, trials, delta, teeth) in [
+        (Subject::DpFastMh, 40_000, 1e-5, 0.1),
+        (Subject::DpBarkerSubsampled, 20_000, 0.02, 0.2),
     ] {
-        let report = audit(subject, &settings(trials, 1e-5, EngineChoice::Cpu)).unwrap();
+        let report = audit(subject, &settings(trials, delta, EngineChoice::Cpu)).unwrap();
         assert_between(&report, teeth);
     }
 }
@@ -162,12 +199,12 @@ fn samplers_of_one_order_come_nearer_in_longer_runs() {
 #[test]
 fn rows_with_bounds_of_their_own_stay_under_their_claims_and_come_near() {
     for (subject, trials, teeth) in [
-        (Subject::PoissonBarker, 100_000, [0.4, 0.4]),
-        (Subject::DpFastMh, 40_000, [0.05, 0.01]),
+        (Subject::PoissonBarker, 30_000, [0.46, 0.46]),
+        (Subject::DpFastMh, 20_000, [0.07, 0.0]),
     ] {
         for (case, teeth) in Case::weighted(subject).unwrap().iter().zip(teeth) {
             let report =
-                audit_case(case, subject, &settings(trials, 1e-5, EngineChoice::Cpu)).unwrap();
+                audit_case(case, subject, &settings(trials, 0.02, EngineChoice::Cpu)).unwrap();
             assert_eq!(report.row_bound, case.weights.map(|w| w.differing));
             assert_between(&report, teeth);
         }
@@ -181,9 +218,8 @@ fn rows_with_bounds_of_their_own_stay_under_their_claims_and_come_near() {
 fn a_broken_promise_to_a_narrow_row_would_be_caught() {
     let subject = Subject::PoissonBarker;
     let [_, narrow] = Case::weighted(subject).unwrap();
-    let settings = settings(100_000, 1e-5, EngineChoice::Cpu);
-    let honest = audit_case(&narrow, subject, &settings).unwrap();
-    assert_between(&honest, 0.4);
+    let settings = settings(30_000, 0.02, EngineChoice::Cpu);
+    let honest = audit_case(&narrow, subject, &few(&settings)).unwrap();
     let weights = narrow.weights.unwrap();
     let rows = narrow.rows as f64;
     let mean = (weights.differing + (rows - 1.0) * weights.others) / rows;
@@ -201,17 +237,14 @@ fn a_broken_promise_to_a_narrow_row_would_be_caught() {
     };
     for faulty in [uniform, longer] {
         let report = audit_case(&faulty, subject, &settings).unwrap();
-        assert!(
-            report.epsilon_lower > honest.claim.min(honest.accountant),
-            "{report:?} against {honest:?}"
-        );
+        assert_caught(&report, honest.claim.min(honest.accountant));
     }
 }
 
 #[test]
 fn sound_samplers_stay_under_their_claims_on_the_gpu() {
     for subject in SOUND {
-        match audit(subject, &settings(20_000, 1e-5, EngineChoice::Gpu)) {
+        match audit(subject, &settings(10_000, 0.02, EngineChoice::Gpu)) {
             Ok(report) => {
                 assert_eq!(report.engine, "gpu");
                 assert_between(&report, 0.3);
@@ -261,7 +294,7 @@ fn poisson_barker_never_exceeds_its_bounded_range() {
             public: vec![2.0, 3.0],
             steps: 1,
         };
-        let settings = settings(300_000, 0.0, EngineChoice::Cpu);
+        let settings = settings(100_000, 0.0, EngineChoice::Cpu);
         let report = audit_case(&case, Subject::PoissonBarker, &settings).unwrap();
         assert_between(&report, teeth);
     }
@@ -295,20 +328,19 @@ fn a_missing_factor_of_two_would_be_caught() {
             continue;
         }
         let mut case = Case::of(subject).unwrap();
-        let honest = settings(2, 1e-5, EngineChoice::Cpu);
-        let honest = audit_case(&case, subject, &honest).unwrap();
+        let settings = match subject {
+            Subject::DpPenalty => short(),
+            _ => settings(100_000, 0.002, EngineChoice::Cpu),
+        };
+        let honest = audit_case(&case, subject, &few(&settings)).unwrap();
         if subject == Subject::DpPenalty {
             case.acceptance = Acceptance::Penalty { tau: 0.5 };
             case.public = [2.0, 2.5, 3.0].map(|z| 128.0 - 16.0 * z).to_vec();
         } else {
             case.clip_bound *= 2.0;
         }
-        let settings = settings(300_000, 1e-5, EngineChoice::Cpu);
         let report = audit_case(&case, subject, &settings).unwrap();
-        assert!(
-            report.epsilon_lower > honest.claim.min(honest.accountant),
-            "{report:?}"
-        );
+        assert_caught(&report, honest.claim.min(honest.accountant));
         assert_between(&report, 0.4);
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::common::chains::{
-    AnyCurator, assert_moments, drive, log_posterior_by_curator, quadrature, run,
+    AnyCurator, Length, STUDY, TEST, drive, log_posterior_by_curator, quadrature, run,
 };
 use dpmc::data::{Dataset, LabelKind, Population};
 use dpmc::engine::EngineChoice;
@@ -80,11 +80,21 @@ type Case = (
     usize,
 );
 
-/// 14,000 effective draws or more of each sampler that draws minibatches: means within 5.5
-/// standard errors (4e-8), sds within 3 % (6e-7). Rows drawn uniformly, or ratios not
-/// divided by their bounds, move both by tens of per cent.
+/// Each sampler that draws minibatches. Rows drawn uniformly, or ratios not divided by their
+/// bounds, move means and sds by tens of per cent; false alarms and power are those of `Length`.
 #[test]
 fn weighted_minibatches_sample_the_posterior_exactly() {
+    check_minibatches(&TEST);
+}
+
+#[test]
+#[ignore = "study"]
+fn long_chains_of_weighted_minibatches_sample_the_posterior_exactly() {
+    check_minibatches(&STUDY);
+    check_fast_mh(&STUDY);
+}
+
+fn check_minibatches(length: &Length) {
     let poisson = Estimator::Poisson {
         lambda: Lambda::Ratio(0.5),
     };
@@ -133,11 +143,12 @@ fn weighted_minibatches_sample_the_posterior_exactly() {
             sampler,
             &start,
             &scale,
-            iterations,
+            length.of(iterations),
             k as u8,
         );
         for (j, (column, exact)) in draws.iter().zip(&exact).enumerate() {
-            assert_moments(&format!("{} {name} {j}", model.name()), column, *exact);
+            let label = format!("{} {name} {j}", model.name());
+            length.assert_moments(&label, column, *exact);
         }
     }
 }
@@ -145,6 +156,10 @@ fn weighted_minibatches_sample_the_posterior_exactly() {
 /// DP-Fast MH over all its branches, which follow from Λ = c Σw_i.
 #[test]
 fn dp_fast_mh_samples_the_posterior_of_bounded_rows() {
+    check_fast_mh(&TEST);
+}
+
+fn check_fast_mh(length: &Length) {
     let (model, population) = (logistic(), logistic_data().population());
     let settings = FastMhSettings {
         lambda: 5.0,
@@ -184,11 +199,11 @@ fn dp_fast_mh_samples_the_posterior_of_bounded_rows() {
         walk.into(),
         &mut curator,
         &[exact[0].0, exact[1].0],
-        2_600_000,
+        length.of(2_600_000),
         9,
     );
     for (j, (column, exact)) in draws.iter().zip(&exact).enumerate() {
-        assert_moments(&format!("dp-fast-mh {j}"), column, *exact);
+        length.assert_moments(&format!("dp-fast-mh {j}"), column, *exact);
     }
 }
 

@@ -31,13 +31,14 @@ const SAMPLERS: [(&str, bool); 6] = [
     ("algorithm = \"anchored-barker\"", false),
 ];
 
-/// A place for each of the two tables, where the same run was made; what it said.
+/// A place for each of the two tables, where the same run was made; what it said. Draws fill a
+/// part file and begin a second.
 fn both(sampler: &str, flags: &str) -> [(Place, String); 2] {
     let run = edit(RUN, "algorithm = \"barker\"\nstep = 0.0001", sampler);
     let run = edit(
         &run,
         "iterations = 300",
-        "iterations = 34000\nchains = 2\nseed = 3",
+        "iterations = 1100\nchains = 64\nseed = 3",
     );
     [table(500), other()].map(|rows| {
         let place = Place::new(&run);
