@@ -5,8 +5,8 @@ use super::Dataset;
 /// Rows that hide nothing and may be read back: a held-out table, made-up data.
 ///
 /// To declare rows public is a promise of the caller, as
-/// [`Budget::NotPrivate`](crate::privacy::Budget::NotPrivate) is: no ledger is charged for what
-/// is computed from them. A curator never gives its table out, so this cannot be asked of one.
+/// [`Curator::not_private`](crate::privacy::Curator::not_private) is: no ledger is charged for
+/// what is computed from them. A curator never gives its table out, so this cannot be asked of one.
 #[derive(Clone, Copy, Debug)]
 pub struct PublicRows<'a>(&'a Dataset);
 

@@ -121,7 +121,7 @@ fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, DataError>) -> Resul
     without_panics(read).unwrap_or_else(|| Err(damaged(path, "its pages contradict each other")))
 }
 
-/// Keeps the message of a panic that [`without_panics`] catches off standard error.
+/// Keeps the message of a panic that `without_panics` catches off standard error.
 pub fn silence_damaged_files() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

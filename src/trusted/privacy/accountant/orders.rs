@@ -101,7 +101,7 @@ fn curve(sequence: &Sequence, cut: u32) -> (impl Fn(f64) -> f64 + '_, f64) {
 }
 
 /// `D_α` of one event under substitution; multiplicities of DP-Fast MH are counted up to
-/// `cut`, the rest is [`multiplicity_tail`]'s.
+/// `cut`, the rest is `multiplicity_tail`'s.
 pub fn divergence(event: Event, cut: u32, alpha: f64) -> f64 {
     of_event(event, Neighbours::Substitution, cut, alpha)
 }
