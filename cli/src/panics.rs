@@ -24,8 +24,10 @@ mod tests {
     #[test]
     fn a_panic_names_its_place_and_no_value() {
         let itself = std::env::current_exe().unwrap();
+        // Tests are named without their crate.
+        let (_, here) = module_path!().split_once("::").unwrap();
         let output = Command::new(itself)
-            .args(["--exact", "cli::panics::tests::one_that_panics"])
+            .args(["--exact", &format!("{here}::one_that_panics")])
             .args(["--ignored", "--nocapture"])
             .env("RUST_BACKTRACE", "1")
             .output()
