@@ -17,6 +17,24 @@ fn the_first_regression_of_the_readme_runs_to_its_end() {
     assert_eq!(place.draws("out").rows.len(), 10_000);
 }
 
+/// Without privacy no move is too long: a chain of `barker-hmc` that starts far from the mode
+/// gets there, where the limit on what a move may cost kept it at its start for ever.
+#[test]
+fn a_far_start_does_not_hold_barker_hmc() {
+    let readme = std::fs::read_to_string(repository("README.md")).unwrap();
+    let run = readme.split("```toml\n").nth(1).unwrap();
+    let run = run.split("```").next().unwrap();
+    let run = run.replace("examples/data", &repository("examples/data"));
+    let run = run.replace("\"anchored-barker\"", "\"barker-hmc\"\nstep = 0.005");
+    let place = Place::new(&format!(
+        "{run}\n[run]\niterations = 60\nseed = 7\nengine = \"cpu\"\n"
+    ));
+    let text = place.works("sample run.toml --not-private --out out");
+    let accepted = text.split("acceptance ").nth(1).unwrap();
+    let accepted: f64 = accepted.split(',').next().unwrap().parse().unwrap();
+    assert!(accepted > 0.2, "{text}");
+}
+
 /// DP-SGLD as a private run: the step by the budget, the budget kept, the accuracy of more
 /// than the larger class's 0.76.
 #[test]

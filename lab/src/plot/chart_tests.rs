@@ -67,7 +67,7 @@ fn numbers_hold_every_point() {
     let numbers = String::from_utf8(chart(3.0).numbers().unwrap()).unwrap();
     let lines: Vec<&str> = numbers.lines().collect();
     assert_eq!(lines[0], "panel,series,x,y,share");
-    assert_eq!(lines.len(), 1 + 3 * 5 + 2);
+    assert_eq!(lines.len(), 1 + 2 * 5 + 2);
     assert!(lines.contains(&"a<b,solid,3,3,"));
     assert!(lines.contains(&"a<b,draws,0.125,0.25,0.5"), "{numbers}");
 }

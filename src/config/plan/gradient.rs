@@ -93,7 +93,10 @@ impl Plan {
         };
         settings.step *= share;
         let typical = build(&settings)?.typical_clip(d);
-        if let (Acceptance::Barker, Some(clip)) = (acceptance, typical) {
+        // Without privacy no move is dear, and from a far start all are long.
+        if let (Acceptance::Barker, Some(clip)) = (acceptance, typical)
+            && self.budget()?.is_some()
+        {
             settings.largest_clip = settings.largest_clip.min(LARGEST_CLIPS * clip);
         }
         settings.gradient = self.leapfrog_noise(s, model, rows, &settings, typical)?;
