@@ -212,10 +212,11 @@ fn ledger(
     saved: Option<&RunState>,
 ) -> Result<Ledger, RunError> {
     let plan = &prepared.plan;
-    let Place::Directory(directory) = place else {
-        return Ok(Ledger::counting(price.budget, price.measure));
+    let (path, shared) = match (plan.shared_ledger(), place) {
+        (Some(path), _) => (path, true),
+        (None, Place::Directory(directory)) => (directory.join("ledger.json"), false),
+        (None, Place::Memory) => return Ok(Ledger::counting(price.budget, price.measure)),
     };
-    let (path, shared) = plan.ledger_in(directory);
     let name = plan.dataset_name();
     let rows = prepared.data.rows();
     let mut ledger = Ledger::open(&path, &name, rows, price.budget, price.measure)?;
@@ -236,4 +237,41 @@ fn public_seed(seed: Option<u64>) -> Result<[u8; 32], RunError> {
             .map_err(|e| RunError::NoSeed(e.to_string()))?,
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: &str = "[data]\nfile = \"t.csv\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"a\"]\nclamp = [-1, 1]\n[model]\nkind = \"logistic\"\nprior = { kind = \"normal\", sd = 1.0 }\n[sampler]\nalgorithm = \"barker\"\nstep = 1e-4\n[run]\niterations = 3\nengine = \"cpu\"\n[privacy]\nepsilon = 2.0\ndelta = 1e-6\n";
+
+    /// A ledger that the run file names is charged wherever else the run leaves nothing.
+    #[test]
+    fn a_shared_ledger_is_charged_by_a_run_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let table: String = (0..200)
+            .map(|i| format!("{},{}\n", i % 3 - 1, i % 2))
+            .collect();
+        std::fs::write(folder.path().join("t.csv"), format!("a,y\n{table}")).unwrap();
+        let run = |privacy: &str| {
+            let text = format!("{RUN}{privacy}");
+            let plan = Plan::parse(&folder.path().join("run.toml"), text).unwrap();
+            let prepared = prepare(plan).unwrap();
+            let mut run = prepared
+                .begin(Place::Memory, Coins::Seeded(1), None)
+                .unwrap();
+            run.step();
+            run.settle().unwrap();
+            run.certificate().covers
+        };
+        let file = folder.path().join("shared.json");
+        assert_eq!(run(""), "this run only");
+        assert!(!file.exists());
+        assert_eq!(
+            run("ledger = \"shared.json\"\n"),
+            "every run of the ledger file"
+        );
+        let spent = Ledger::budget_of(&file).unwrap();
+        assert!(spent.is_some() && std::fs::read_to_string(&file).unwrap().contains("settled"));
+    }
 }

@@ -25,9 +25,9 @@ pub struct Price {
     pub step: f64,
     /// Such steps of all chains that the budget holds; infinite where draws are free.
     pub steps: f64,
-    /// Steps of all chains that the run asks for, and how many of them are warm-up.
+    /// Steps of all chains that the run asks for, warm-up included.
     pub asked: f64,
-    /// See there.
+    /// Those of warm-up alone.
     pub warmup: f64,
     chains: f64,
     /// The first draw of a fit is the dear one: the fit is made then.

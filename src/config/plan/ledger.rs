@@ -1,6 +1,6 @@
 //! `[privacy] ledger`: the file that runs share, and what it says of itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Plan;
 use crate::privacy::{Budget, Ledger, LedgerFileError, Measure};
@@ -51,15 +51,5 @@ impl Plan {
         };
         let spent = Ledger::peek(&path, &self.dataset_name(), rows, budget, measure)?;
         Ok(spent.map(|spent| (path, spent)))
-    }
-
-    /// The folder's own ledger, or the shared one, and whether it is shared.
-    pub(crate) fn ledger_in(&self, directory: &Path) -> (PathBuf, bool) {
-        let shared = self.shared_ledger();
-        let is_shared = shared.is_some();
-        (
-            shared.unwrap_or_else(|| directory.join("ledger.json")),
-            is_shared,
-        )
     }
 }
