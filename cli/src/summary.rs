@@ -46,7 +46,7 @@ pub(super) fn add_test_scores(
 ) -> Result<(), CliError> {
     if let Some(test) = test
         && let Some(predictive) = plan.predictive(test)?
-        && let Some(scores) = output::test_scores(directory, test, predictive)?
+        && let Some(scores) = output::test_scores(directory, test.as_public(), predictive)?
     {
         summary.test_accuracy = scores.accuracy;
         summary.test_rmse = scores.rmse;

@@ -1,10 +1,10 @@
-//! Scores of the posterior predictive on a **public** held-out table. Inside the crate only: on a
-//! private table they would be an unpaid release.
+//! Scores of the posterior predictive on a held-out table that is declared **public**: on a private
+//! one they would be an unpaid release.
 
 use std::path::Path;
 
 use super::{OutputError, read_draws};
-use crate::data::{Dataset, LabelKind};
+use crate::data::{LabelKind, PublicRows};
 use crate::diagnostics::{
     accuracy, class_accuracy, class_log_loss, linear_log_loss, linear_predictive, log_loss,
     logistic_predictive, network_predictive, poisson_log_loss, root_mean_square_error,
@@ -47,7 +47,7 @@ pub struct TestScores {
 /// [`OutputError`] where the draws cannot be read.
 pub fn test_scores(
     directory: &Path,
-    test: &Dataset,
+    test: PublicRows<'_>,
     predictive: Predictive,
 ) -> Result<Option<TestScores>, OutputError> {
     let table = read_draws(directory)?;
@@ -66,9 +66,9 @@ pub fn test_scores(
             thetas.push(chain.iter().map(|column| column[i]).collect::<Vec<f64>>());
         }
     }
-    let rows = test.as_public().rows();
+    let rows = test.rows();
     let binary = |p: Vec<f64>| {
-        let labels = test.as_public().labels();
+        let labels = test.labels();
         TestScores {
             accuracy: Some(accuracy(&p, &labels)),
             rmse: None,
@@ -84,7 +84,7 @@ pub fn test_scores(
         }
         (Some(LabelKind::Class { .. }), Predictive::Network(shape)) => {
             let p = network_predictive(&thetas, shape, &rows);
-            let numbers = test.as_public().numbers().into_iter();
+            let numbers = test.numbers().into_iter();
             let labels: Vec<usize> = numbers.map(|y| y as usize).collect();
             TestScores {
                 accuracy: Some(class_accuracy(&p, shape.outputs, &labels)),
@@ -93,7 +93,7 @@ pub fn test_scores(
             }
         }
         (Some(LabelKind::Number { .. }), Predictive::Linear { variance }) => {
-            let labels = test.as_public().numbers();
+            let labels = test.numbers();
             let means = linear_predictive(&thetas, &rows);
             TestScores {
                 accuracy: None,
@@ -104,7 +104,7 @@ pub fn test_scores(
         (Some(LabelKind::Count { .. }), Predictive::Poisson) => TestScores {
             accuracy: None,
             rmse: None,
-            log_loss: poisson_log_loss(&thetas, &rows, &test.as_public().numbers()),
+            log_loss: poisson_log_loss(&thetas, &rows, &test.numbers()),
         },
         _ => return Ok(None),
     }))

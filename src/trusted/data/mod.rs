@@ -2,7 +2,8 @@
 //!
 //! A [`Dataset`] is built only from declarations (columns, bounds, levels, a row
 //! norm); nothing in it is estimated from rows, and no cell can be read back
-//! through its public interface.
+//! through its public interface, unless its owner declares the rows public
+//! ([`Dataset::as_public`]) before a curator has them.
 
 mod bounds;
 mod builder;

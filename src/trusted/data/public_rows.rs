@@ -1,6 +1,6 @@
 //! Rows of a table that its owner declares public.
 
-use super::Dataset;
+use super::{Dataset, LabelKind};
 
 /// Rows that hide nothing and may be read back: a held-out table, made-up data.
 ///
@@ -18,6 +18,16 @@ impl Dataset {
 }
 
 impl PublicRows<'_> {
+    /// Feature names, in column order.
+    pub fn features(&self) -> &[String] {
+        self.0.features()
+    }
+
+    /// What the labels are, where rows carry some.
+    pub fn label_kind(&self) -> Option<LabelKind> {
+        self.0.label_kind()
+    }
+
     /// The rows as they are stored, clipped to the declared norm: N × d, row after row.
     pub fn rows(&self) -> Vec<f32> {
         self.0.public_rows()
