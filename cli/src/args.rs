@@ -123,7 +123,7 @@ pub(super) struct Overrides {
     /// dp-fast-mh, dp-fast-mh-full, dp-barker-subsampled, hmc, dp-hmc, barker-hmc, sgld, dp-sgld, sghmc, dp-sghmc, sgnht, dp-sgnht, dpvi or ops
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
-    /// dp-fast-mh (not private: with --not-private), dp-sgld or dp-sghmc to the letter of their papers
+    /// dp-sgld or dp-sghmc to the letter of their paper
     #[arg(long)]
     pub as_published: bool,
     /// Budget ε (with --delta)

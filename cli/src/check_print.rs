@@ -45,7 +45,6 @@ pub(super) fn print_setting(r: &Report) {
 fn print_reading(r: &Report) {
     let rows = r.table.rows;
     match &r.clip {
-        Some(Clip::Published) => println!("clip       each row's own bound, as published"),
         Some(Clip::Typical { nats }) => {
             println!("clip       c = {nats:.3e} nats for a typical move");
         }

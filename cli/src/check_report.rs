@@ -86,8 +86,6 @@ pub(super) struct Run {
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Clip {
-    /// Each row's own bound, as published.
-    Published,
     /// Widened until nothing is clipped.
     None,
     /// Bound of a typical move, nats.
@@ -214,9 +212,6 @@ impl Report {
         match sampler {
             // Free draws read nothing.
             Sampler::Walk(walk) if !walk.decides() => {}
-            Sampler::Walk(walk) if matches!(walk.estimator, Estimator::PublishedFastMh(_)) => {
-                self.clip = Some(Clip::Published);
-            }
             Sampler::Walk(walk) => {
                 let typical = walk.typical_clip(d);
                 self.clip = Some(Clip::of(typical));

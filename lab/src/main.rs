@@ -1,6 +1,7 @@
 //! The laboratory: the papers' figures, run again. `cargo run --release -p dpmc-lab -- --help`.
 
 mod plot;
+mod published;
 mod reproduce;
 
 use std::io::Write;

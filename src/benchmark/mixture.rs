@@ -49,7 +49,6 @@ fn problem(estimator: Estimator, acceptance: Acceptance) -> Result<Problem, Cura
 /// Iterations a second.
 pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
     let metropolis = Acceptance::Metropolis;
-    let published = Estimator::PublishedFastMh(PUBLISHED);
     let mut fast = problem(Estimator::FullBatch, Acceptance::Barker)?;
     fast.1.fast_mh = Some(FastMh {
         settings: PUBLISHED,
@@ -63,7 +62,6 @@ pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
         )?,
         rate("tuna-mh, lambda = 10", problem(poisson(10.0), metropolis)?)?,
         rate("dp-fast-mh, lambda = 10, K = 60", fast)?,
-        rate("the same as published", problem(published, metropolis)?)?,
     ])
 }
 

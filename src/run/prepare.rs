@@ -13,10 +13,7 @@ use crate::engine::EngineSetup;
 use crate::model::Model;
 use crate::posterior_run::{PosteriorRun, RunState};
 use crate::privacy::{Curator, Ledger};
-use crate::sampler::{Chains, Family, Sampler};
-
-/// Why published DP-Fast MH is not private.
-const FAST_MH_AS_PUBLISHED: &str = "dp-fast-mh as published (Zhang & Zhang 2023, Algorithm 2) is not private, whatever its epsilon: without noise a Metropolis rejection is possible on one data set and impossible on its neighbour; 6Kp*epsilon fails for an epsilon above 3 an occurrence; batch sizes and noise scales follow the rows. Nor is it exact: the test B < K is not reversible. The sound form is dp-fast-mh";
+use crate::sampler::{Chains, Sampler};
 
 /// What published DP-SGLD does.
 const LI_AS_PUBLISHED: &str = "as published (Li 2019, Algorithm 1, the gradient's sign turned), dp-sgld injects half of the noise that leaves the posterior invariant and samples its square: standard deviations are too small by a factor of sqrt(2) (dp-sghmc has no listing there). The paper's claims of epsilon rest on constants that it does not give; this certificate charges what the mechanism does";
@@ -90,10 +87,7 @@ fn warnings(plan: &Plan, rows: usize) -> Result<Vec<String>, ConfigError> {
         ));
     }
     if plan.config.sampler.as_published {
-        warnings.push(match plan.family()? {
-            Family::Decisions(_) => FAST_MH_AS_PUBLISHED.into(),
-            _ => LI_AS_PUBLISHED.into(),
-        });
+        warnings.push(LI_AS_PUBLISHED.into());
     }
     Ok(warnings)
 }

@@ -164,11 +164,13 @@ impl Combination {
                     == (EstimatorName::All, AcceptanceName::NoisyBarker)
             }
             "batch" => self.estimator == EstimatorName::FixedBatch,
-            "batch_cap" | "as_published" => self.fast_mh && poisson,
+            "batch_cap" => self.fast_mh && poisson,
             "step_epsilon" | "step_delta" => self.fast_mh,
             "proposal" | "anchor" => self.anchored,
             "leapfrog_steps" | "jitter" | "adapt_length" | "gradient" => self.leapfrog,
-            "schedule" | "friction" | "diffusion" | "preconditioner" | "steps" => false,
+            "schedule" | "friction" | "diffusion" | "preconditioner" | "steps" | "as_published" => {
+                false
+            }
             _ => true,
         }
     }

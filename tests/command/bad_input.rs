@@ -143,8 +143,8 @@ delta = 1e-6     => delta = 1e-6\n[test]\nfile = "./table.csv"\npublic = true =>
 "barker"         => "dp-fast-mh"\nbatch_cap = 3\nlambda = 1\nstep_delta = 0.3 => @step_delta; 2.5 K/N
 "barker"         => "dp-fast-mh"\nstep_delta = 1 => @step_delta; sampler.step_delta
 "barker"         => "dp-fast-mh"\nstep_epsilon = 0 => @step_epsilon; sampler.step_epsilon
-"barker"         => "dp-fast-mh"\nas_published = true => @as_published; --not-private
-"barker"         => "barker"\nas_published = true => @as_published; dp-fast-mh
+"barker"         => "dp-fast-mh"\nas_published = true => @as_published; dp-sgld
+"barker"         => "barker"\nas_published = true => @as_published; dp-sghmc
 "barker"         => "barker"\nbatch_cap = 5 => @batch_cap; dp-fast-mh
 "barker"         => "dp-fast-mh-full"\nbatch_cap = 5 => @batch_cap; dp-fast-mh
 "barker"         => "barker"\nbatch = 50   => @batch; dp-barker-subsampled
@@ -193,7 +193,7 @@ chains = 1       => start = { dpvi = { epsilon = 0.2, delta = 1e-6, stps = 3 } }
 chains = 1       => start = { ops = {} }     => @start = ; run.start; declare a 'box'
 chains = 1       => start = { ops = { box = 1 } } => @start = ; run.start; leaves nothing; box (ops)
 chains = 1       => start = "dpvi"           => @start = ; 'dpvi' is no start
--- => --as-published                         => --as-published; dp-fast-mh
+-- => --as-published                         => --as-published; dp-sgld
 -- => --chains 0                             => chains
 -- => --algorithm mh                         => algorithm; --not-private
 -- => --algorithm bark                       => --algorithm; barker

@@ -6,12 +6,13 @@ use rayon::prelude::*;
 
 use super::ReproduceError;
 use super::drawing::shown;
-use super::meter::{Meter, published_rate};
+use super::meter::Meter;
+use crate::published::{PublishedFastMh, RowBound};
 use dpmc::config::Plan;
 use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
 use dpmc::privacy::accountant::{Question, Sequence, account_without_losses};
-use dpmc::privacy::{Budget, Curator, Halt, Ledger, Neighbours};
+use dpmc::privacy::{Budget, Curator, FastMhSettings, Halt, Ledger, Neighbours};
 use dpmc::sampler::{Chains, Sampler};
 
 /// Room for whatever a method spends: figures report the cost, they do not limit it. The
@@ -70,6 +71,17 @@ pub(super) struct Method<'a> {
     pub budget: Option<f64>,
     /// Whether chains start at a prior draw, not at the origin.
     pub from_prior: bool,
+    /// What decides the moves that its sampler proposes, where that is DP-Fast MH as published.
+    pub published: Option<Published>,
+}
+
+/// DP-Fast MH to the letter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Published {
+    /// λ, K and the ε, δ of a step.
+    pub settings: FastMhSettings,
+    /// The paper's bound of a row.
+    pub bound: RowBound,
 }
 
 impl<'a> Method<'a> {
@@ -82,6 +94,7 @@ impl<'a> Method<'a> {
             stretch: 1,
             budget: None,
             from_prior: false,
+            published: None,
         }
     }
 
@@ -90,9 +103,11 @@ impl<'a> Method<'a> {
         Self::new(Role::Reference, label, sampler)
     }
 
-    /// A paper's algorithm to the letter.
-    pub const fn published(label: &'a str, sampler: &'a str) -> Self {
-        Self::new(Role::Published, label, sampler)
+    /// DP-Fast MH to the letter, on the moves of random-walk Metropolis of this step.
+    pub const fn published(label: &'a str, walk: &'a str, published: Published) -> Self {
+        let mut method = Self::new(Role::Published, label, walk);
+        method.published = Some(published);
+        method
     }
 
     /// A paper's algorithm to the letter, at what it truly costs.
@@ -273,10 +288,10 @@ fn set_up(
     let public_seed = [seed as u8; 32];
     let starts = plan.starts(&*model, public_seed)?;
     let chains = Chains::new(&starts[..1], public_seed);
-    let rate = match method.role {
-        Role::Published => published_rate(&data, &*model),
-        _ => 0.0,
-    };
+    let published = method
+        .published
+        .map(|p| PublishedFastMh::new(data.as_public(), model.clone(), p.bound, p.settings, seed));
+    let published = published.transpose().map_err(ReproduceError::Failed)?;
     let curator = if method.role.is_private() {
         let algorithm = plan.family()?;
         // Only full-batch steps need no inexact coins.
@@ -293,7 +308,7 @@ fn set_up(
     } else {
         Curator::not_private(data, model, EngineChoice::Cpu, seed)?.into_curator()
     };
-    Ok((sampler, Meter::new(curator, rate), chains))
+    Ok((sampler, Meter::new(curator, published), chains))
 }
 
 /// The anchor first, where one is wanted; then one step.

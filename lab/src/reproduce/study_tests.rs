@@ -20,26 +20,31 @@ fn trace(method: &Method<'_>) -> Trace {
 
 #[test]
 fn what_no_ledger_pays_for_is_not_private() {
-    let published = "algorithm = 'dp-fast-mh'\nas_published = true\nbatch_cap = 60\nstep = 0.06";
+    let walk = "algorithm = 'mh'\nstep = 0.06";
+    let published = Published {
+        settings: FastMhSettings {
+            lambda: 10.0,
+            batch_cap: 60.0,
+            epsilon: 0.05,
+            delta: 1e-5,
+        },
+        bound: RowBound::Mixture { variance: 2.0 },
+    };
     for method in [
-        Method::reference("mh", "algorithm = 'mh'\nstep = 0.06"),
-        Method::published("published", published).claiming("0.05"),
+        Method::reference("mh", walk),
+        Method::published("published", walk, published).claiming("0.05"),
     ] {
         let trace = trace(&method);
         assert_eq!(trace.spent(), "NOT private");
         assert!(trace.stops.iter().all(|s| s.epsilon.is_infinite()));
     }
     // Nothing that is not private is run as if it were.
-    for sampler in [published, "algorithm = 'mh'\nstep = 0.06"] {
-        let method = Method::sound("no", sampler);
-        let data = || Ok(synthetic::mixture(ROWS, Some(3.0), 1)?);
-        let problem = Problem {
-            settings: MIXTURE,
-            delta: 1e-5,
-            data: &data,
-        };
-        assert!(run(&problem, &method, STEPS, 1).is_err());
-    }
+    let problem = Problem {
+        settings: MIXTURE,
+        delta: 1e-5,
+        data: &|| Ok(synthetic::mixture(ROWS, Some(3.0), 1)?),
+    };
+    assert!(run(&problem, &Method::sound("no", walk), STEPS, 1).is_err());
 }
 
 /// The ε of a fixed batch is the accountant's for so many of its events; it reads b rows.

@@ -106,9 +106,6 @@ impl Plan {
             false => USUAL,
         });
         Ok(match chosen.estimator {
-            EstimatorName::Poisson if s.as_published => {
-                Estimator::PublishedFastMh(self.fast_mh(s, chosen, rows)?)
-            }
             EstimatorName::FixedBatch => Estimator::FixedBatch {
                 batch: self.batch(s, rows.rows)?,
             },

@@ -4,7 +4,6 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::data::Population;
-use crate::model::Model;
 use crate::privacy::{Curator, FastMhSettings, largest_batch_clip};
 use crate::sampler::{ClipNorm, ClipRule, Combination, EstimatorName, RandomWalk};
 
@@ -96,15 +95,8 @@ impl Plan {
         if s.clip.is_some() {
             return Err(self.refuse(
                 "sampler.clip",
-                if s.as_published {
-                    "as published every row has its own bound; drop 'clip'"
-                } else {
-                    "dp-barker-subsampled clips at sqrt(batch)/rows; drop 'clip'"
-                },
+                "dp-barker-subsampled clips at sqrt(batch)/rows; drop 'clip'",
             ));
-        }
-        if s.as_published {
-            return Ok(None);
         }
         Ok(Some(ClipRule {
             rate: largest_batch_clip(self.batch(s, rows)?, rows),
@@ -112,28 +104,12 @@ impl Plan {
         }))
     }
 
-    /// Checks that the noisy minibatches that DP-Fast MH may reach can be charged, and that
-    /// the model has what its published form asks of it.
+    /// Checks that the noisy minibatches that DP-Fast MH may reach can be charged.
     pub(super) fn check_fast_mh(
         &self,
         sampler: &RandomWalk,
-        model: &dyn Model,
         rows: Population,
     ) -> Result<(), ConfigError> {
-        let published = self.config.sampler.as_published;
-        if published
-            && model
-                .published_row_rate(&vec![0.0; model.features()])
-                .is_none()
-        {
-            return Err(self.refuse(
-                "sampler.as_published",
-                format!(
-                    "the paper states no row bound for model '{}' as declared; it does for logistic, and for the mixture with a 'box'",
-                    model.name()
-                ),
-            ));
-        }
         let Some(fast) = sampler.fast_mh else {
             return Ok(());
         };

@@ -91,7 +91,7 @@ impl Plan {
         if !sampler.decides() {
             return Ok(());
         }
-        self.check_fast_mh(sampler, model, rows)?;
+        self.check_fast_mh(sampler, rows)?;
         let d = model.dim();
         // Without a clip the curator starts from the length of the move, and widens.
         let given = sampler.typical_clip(d);
@@ -132,7 +132,6 @@ impl Plan {
                         Lambda::Chi(_) => "sampler.chi",
                     },
                     Estimator::FixedBatch { .. } => "sampler.batch",
-                    Estimator::PublishedFastMh(_) => "sampler.as_published",
                     Estimator::FullBatch => match acceptance {
                         Acceptance::Penalty { .. } => "sampler.tau",
                         _ => self.choice("sampler.acceptance"),

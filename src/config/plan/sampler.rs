@@ -105,7 +105,7 @@ impl Plan {
             let rule = (estimator, acceptance);
             sampler.step *= self.affordable_share(&clips, rule, (model, rows), PLANNED)?;
         }
-        if chosen.fast_mh && !s.as_published {
+        if chosen.fast_mh {
             let settings = self.fast_mh(s, chosen, rows)?;
             sampler.fast_mh = Some(FastMh {
                 settings,
@@ -280,13 +280,6 @@ impl Plan {
                 format!("belongs to {owner}; '{name}' has no use for it"),
             ));
         }
-        let fast_mh = matches!(chosen, Family::Decisions(_));
-        if s.as_published && fast_mh && !self.config.privacy.not_private {
-            return Err(self.refuse(
-                "sampler.as_published",
-                "published DP-Fast MH is not private; leave this out, or run it with --not-private",
-            ));
-        }
         Ok(())
     }
 
@@ -297,7 +290,6 @@ impl Plan {
         model: &dyn Model,
     ) -> Result<Acceptance, ConfigError> {
         Ok(match chosen.acceptance {
-            AcceptanceName::Penalty if s.as_published => Acceptance::Metropolis,
             AcceptanceName::Penalty if chosen.fast_mh => Acceptance::Barker,
             AcceptanceName::Metropolis => Acceptance::Metropolis,
             AcceptanceName::Barker => Acceptance::Barker,
@@ -356,7 +348,7 @@ impl Plan {
         model: &dyn Model,
         rows: usize,
     ) -> Result<Option<ClipRule>, ConfigError> {
-        if chosen.estimator == EstimatorName::FixedBatch || s.as_published {
+        if chosen.estimator == EstimatorName::FixedBatch {
             return self.fixed_clip(s, rows);
         }
         let Some(clip) = &s.clip else {

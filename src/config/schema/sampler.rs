@@ -50,8 +50,7 @@ section! {
         /// What warm-up aims at; default 0.2, penalty 0.15 (`dp-fast-mh` 0.2), metropolis 0.3;
         /// Hamiltonian 0.35 with Barker acceptance, else 0.65.
         target_acceptance: Option<f64>, "in (0, 1)", "samplers that decide on proposals";
-        /// Bound of a row's log ratio. `dp-barker-subsampled` has its own, √batch/N, and so has
-        /// `dp-fast-mh` as published.
+        /// Bound of a row's log ratio. `dp-barker-subsampled` has its own, √batch/N.
         clip: Option<ClipEntry>, "table, see below; the model's true bound", "samplers that decide on proposals";
         /// Moves in the anchor's own Gaussian, for regressions and networks; r = 0 proposes
         /// independent draws.
@@ -78,8 +77,8 @@ section! {
         step_epsilon: Option<f64>, "number > 0, 0.05", "dp-fast-mh";
         /// δ of a step, from which its noise follows; no budget.
         step_delta: Option<f64>, "number > 0, 1e-5", "dp-fast-mh";
-        /// To the letter of the paper; `dp-fast-mh` is then not private.
-        as_published: bool, "bool, `false`", "dp-fast-mh, dp-sgld and dp-sghmc";
+        /// To the letter of the paper.
+        as_published: bool, "bool, `false`", "dp-sgld and dp-sghmc";
         /// Steps L of a trajectory; beside `estimator` and `acceptance` it asks for trajectories.
         leapfrog_steps: Option<u32>, "1 to 2²⁰, 10", "Hamiltonian samplers (hmc, dp-hmc, barker-hmc)";
         /// Random factor of the leapfrog step.

@@ -180,7 +180,8 @@ impl Dataset {
         }
     }
 
-    /// Copies row `i`, for work without privacy alone.
+    /// Copies row `i`.
+    #[cfg(test)]
     pub(in crate::trusted) fn copy_row(&self, i: usize, out: &mut [f64]) {
         let tile = &self.tiles[(i / TILE) * TILE * self.features.len()..];
         for (j, v) in out.iter_mut().enumerate() {

@@ -63,10 +63,6 @@ impl Model for Logistic {
     fn ratio_rate(&self) -> Option<f64> {
         Some(self.tempering * self.row_norm)
     }
-    /// `κ‖x‖`.
-    fn published_row_rate(&self, row: &[f64]) -> Option<f64> {
-        Some(self.tempering * row.iter().map(|x| x * x).sum::<f64>().sqrt())
-    }
     /// `|r_i| ≤ κ‖x‖‖Δθ‖`.
     fn ratio_scales_with_row(&self) -> bool {
         true

@@ -104,16 +104,6 @@ impl Model for Mixture {
     fn ratio_rate(&self) -> Option<f64> {
         self.rate
     }
-    /// Zhang & Zhang 2023, section 5: with |θ_j| ≤ b_j, the norm of
-    /// `((2|x| + 2b₁ + b₂)/σ², (|x| + b₁ + b₂)/σ²)`, tempered. Their authors' 3 for both b.
-    fn published_row_rate(&self, row: &[f64]) -> Option<f64> {
-        let Support::Box(b) = &self.prior.support else {
-            return None;
-        };
-        let x = row[0].abs();
-        let second = x + b[0] + b[1];
-        Some(self.tempering * (x + b[0] + second).hypot(second) / self.variance)
-    }
     fn row_function(&self) -> RowFunction {
         RowFunction::Mixture
     }

@@ -271,12 +271,6 @@ pub trait Model: Send + Sync + std::fmt::Debug {
         (self.row_function() == RowFunction::Affine).then_some(MomentForm::Affine)
     }
 
-    /// The bound of `|r_i|/‖θ'−θ‖₂` that Zhang & Zhang 2023 take from the row itself (κ
-    /// included), where they state one. Private like the row.
-    fn published_row_rate(&self, _row: &[f64]) -> Option<f64> {
-        None
-    }
-
     /// Dimension d of θ.
     fn dim(&self) -> usize {
         self.parameters().len()
@@ -333,32 +327,6 @@ fn wrong_label(model: &str, needs: &str, label: LabelKind) -> ModelError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The published bounds of a row: the formula of the authors' code at its box of 3, and
-    /// never under a ratio of the row.
-    #[test]
-    fn published_row_rates_are_the_papers_and_bound_the_ratios() {
-        let kappa = 1.0 / 500.0;
-        let mixture = Mixture::new(2.0, 4.0, Prior::flat_box(2, 3.0), kappa).unwrap();
-        let names = ["a".to_string(), "b".to_string()];
-        let logistic = Logistic::new(&names, 2.0, Prior::normal(2, 1.0), 0.5).unwrap();
-        for x in [-3.5f64, -0.2, 0.0, 1.0, 3.0] {
-            let rate = mixture.published_row_rate(&[x]).unwrap();
-            let paper = ((2.0 * x.abs() + 9.0) / 2.0).hypot((x.abs() + 6.0) / 2.0) * kappa;
-            assert!((rate / paper - 1.0).abs() < 1e-12, "{x}");
-            let row = [x, 0.4];
-            let norm = logistic.published_row_rate(&row).unwrap();
-            assert!((norm - 0.5 * x.hypot(0.4)).abs() < 1e-12);
-            for (t, p) in [([0.0f64, 0.0], [3.0f64, 3.0]), ([-3.0, 2.0], [1.0, -3.0])] {
-                let length = (p[0] - t[0]).hypot(p[1] - t[1]);
-                let ratio = mixture.log_ratio(&[x], 1.0, &t, &p).abs();
-                assert!(ratio <= rate * length, "{x}: {ratio}");
-                assert!(logistic.log_ratio(&row, 1.0, &t, &p).abs() <= norm * length);
-            }
-        }
-        let open = Mixture::new(2.0, 4.0, Prior::normal(2, 1.0), 1.0).unwrap();
-        assert_eq!(open.published_row_rate(&[1.0]), None);
-    }
 
     #[test]
     fn softplus_difference_matches_the_plain_form() {

@@ -39,10 +39,6 @@ pub enum Estimator {
         /// Rows b of a batch.
         batch: usize,
     },
-    /// Algorithm 2 of Zhang & Zhang 2023 to the letter: batch, noise and branch follow from
-    /// the rows themselves. Not private; with [`Acceptance::Metropolis`] alone. Clip bounds
-    /// are not used.
-    PublishedFastMh(FastMhSettings),
 }
 
 /// Settings of DP-Fast MH (Zhang & Zhang 2023, Algorithm 2).

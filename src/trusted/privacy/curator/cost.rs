@@ -71,12 +71,11 @@ impl Curator {
                 })?;
                 Ok(Some((key, 0.0)))
             }
-            (Estimator::PublishedFastMh(_), Acceptance::Metropolis) => Ok(None),
             (Estimator::Poisson { .. }, Acceptance::NoisyBarker { .. }) => Err(refuse(
                 "Barker's test with Gaussian noise is not built for Poisson minibatches; use barker acceptance, or a batch of fixed size",
             )),
-            (Estimator::FixedBatch { .. } | Estimator::PublishedFastMh(_), _) => Err(refuse(
-                "a batch of fixed size goes with Barker's test with Gaussian noise, published DP-Fast MH with Metropolis acceptance",
+            (Estimator::FixedBatch { .. }, _) => Err(refuse(
+                "a batch of fixed size goes with Barker's test with Gaussian noise",
             )),
         }
     }

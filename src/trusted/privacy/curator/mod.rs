@@ -11,7 +11,6 @@ mod moments;
 mod open;
 mod poisson;
 mod posterior_draw;
-mod published;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,7 +22,7 @@ pub use open::OpenCurator;
 
 use self::cost::smallest_clip;
 use super::ledger::Ledger;
-use super::mechanism::{Correction, PoissonSampler, RowRates, RowShares, SecretRng};
+use super::mechanism::{Correction, PoissonSampler, RowShares, SecretRng};
 use super::releases::{
     Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, MomentNoise,
     Moves, Releases,
@@ -89,9 +88,6 @@ pub struct Curator {
     correction: Option<Correction>,
     /// Without privacy: the clip up to which no gradient was clipped so far.
     widest_gradient: Option<f64>,
-    /// The rows, for published algorithms that take settings from them: without privacy alone.
-    exposed: Option<Arc<Dataset>>,
-    row_rates: Option<RowRates>,
 }
 
 impl Curator {
@@ -138,8 +134,6 @@ impl Curator {
         };
         let data = Arc::new(data);
         Ok(Curator {
-            exposed: (ledger.is_none() && setup.listed_rows).then(|| data.clone()),
-            row_rates: None,
             engine: engine::open(setup, data, &*model)?,
             own_model: model.clone(),
             model,
@@ -350,9 +344,6 @@ impl Releases for Curator {
         if live.is_empty() {
             return Ok(());
         }
-        if let Estimator::PublishedFastMh(settings) = estimator {
-            return self.decide_published(moves, &live, settings, accepted);
-        }
         let Some(clips) = moves.clip_bounds else {
             return match estimator {
                 Estimator::FullBatch => self.decide_unclipped(moves, &live, rule, accepted),
@@ -377,7 +368,6 @@ impl Releases for Curator {
                 Estimator::FixedBatch { batch } => {
                     self.decide_fixed_batch(&query, moves, &live, batch, rule, accepted)?;
                 }
-                Estimator::PublishedFastMh(_) => {}
             }
         }
         for c in still {

@@ -48,11 +48,6 @@ impl SecretRng {
         u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64())
     }
 
-    /// Uniform on [0, 1), 53 bits.
-    pub(super) fn uniform(&mut self) -> f64 {
-        (self.rng.next_u64() >> 11) as f64 * f64::powi(2.0, -53)
-    }
-
     /// A draw of a library's law, for work without privacy and chains whose draws are taken
     /// for exact: none of them is.
     pub(in crate::trusted::privacy) fn sample<T>(&mut self, law: &impl Distribution<T>) -> T {
