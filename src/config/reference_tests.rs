@@ -3,7 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::schema::{AnchorSection, GradientSection, Key, SamplerSection};
+use super::schema::{
+    AnchorSection, DataSection, FeatureEntry, GradientSection, Key, LabelEntry, ModelSection,
+    PrivacySection, RunSection, SamplerSection,
+};
 use crate::sampler::{Algorithm, Family};
 
 /// Set, the test writes the page anew instead of comparing.
@@ -58,6 +61,12 @@ fn item(key: &Key, of_samplers: bool) -> String {
 /// The page with the lists between its markers made anew.
 fn renewed(page: &str) -> String {
     let lists = [
+        ("data", DataSection::KEYS),
+        ("data.label", LabelEntry::KEYS),
+        ("data.features", FeatureEntry::KEYS),
+        ("model", ModelSection::KEYS),
+        ("run", RunSection::KEYS),
+        ("privacy", PrivacySection::KEYS),
         ("sampler", SamplerSection::KEYS),
         ("sampler.gradient", GradientSection::KEYS),
         ("sampler.anchor", AnchorSection::KEYS),

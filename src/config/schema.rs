@@ -12,6 +12,8 @@ mod path;
 mod sampler;
 mod start;
 
+use key::{keyed, section};
+
 pub use key::Key;
 pub use path::quoted;
 
@@ -85,36 +87,41 @@ pub enum ModelKind {
     Mlp,
 }
 
-/// `[model]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelSection {
-    /// Which model.
-    pub kind: ModelKind,
-    /// Likelihood tempering κ ∈ (0, 1].
-    #[serde(default = "one")]
-    pub tempering: f64,
-    /// Prior.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prior: Option<PriorEntry>,
-    /// `|θ_j| ≤ box`: parameters outside have density zero.
-    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
-    pub support: Option<Numbers>,
-    /// Mixture: variance of each component. Linear: variance of the noise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub variance: Option<f64>,
-    /// Gaussian mean: known covariance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub covariance: Option<Vec<Vec<f64>>>,
-    /// Network: units of the hidden layer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hidden: Option<usize>,
-    /// Banana: curvature a.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub curvature: Option<f64>,
-    /// Banana: variances of the two columns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub variances: Option<[f64; 2]>,
+keyed! {
+    /// `[model]`
+    pub struct ModelSection {
+        /// What a row is: see [models.md](models.md). `poisson` has a log link, `mixture` takes
+        /// exactly one feature (θ₁, θ₂: components at θ₁ and θ₁+θ₂), `banana` two, `mlp` is one
+        /// layer of tanh units.
+        kind: ModelKind, "`logistic`, `linear`, `poisson`, `gaussian-mean`, `mixture`, `banana`, `mlp`; required";
+        /// Power κ of the likelihood: cheaper, and another, wider posterior.
+        #[serde(default = "one")]
+        tempering: f64, "number in (0, 1], 1; kinds: all";
+        /// Independent; `sd` and `scale` are required; each value is one number for all parameters
+        /// or a list of d.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prior: Option<PriorEntry>, "`{ kind = \"flat\" }` (the default), `{ kind = \"normal\", mean = 0, sd = … }` or `{ kind = \"laplace\", scale = … }`; kinds: all";
+        /// θ_j outside ±box has density zero. Gives every kind but `mlp` a true bound of row
+        /// ratios; not for stochastic gradients and `dpvi`; needed by `ops`.
+        #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
+        support as "box": Option<Numbers>, "number or list of d, none; kinds: all";
+        /// Known variance of the noise (in the label's units squared, after its `scale`), or of
+        /// each component.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        variance: Option<f64>, "number > 0; `linear`: required, `mixture`: 2; kinds: linear, mixture";
+        /// Known covariance of a row.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        covariance: Option<Vec<Vec<f64>>>, "d × d matrix, required; kinds: gaussian-mean";
+        /// Hidden units.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hidden: Option<usize>, "whole number, required; kinds: mlp";
+        /// The curvature a.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        curvature: Option<f64>, "number, 20; kinds: banana";
+        /// The variances (s₁, s₂) of the two columns.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        variances: Option<[f64; 2]>, "two numbers, [20, 25]; kinds: banana";
+    }
 }
 
 fn one() -> f64 {
@@ -150,33 +157,38 @@ pub struct PriorEntry {
     pub scale: Option<Numbers>,
 }
 
-/// `[run]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RunSection {
-    /// Iterations after warm-up.
-    pub iterations: u64,
-    /// Warm-up iterations (charged).
-    pub warmup: u64,
-    /// Keep every thin-th draw.
-    pub thin: u64,
-    /// Chains; their costs add up. 1 in a private run, 4 without privacy, by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chains: Option<usize>,
-    /// Effective draws that decisions are to buy; where they cannot, a run whose anchor has a
-    /// Gaussian of its own draws from that, which is free.
-    pub ess: f64,
-    /// What draws are of: with the noise of the releases in them, or the chain's own target.
-    pub draws: DrawsName,
-    /// Where chains start; `init` is another name for it.
-    #[serde(alias = "init")]
-    pub start: StartEntry,
-    /// Fixes the public streams (starts, proposals), whose seed `state.json` holds in any
-    /// case; without privacy, all generators. Secret coins are never seeded by a run file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Engine.
-    pub engine: EngineChoice,
+keyed! {
+    /// `[run]`
+    #[serde(default)]
+    pub struct RunSection {
+        /// Iterations of each chain after warm-up; a private run ends earlier when the budget is
+        /// spent. Overridden by `--iterations`.
+        iterations: u64, "whole number ≥ 1, 10000";
+        /// Iterations before those, charged like them; drops the way from the start, and is what
+        /// `adapt` learns from.
+        warmup: u64, "whole number, 0";
+        /// Keep every thin-th draw; saves disk, not privacy.
+        thin: u64, "whole number ≥ 1, 1";
+        /// Their costs add up.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chains: Option<usize>, "1 to 65536; 1, without privacy 4";
+        /// Effective draws that decisions of an anchored regression are to buy: where the budget
+        /// does not hold three decisions for each, the run makes none and draws from the anchor's
+        /// own Gaussian, which is free. A smaller number lets smaller budgets decide.
+        ess: f64, "number > 0, 400";
+        /// Anchored regressions: what a kept draw is. With the noise of the releases in it, a draw
+        /// of the posterior given what was released; or the chain's own, of a target that takes the
+        /// releases for exact. Other samplers keep the chain's own.
+        draws: DrawsName, "`\"noise-aware\"` (default), `\"chain\"`";
+        /// Where chains start; `init` is another name for it.
+        #[serde(alias = "init")]
+        start: StartEntry, "see below, `\"zero\"`";
+        /// Fixes starts and proposals; the secret coins of a private run are never seeded.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seed: Option<u64>, "whole number ≥ 0, random";
+        /// What computes; `mlp` runs on the CPU alone.
+        engine: EngineChoice, "`auto`, `cpu`, `gpu`; `auto`";
+    }
 }
 
 impl Default for RunSection {
@@ -215,31 +227,28 @@ pub enum FilterName {
     Gaussian,
 }
 
-/// `[privacy]`
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PrivacySection {
-    /// ε of the budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub epsilon: Option<f64>,
-    /// δ of the budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delta: Option<f64>,
-    /// What the ledger counts, ρ or Gaussian DP. Without it and `order` it is chosen, and the
-    /// resolved run file states it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub filter: Option<FilterName>,
-    /// Order α at which the ledger counts Rényi divergences.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<f64>,
-    /// No privacy.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub not_private: bool,
-    /// Ledger file shared by the runs on one data set.
-    #[serde(
-        default,
-        with = "path::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub ledger: Option<PathBuf>,
+section! {
+    /// `[privacy]`
+    pub struct PrivacySection {
+        /// The budget of all that is published, for tables that differ in one replaced row; with
+        /// `delta`. Flag `--epsilon`.
+        epsilon: Option<f64>, "in (0, 1000]", "";
+        /// The budget's other half, which should be far under 1/rows. Flag `--delta`.
+        delta: Option<f64>, "in (0, 1)", "";
+        /// What the ledger counts: ρ, or Gaussian DP, by which a budget holds 7 to 19 % more of
+        /// Gaussian noise and about a tenth more of thousands of small decisions, but less of a few
+        /// large ones.
+        filter: Option<FilterName>, "`\"zcdp\"`, `\"gaussian\"`", "";
+        /// Instead: Rényi divergences at this order, for steps that have no ρ
+        /// (`dp-barker-subsampled`, `dp-fast-mh`, penalty on a minibatch, gradients with a `rate`).
+        /// Not with an anchor.
+        order: Option<f64>, "1.01 to 1e5", "";
+        /// No privacy: for public or made-up rows. Instead of a budget, without `ledger` and
+        /// `order`. Flag `--not-private`.
+        not_private: bool, "bool, `false`", "";
+        /// Ledger file that runs on one table share, see below. It binds: the flag `--ledger`,
+        /// relative to where you are, is for run files that name none.
+        #[serde(with = "path::optional")]
+        ledger: Option<PathBuf>, "path, the run's own `ledger.json`", "";
+    }
 }

@@ -5,53 +5,58 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::key::{keyed, section};
 use super::path;
 use crate::data::{BadCells, Transform};
 
-/// `[data]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DataSection {
-    /// Name of the data set, for ledgers; by default the file's name without its ending
-    /// (`survey.2020` of `survey.2020.csv.gz`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// CSV (gzip allowed), Parquet or NPY; relative to the run file.
-    #[serde(with = "path")]
-    pub file: PathBuf,
-    /// The byte between the cells of a text table, of `[test]` too: one ASCII character. By
-    /// default a tab in `.tsv` files and a comma in others.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delimiter: Option<String>,
-    /// Whether quoted cells of a text table may hold line breaks. Without it a record is a line,
-    /// whatever it holds.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub quoted_newlines: bool,
-    /// What becomes of a cell that its declaration cannot read: an error, or a missing cell.
-    #[serde(default, skip_serializing_if = "BadCells::is_default")]
-    pub bad_cells: BadCells,
-    /// NPY file of labels: 0/1, or what a `[data.label]` without a column declares.
-    #[serde(
-        default,
-        with = "path::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub label_file: Option<PathBuf>,
-    /// Declared bound B on a row's L2 norm; by default what the features imply.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub row_norm: Option<f64>,
-    /// Public bounds of single rows, relative to `row_norm`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bounds: Option<BoundsEntry>,
-    /// Declared label.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<LabelEntry>,
-    /// Declared features, in order.
-    #[serde(default)]
-    pub features: Vec<FeatureEntry>,
-    /// Products of declared features, in order, after them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub interactions: Vec<InteractionEntry>,
+keyed! {
+    /// `[data]`
+    pub struct DataSection {
+        /// Name of the data set, by which a shared ledger knows it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>, "text; the file's name without its ending";
+        /// The sensitive table: `.csv`, `.tsv` or `.txt` (each also with `.gz`), `.parquet`,
+        /// `.npy`. Overridden by `--data`.
+        #[serde(with = "path")]
+        file: PathBuf, "path, required";
+        /// What stands between the cells of text tables (`[test]`'s too): `";"`, `"\t"`, ….
+        #[serde(skip_serializing_if = "Option::is_none")]
+        delimiter: Option<String>, "one ASCII character; a tab in `.tsv`, else a comma";
+        /// Whether quoted cells of text tables may hold line breaks. Only for files from software
+        /// that quotes cells properly; [what it means for
+        /// N](../proofs/guarantee.md#one-record-one-row).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        quoted_newlines: bool, "bool, `false`";
+        /// What becomes of a cell that its declaration cannot read, and of a line with another
+        /// number of cells than the header: it stops the run, or counts as missing (the whole line
+        /// does). `"missing"` is refused unless every declaration says what a missing cell counts
+        /// as.
+        #[serde(default, skip_serializing_if = "BadCells::is_default")]
+        bad_cells: BadCells, "`\"error\"` or `\"missing\"`, `\"error\"`";
+        /// One-dimensional `.npy` file of labels, one a row: 0/1, or what a `[data.label]` without
+        /// `column` declares. Not beside a label `column`.
+        #[serde(default, with = "path::optional", skip_serializing_if = "Option::is_none")]
+        label_file: Option<PathBuf>, "path, none";
+        /// Bound B on a row's Euclidean norm, after `scale` and `clamp`; longer rows are shortened
+        /// to it. Implied: the root of the sum of what each declaration can add to a row's square,
+        /// listed below: 1 for each intercept, scaled column, indicator, one_hot or spline,
+        /// max(LOW², HIGH²) for each clamped column. A smaller one costs less privacy and changes
+        /// the rows that it shortens.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        row_norm: Option<f64>, "number > 0; what the features imply";
+        /// Public bounds of single rows, relative to `row_norm`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bounds: Option<BoundsEntry>, "table, see below";
+        /// The label.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        label: Option<LabelEntry>, "table, see below";
+        /// Features, in order.
+        #[serde(default)]
+        features: Vec<FeatureEntry>, "list of tables, see below";
+        /// Products of features, in order, after them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        interactions: Vec<InteractionEntry>, "list of tables, see below";
+    }
 }
 
 /// `[data.bounds]`: row i is publicly known to be of norm at most `w_i·row_norm`, 0 < w_i ≤ 1.
@@ -74,59 +79,50 @@ pub struct BoundsEntry {
     pub public: bool,
 }
 
-/// One `[[data.features]]`: exactly one of `intercept`, `scale`, `clamp`, `one_hot`,
-/// `indicator`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FeatureEntry {
-    /// The constant 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub intercept: Option<bool>,
-    /// One column …
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<String>,
-    /// … or several with the same declaration.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub columns: Option<Vec<String>>,
-    /// Declared bounds, mapped onto [−1, 1].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<[f64; 2]>,
-    /// Declared bounds, units kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clamp: Option<[f64; 2]>,
-    /// For scale and clamp: what is taken of the number between its bounds, which stay in raw
-    /// units.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub transform: Option<Transform>,
-    /// For clamp: public constants, in units of the transform.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub standardize: Option<StandardizeEntry>,
-    /// For scale: Legendre polynomials up to this degree instead of the column alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub polynomial: Option<u32>,
-    /// For scale: a natural cubic spline instead of the column.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spline: Option<SplineEntry>,
-    /// Declared levels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub one_hot: Option<Vec<String>>,
-    /// For one_hot: levels that share a feature, by its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub groups: Option<BTreeMap<String, Vec<String>>>,
-    /// For one_hot: refuse undeclared levels instead of giving them the feature
-    /// `column=other`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub strict: Option<bool>,
-    /// For one_hot: the level without a feature, whose rows are 0 in those of the others.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
-    /// A condition.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub indicator: Option<IndicatorEntry>,
-    /// Value of a missing cell, in the column's units, for scale, clamp and indicators with
-    /// above or below; 0 or 1, the feature's own, for indicators with in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<f64>,
+section! {
+    /// One `[[data.features]]`: exactly one of `intercept`, `scale`, `clamp`, `one_hot`,
+    /// `indicator`.
+    pub struct FeatureEntry {
+        /// The constant 1; alone in its block.
+        intercept: Option<bool>, "`true`; in the draws: `intercept`", "";
+        /// The column; or instead `columns`.
+        column: Option<String>, "text", "";
+        /// Several columns with the same declaration.
+        columns: Option<Vec<String>>, "list of texts", "";
+        /// Number, cut off at the bounds, mapped to [-1, 1]; the usual choice.
+        scale: Option<[f64; 2]>, "`[LOW, HIGH]`; in the draws: `age`", "";
+        /// Number, cut off at the bounds, units kept; for columns that are already of size 1.
+        clamp: Option<[f64; 2]>, "`[LOW, HIGH]`; in the draws: `age`", "";
+        /// With `scale` or `clamp`: taken of the number after it is cut off at the bounds, which
+        /// stay in raw units.
+        transform: Option<Transform>, "`\"log\"`, `\"log1p\"`, `\"sqrt\"` or `\"asinh\"`; none; in the draws: `log(income)`", "";
+        /// With `clamp`: (x − M)/S, of the transformed number if there is a `transform`; public
+        /// constants, such as a published mean. LOW and HIGH stay in raw units.
+        standardize: Option<StandardizeEntry>, "`{ mean = M, sd = S }`, none; in the draws: `age`", "";
+        /// With `scale`: Legendre polynomials P₁, …, P_degree of the scaled number.
+        polynomial: Option<u32>, "degree 2 to 10, none; in the draws: `age`, `age^2`, `age^3`", "";
+        /// With `scale`: a natural cubic spline with these 1 to 50 inner knots, in raw units; one
+        /// column more than knots.
+        spline: Option<SplineEntry>, "`{ knots = [numbers] }`, none; in the draws: `age~s1`, `age~s2`, …", "";
+        /// A 0/1 column for each level, then each group, and one for everything else unless
+        /// `strict`.
+        one_hot: Option<Vec<String>>, "list of texts; in the draws: `region=north`, …, `region=other`", "";
+        /// With `one_hot` (which may be `[]`): levels that share one column; groups in the order of
+        /// their names.
+        groups: Option<BTreeMap<String, Vec<String>>>, "`{ NAME = [texts], … }`, none; in the draws: `region=islands`", "";
+        /// With `one_hot`: no column for everything else; a cell that is no declared level stops
+        /// the run.
+        strict: Option<bool>, "bool, `false`", "";
+        /// With `one_hot`: one of its levels or groups, which gets no column: the coefficients of
+        /// the others are differences from it. Give one beside an intercept.
+        reference: Option<String>, "text, none", "";
+        /// 1 where the cell is one of the texts, or is a number above (below) the threshold, else
+        /// 0; the threshold is in raw units and itself counts as 0.
+        indicator: Option<IndicatorEntry>, "`{ in = [texts] }`, `{ above = NUMBER }` or `{ below = NUMBER }`; in the draws: `smoker=daily`, `smoker=(daily|former)`, `age>65`", "";
+        /// Stands for a missing cell of `scale`, `clamp`, `above` or `below`, in the column's raw
+        /// units, inside the bounds; of `indicator = { in = … }`: 0 or 1.
+        missing: Option<f64>, "number, none", "";
+    }
 }
 
 /// `standardize = { mean = m, sd = s }`: (x − m)/s.
@@ -170,35 +166,35 @@ pub struct IndicatorEntry {
     pub below: Option<f64>,
 }
 
-/// `[data.label]`: binary, or exactly one of `clamp`, `scale`, `count`, `classes`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LabelEntry {
-    /// The column; none where `label_file` holds the labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<String>,
-    /// Texts that mean 1; without it the cells of a binary label must be 0 or 1.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub positive: Vec<String>,
-    /// Beside positive: texts that mean 0 ("": an empty cell); without it everything that is
-    /// neither positive nor missing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub negative: Vec<String>,
-    /// A number: declared bounds, units kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clamp: Option<[f64; 2]>,
-    /// A number: declared bounds, mapped onto [−1, 1].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scale: Option<[f64; 2]>,
-    /// Whole numbers from 0 to this bound, clamped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub count: Option<u32>,
-    /// Whole numbers from 0 to this less one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub classes: Option<u32>,
-    /// Value of a missing cell, in the column's units; for clamp, scale and count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<f64>,
+keyed! {
+    /// `[data.label]`: binary, or exactly one of `clamp`, `scale`, `count`, `classes`.
+    pub struct LabelEntry {
+        /// The column; required unless there is a `label_file`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        column: Option<String>, "text; models: all with a label";
+        /// These mean 1; needs a `column`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        positive: Vec<String>, "list of texts; models: logistic, mlp";
+        /// Beside `positive`: these mean 0, and a cell that is neither is an error.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        negative: Vec<String>, "list of texts; all that is neither positive nor missing; models: logistic, mlp";
+        /// A number, cut off at the bounds, units kept.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        clamp: Option<[f64; 2]>, "`[LOW, HIGH]`; models: linear";
+        /// A number, cut off at the bounds and mapped to [-1, 1].
+        #[serde(skip_serializing_if = "Option::is_none")]
+        scale: Option<[f64; 2]>, "`[LOW, HIGH]`; models: linear";
+        /// Whole numbers from 0; larger ones become MAX. A smaller MAX costs much less privacy.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        count: Option<u32>, "whole number MAX, 1 to 2²⁴; models: poisson";
+        /// Whole numbers 0 to K − 1; others are errors.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        classes: Option<u32>, "whole number K, 2 to 2²⁴; models: mlp";
+        /// Stands for a missing cell, in raw units; with `clamp`, `scale`, `count` and `classes`
+        /// only.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        missing: Option<f64>, "number, none; models: linear, poisson, mlp";
+    }
 }
 
 /// `[test]`: a held-out table that is **not** protected.

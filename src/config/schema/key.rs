@@ -26,41 +26,81 @@ pub(super) fn is_unset<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A section of the run file: a field a key, each with its meaning as documentation, its type, its
-/// values in words and its owner.
-macro_rules! section {
+/// A table of the run file: a field a key, each with its meaning as documentation, what serde must
+/// know of it, its type and its values in words.
+macro_rules! keyed {
     (
         $(#[doc = $outer:literal])+
+        $(#[derive($derive:ident)])?
+        $(#[serde($default:ident)])?
         pub struct $name:ident {
-            $($(#[doc = $meaning:literal])+ $key:ident: $type:ty, $values:literal, $owner:literal;)+
+            $(
+                $(#[doc = $meaning:literal])+
+                $(#[serde($($serde:tt)+)])*
+                $key:ident $(as $shown:literal)?: $type:ty, $values:literal $(, $owner:literal)?;
+            )+
         }
     ) => {
         $(#[doc = $outer])+
-        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        $(#[derive($derive)])?
         #[serde(deny_unknown_fields)]
+        $(#[serde($default)])?
         pub struct $name {
             $(
                 $(#[doc = $meaning])+
-                #[serde(default, skip_serializing_if = "super::key::is_unset")]
+                $(#[serde($($serde)+)])*
                 pub $key: $type,
             )+
         }
 
         impl $name {
             /// Its keys, in the order of `docs/reference/run_file.md`.
-            pub const KEYS: &[super::key::Key] = &[
-                $(super::key::Key {
-                    name: stringify!($key),
+            pub const KEYS: &[$crate::config::schema::key::Key] = &[
+                $($crate::config::schema::key::Key {
+                    name: [$($shown,)? stringify!($key)][0],
                     values: $values,
-                    owner: $owner,
+                    owner: [$($owner,)? ""][0],
                     meaning: concat!($($meaning),+),
                 },)+
             ];
+        }
+    };
+}
 
+/// A table whose every key may be left out, with the samplers that each belongs to.
+macro_rules! section {
+    (
+        $(#[doc = $outer:literal])+
+        pub struct $name:ident {
+            $(
+                $(#[doc = $meaning:literal])+
+                $(#[serde($($serde:tt)+)])*
+                $key:ident: $type:ty, $values:literal, $owner:literal;
+            )+
+        }
+    ) => {
+        $crate::config::schema::key::keyed! {
+            $(#[doc = $outer])+
+            #[derive(Default)]
+            pub struct $name {
+                $(
+                    $(#[doc = $meaning])+
+                    #[serde(
+                        default,
+                        skip_serializing_if = "crate::config::schema::key::is_unset"
+                    )]
+                    $(#[serde($($serde)+)])*
+                    $key: $type, $values, $owner;
+                )+
+            }
+        }
+
+        impl $name {
             /// Whether the run file sets a key.
             pub fn sets(&self, key: &str) -> bool {
                 match key {
-                    $(stringify!($key) => !super::key::is_unset(&self.$key),)+
+                    $(stringify!($key) => !$crate::config::schema::key::is_unset(&self.$key),)+
                     _ => false,
                 }
             }
@@ -76,4 +116,5 @@ macro_rules! section {
     };
 }
 
+pub(super) use keyed;
 pub(super) use section;
