@@ -74,7 +74,7 @@ pub struct PosteriorRun {
     length: RunLength,
     iteration: u64,
     /// How often it was resumed.
-    leg: u64,
+    session: u64,
     status: Status,
     draws: Vec<Draw>,
     kept_accepted: u64,
@@ -108,7 +108,7 @@ impl PosteriorRun {
             chains,
             length,
             iteration: 0,
-            leg: 0,
+            session: 0,
             status: Status::Running,
             draws: Vec::new(),
             kept_accepted: 0,
@@ -135,8 +135,8 @@ impl PosteriorRun {
     }
 
     /// How often it was resumed.
-    pub fn leg(&self) -> u64 {
-        self.leg
+    pub fn session(&self) -> u64 {
+        self.session
     }
 
     /// Puts every chain where one step of `start` leads, charged before the first step: a draw
@@ -157,7 +157,7 @@ impl PosteriorRun {
     }
 
     /// Takes up a saved state, with the curator's fresh secret generator; without privacy and
-    /// with a fixed seed, with coins that no leg before had. A ledger file takes up each state
+    /// with a fixed seed, with coins that no session before had. A ledger file takes up each state
     /// once: save the new one before the first step, as [`crate::output::RunDirectory`] does.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl PosteriorRun {
             ("iteration", state.iteration),
             ("kept_accepted", state.kept_accepted),
             ("parts", state.parts),
-            ("leg", state.leg),
+            ("leg", state.session),
         ] {
             if count > MOST_STEPS {
                 return Err(format!("the saved state's '{key}' is damaged"));
@@ -181,9 +181,9 @@ impl PosteriorRun {
                 self.chains.thetas.dim()
             ));
         }
-        // States of before legs were counted say 0.
-        let leg = state.leg.max(u64::from(state.resumed)) + 1;
-        self.curator.take_up(state.paid.as_ref(), leg)?;
+        // States of before sessions were counted say 0.
+        let session = state.session.max(u64::from(state.resumed)) + 1;
+        self.curator.take_up(state.paid.as_ref(), session)?;
         if let Some(anchor) = &state.anchor {
             self.set_anchor(anchor.clone()).map_err(|e| e.to_string())?;
         }
@@ -198,7 +198,7 @@ impl PosteriorRun {
         }
         self.iteration = state.iteration;
         self.kept_accepted = state.kept_accepted;
-        self.leg = leg;
+        self.session = session;
         Ok(())
     }
 
@@ -383,7 +383,7 @@ impl PosteriorRun {
         let bounded = self.curator.model().prior().is_bounded();
         let adaptive = !by_itself
             || self.used
-            || self.leg > 0
+            || self.session > 0
             || bounded
             || self.sampler.costs_follow_releases();
         Certificate::new(
@@ -403,13 +403,13 @@ impl PosteriorRun {
     pub fn state(&self, parts: u64) -> RunState {
         RunState {
             iteration: self.iteration,
-            resumed: self.leg > 0,
-            leg: self.leg,
+            resumed: self.session > 0,
+            session: self.session,
             started: self.start.is_none(),
             kept_accepted: self.kept_accepted,
             parts,
             files: Vec::new(),
-            paid: self.curator.ledger().map(Ledger::voucher),
+            paid: self.curator.ledger().map(Ledger::paid_run),
             anchor: self.anchor.clone(),
             noise_aware: self.noise_aware,
             // Rows of a linear model have nothing left to be asked about.

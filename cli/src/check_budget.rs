@@ -95,7 +95,7 @@ pub(super) fn fill(
     let free = sampler.walk().filter(|walk| !walk.decides());
     let (cost, total) = (price.step, price.asked);
     let outlay = price.outlay(None);
-    let (mut left, mut steps, mut shared) = (price.room, price.steps, None);
+    let (mut left, mut steps, mut shared) = (price.limit, price.steps, None);
     if let Some((path, spent)) = plan.spent_of_ledger(rows.rows, budget, measure)? {
         left -= spent;
         let first = Outlay {

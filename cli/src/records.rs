@@ -23,10 +23,11 @@ struct Record {
     table: PathBuf,
     /// The run's directory.
     directory: PathBuf,
-    /// Identity of the ledger file, of the run that had it last, and that run's leg.
+    /// Identity of the ledger file, of the run that had it last, and that run's session.
     ledger: String,
     run: String,
-    leg: u64,
+    #[serde(rename = "leg")]
+    session: u64,
     /// Hash that the ledger file ended with.
     head: String,
     /// What the certificate claims.
@@ -126,11 +127,11 @@ impl Records {
         Some(folder.join(format!("{ledger}.json")))
     }
 
-    /// Whether what is remembered of a run's ledger and its legs agrees with what it brings.
+    /// Whether what is remembered of a run's ledger and its sessions agrees with what it brings.
     ///
     /// # Errors
     /// [`CliError::Input`] of a copied run directory, or of an older ledger put back.
-    pub fn check(&self, ledger: &Ledger, leg: u64) -> Result<(), CliError> {
+    pub fn check(&self, ledger: &Ledger, session: u64) -> Result<(), CliError> {
         let Some(file) = self.file(ledger.id()) else {
             return Ok(());
         };
@@ -141,7 +142,7 @@ impl Records {
         let record: Record = serde_json::from_slice(&text).map_err(|e| {
             CliError::Input(format!("{}: is damaged: {e}; {anyway}", file.display()))
         })?;
-        if record.run == ledger.run() && record.leg >= leg {
+        if record.run == ledger.run() && record.session >= session {
             return Err(CliError::Input(format!(
                 "this run was taken up from here before, in {}: this directory is a copy, or an older one put back, and its draws were paid for once; {anyway}",
                 record.directory.display()
@@ -176,7 +177,7 @@ impl Records {
             directory: directory.canonicalize().unwrap_or(directory.into()),
             ledger: ledger.id().into(),
             run: ledger.run().into(),
-            leg: run.leg(),
+            session: run.session(),
             head: ledger.head().into(),
             epsilon,
             delta,

@@ -66,7 +66,7 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         }
     };
     directory.begin(&mut run)?;
-    // After the state, which must not fall behind what is remembered of its legs.
+    // After the state, which must not fall behind what is remembered of its sessions.
     records.write(&run, directory.path())?;
     if let Err(e) = advance(&mut run, &mut directory, every, a.quiet) {
         // What stopped it may keep the ledger from being written too.
@@ -140,7 +140,7 @@ fn recorded(
     let Some(ledger) = run.curator().ledger() else {
         return Ok(run);
     };
-    records.check(ledger, run.leg())?;
+    records.check(ledger, run.session())?;
     let sum = records.sum(ledger.budget(), Some(ledger.id()));
     if !quiet {
         if ledger.is_new() {
@@ -166,12 +166,12 @@ fn advance(
     let bar = progress_bar(run, quiet);
     let mut shown = Instant::now();
     loop {
-        let dear = run.pays_once();
+        let pays_once = run.pays_once();
         if *run.step() != Status::Running {
             break;
         }
         let (done, _) = run.progress();
-        if dear || done.is_multiple_of(every) || run.pending() >= PUBLISH_DRAWS {
+        if pays_once || done.is_multiple_of(every) || run.pending() >= PUBLISH_DRAWS {
             directory.publish(run)?;
         }
         if let Some(bar) = &bar

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::AnchorRelease;
-use crate::privacy::Voucher;
+use crate::privacy::PaidRun;
 use crate::sampler::{ChainsState, SamplerState};
 
 /// A part file of draws, as it was written.
@@ -24,7 +24,8 @@ pub struct RunState {
     pub resumed: bool,
     /// How often it was: the coins of a seeded run without privacy follow it.
     #[serde(default)]
-    pub leg: u64,
+    #[serde(rename = "leg")]
+    pub session: u64,
     /// Whether what puts the chains at their start was done.
     #[serde(default)]
     pub started: bool,
@@ -36,7 +37,7 @@ pub struct RunState {
     #[serde(default)]
     pub files: Vec<PartFile>,
     /// Which ledger paid for the draws so far; absent in a non-private run.
-    pub paid: Option<Voucher>,
+    pub paid: Option<PaidRun>,
     /// The released anchor of an anchored run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<AnchorRelease>,

@@ -215,7 +215,7 @@ fn ledger(
     let rows = prepared.data.rows();
     let mut ledger = Ledger::open(&path, &name, rows, price.budget, price.measure)?;
     ledger.covers_one_run(!shared);
-    let left = (price.room - ledger.spent()).max(0.0);
+    let left = (price.limit - ledger.spent()).max(0.0);
     price
         .outlay(saved)
         .check(plan, &path, left, price.measure)?;

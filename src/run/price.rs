@@ -16,7 +16,7 @@ pub struct Price {
     /// What the ledger counts.
     pub measure: Measure,
     /// What the run's releases may take of the budget.
-    pub room: f64,
+    pub limit: f64,
     /// Of a private start.
     pub start: f64,
     /// Of an anchor, ρ.
@@ -41,14 +41,22 @@ impl Price {
         let (plan, sampler, model) = (&prepared.plan, &prepared.sampler, &*prepared.model);
         let rows = prepared.population();
         let measure = plan.measure(sampler, model, rows, budget)?;
-        let room = plan.room(budget, measure)?;
+        let limit = plan.limit(budget, measure)?;
         let start = plan.start_cost(model, budget, measure)?;
-        let (step, steps) = affordable(plan, sampler, model, rows, (budget, measure, room, start))?;
+        let allowance = Allowance {
+            budget,
+            measure,
+            left: limit - start,
+        };
+        if start > 0.0 && allowance.left <= 0.0 {
+            return Err(too_dear_a_start(plan, measure, start, limit));
+        }
+        let (step, steps) = affordable(plan, sampler, model, rows, allowance)?;
         let (length, chains) = (plan.length()?, plan.chains() as f64);
         Ok(Price {
             budget,
             measure,
-            room,
+            limit,
             start,
             anchor: sampler.anchor_rho(),
             step,
@@ -82,14 +90,34 @@ impl Price {
     }
 }
 
+/// What is left for steps of a budget.
+#[derive(Clone, Copy)]
+struct Allowance {
+    budget: Budget,
+    measure: Measure,
+    /// Nats of the measure.
+    left: f64,
+}
+
+fn too_dear_a_start(plan: &Plan, measure: Measure, start: f64, limit: f64) -> ConfigError {
+    let symbol = measure.symbol();
+    plan.refuse(
+        "run.start",
+        format!(
+            "costs {symbol} {start:.3e}, which leaves nothing of the budget ({symbol} {limit:.3e}); give it a smaller epsilon (dpvi) or box (ops), or the run a larger budget"
+        ),
+    )
+}
+
 /// The largest step, to one per cent, of which one typical move fits the budget; λ may
 /// depend on the step, so the cost is asked for and not scaled.
 fn fitting_step(
     rows: Population,
     clips: &[f64],
     sampler: &RandomWalk,
-    budget: Budget,
-    measure: Measure,
+    Allowance {
+        budget, measure, ..
+    }: Allowance,
 ) -> f64 {
     let most = 0.995 * measure.limit(budget);
     let mut share = 1.0;
@@ -144,23 +172,14 @@ fn affordable(
     sampler: &Sampler,
     model: &dyn Model,
     rows: Population,
-    (budget, measure, whole, start): (Budget, Measure, f64, f64),
+    mut allowance: Allowance,
 ) -> Result<(f64, f64), ConfigError> {
-    if start > 0.0 && start >= whole {
-        let symbol = measure.symbol();
-        return Err(plan.refuse(
-            "run.start",
-            format!(
-                "costs {symbol} {start:.3e}, which leaves nothing of the budget ({symbol} {whole:.3e}); give it a smaller epsilon (dpvi) or box (ops), or the run a larger budget"
-            ),
-        ));
-    }
-    let limit = whole - start - sampler.anchor_rho();
+    allowance.left -= sampler.anchor_rho();
     match sampler.walk() {
         // Its draws are free.
         Some(walk) if !walk.decides() => Ok((0.0, f64::INFINITY)),
-        Some(walk) => affordable_moves(plan, walk, model, rows, (budget, measure, limit)),
-        None => affordable_gradients(plan, sampler, model, rows, (budget, measure, limit)),
+        Some(walk) => affordable_moves(plan, walk, model, rows, allowance),
+        None => affordable_gradients(plan, sampler, model, rows, allowance),
     }
 }
 
@@ -170,8 +189,13 @@ fn affordable_gradients(
     sampler: &Sampler,
     model: &dyn Model,
     rows: Population,
-    (budget, measure, limit): (Budget, Measure, f64),
+    allowance: Allowance,
 ) -> Result<(f64, f64), ConfigError> {
+    let Allowance {
+        budget,
+        measure,
+        left: limit,
+    } = allowance;
     let length = plan.length()?;
     let planned = length.iterations.saturating_add(length.warmup);
     let step = sampler
@@ -219,8 +243,13 @@ fn affordable_moves(
     sampler: &RandomWalk,
     model: &dyn Model,
     rows: Population,
-    (budget, measure, limit): (Budget, Measure, f64),
+    allowance: Allowance,
 ) -> Result<(f64, f64), ConfigError> {
+    let Allowance {
+        budget,
+        measure,
+        left: limit,
+    } = allowance;
     let clips = sampler.typical_clips(model.dim());
     if clips.is_empty() {
         return Err(ConfigError::general("a private run needs a clip bound"));
@@ -246,7 +275,7 @@ fn affordable_moves(
             }
             _ => format!(
                 "a proposal step of {:.3e} instead of {:.3e} would fit",
-                fitting_step(rows, &clips, sampler, budget, measure),
+                fitting_step(rows, &clips, sampler, allowance),
                 sampler.step
             ),
         };

@@ -13,6 +13,7 @@ mod langevin;
 mod posterior_draws;
 mod proposal;
 mod random_walk;
+mod setting_error;
 mod variational;
 mod windows;
 
@@ -29,7 +30,7 @@ pub use chains::{Chains, ChainsState, PublicRng};
 pub use combination::{AcceptanceName, Combination, EstimatorName};
 pub use fast_mh::FastMh;
 pub use hamiltonian::{
-    Hamiltonian, HamiltonianSettings, HamiltonianState, HamiltonianWarmup, Mass, SettingError,
+    Hamiltonian, HamiltonianSettings, HamiltonianState, HamiltonianWarmup, Mass,
 };
 pub use langevin::{
     Dynamics, GradientSettings, LiSettings, Schedule, StochasticGradient, StochasticGradientState,
@@ -37,4 +38,5 @@ pub use langevin::{
 pub use posterior_draws::PosteriorDraws;
 pub use proposal::{ClipNorm, ClipRule, Preconditioner};
 pub use random_walk::{RandomWalk, RandomWalkState, StepInfo};
+pub use setting_error::SettingError;
 pub use variational::{Dpvi, Variational, VariationalPosterior, VariationalState, gradient_sigma};

@@ -171,7 +171,7 @@ epsilon = 5.0\ndelta = 1e-6 => not_private = true\norder = 3 => @order; privacy.
 "barker"         => "dp-sgld"\ngradient = { tau = 2 } => @gradient; sampler.gradient.tau; extra_tau
 "barker"         => "dp-sgld"\ngradient = { rate = 0 } => @gradient; sampler.gradient.rate; (0, 1]
 "barker"         => "dp-sgld"\ngradient = { rate = 1.5 } => @gradient; sampler.gradient.rate; (0, 1]
-"barker"\nstep = 0.001 => "dp-sgld"\ngradient = { extra_tau = -1 } => @gradient; sampler.gradient.extra_tau; 'extra_tau' must be at least 0
+"barker"\nstep = 0.001 => "dp-sgld"\ngradient = { extra_tau = -1 } => @gradient; sampler.gradient.extra_tau; must be at least 0
 "barker"\nstep = 0.001 => "dp-sgld"\nschedule = { offset = 1, exponent = 1.3 } => @schedule; sampler.schedule; (0, 1]
 "barker"\nstep = 0.001 => "dp-sgld"\nschedule = "fast" => @schedule; "cube-root"
 "barker"\nstep = 0.001 => "dp-sgld"\npreconditioner = { decay = 2, floor = 0.1, adapt = 9 } => @preconditioner; sampler.preconditioner; 'decay'

@@ -165,11 +165,11 @@ fn a_resumed_run_without_privacy_has_coins_of_its_own() {
     };
     let (first, end) = finish(open());
     assert_eq!(first, finish(open()).0);
-    assert_eq!((begun.leg, end.leg), (0, 0));
+    assert_eq!((begun.session, end.session), (0, 0));
 
     let second = taken_up(&begun);
     let again = second.state(0);
-    assert_eq!((again.leg, again.resumed), (1, true));
+    assert_eq!((again.session, again.resumed), (1, true));
     let (second, _) = finish(second);
     // Of 600 decisions on the same proposals some hundred fall otherwise.
     assert_ne!(first, second);
@@ -179,14 +179,14 @@ fn a_resumed_run_without_privacy_has_coins_of_its_own() {
         "still fixed by the seed"
     );
     let (third, end) = finish(taken_up(&again));
-    assert_eq!(end.leg, 2);
+    assert_eq!(end.session, 2);
     assert!(third != second && third != first);
 
-    // A state of before legs were counted.
+    // A state of before sessions were counted.
     let mut old = serde_json::to_value(&again).unwrap();
     old.as_object_mut().unwrap().remove("leg");
     let old: RunState = serde_json::from_value(old).unwrap();
-    assert_eq!(taken_up(&old).state(0).leg, 2);
+    assert_eq!(taken_up(&old).state(0).session, 2);
 }
 
 /// The last draws are written and the state that owns them is not: the run has not ended, and goes

@@ -155,7 +155,7 @@ fn a_ledger_keeps_its_mode() {
     assert_eq!(look(), before);
 }
 
-/// A run goes on once from where it stopped: the shared ledger knows which legs it has seen.
+/// A run goes on once from where it stopped: the shared ledger knows which sessions it has seen.
 #[test]
 fn a_copied_or_restored_directory_is_refused_by_a_shared_ledger() {
     let place = Place::new(RUN);

@@ -303,7 +303,7 @@ impl Plan {
         (estimator, acceptance): (Estimator, Acceptance),
     ) -> Result<(), ConfigError> {
         let measure = self.divided_measure(budget)?;
-        let rho = self.room(budget, measure)?;
+        let rho = self.limit(budget, measure)?;
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         let stages = settings.anchoring.stages > 0;
@@ -394,7 +394,7 @@ impl Plan {
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         if settings.decisions != Decisions::None {
             let measure = self.measure_of_gaussians(budget)?;
-            let rho = self.room(budget, measure)?;
+            let rho = self.limit(budget, measure)?;
             settings.anchoring.split = Some(split(rho, 0.0));
             let clip = settings.typical_clip();
             let cost = Curator::cost(settings.anchoring.rows, clip, estimator, acceptance);
@@ -435,7 +435,7 @@ impl Plan {
         }
         if settings.decisions == Decisions::None {
             let measure = self.measure_of_gaussians(budget)?;
-            let rho = self.room(budget, measure)?;
+            let rho = self.limit(budget, measure)?;
             if rho < LEAST_ANCHOR {
                 let enough = (LEAST_ANCHOR / rho).sqrt() * budget.epsilon();
                 return Err(self.refuse(

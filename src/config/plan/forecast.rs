@@ -71,7 +71,7 @@ impl Plan {
         };
         let anchoring = &settings.anchoring;
         let rho = anchoring.split.map_or(0.0, |s| s.rho());
-        let room = self.room(budget, measure)?;
+        let limit = self.limit(budget, measure)?;
         if anchoring.slopes.predictor != Predictor::Linear || rho.is_nan() || rho <= 0.0 {
             return Ok(None);
         }
@@ -91,7 +91,7 @@ impl Plan {
             }
         };
         // The same share of a budget that holds so much more.
-        let needed = room * (released / TARGET).powi(2);
+        let needed = limit * (released / TARGET).powi(2);
         let epsilon = measure.epsilon(needed, budget.conversion_delta());
         Ok(Some(Forecast {
             noise_posterior_sds: released / (1.0 + (released / prior).powi(2)).sqrt(),

@@ -81,7 +81,7 @@ impl Plan {
         };
         let build = |settings: &HamiltonianSettings| {
             Hamiltonian::new(model.prior().clone(), settings.clone(), d)
-                .map_err(|e| self.refuse(setting_key(e.key), e.what))
+                .map_err(|e| self.refuse(&e.key, e.what))
         };
         let typical = build(&settings)?.typical_clip(d);
         let share = match (s.step, typical) {
@@ -342,18 +342,5 @@ impl Plan {
             ));
         }
         Ok(())
-    }
-}
-
-/// Where a Hamiltonian sampler's setting is declared.
-fn setting_key(key: &str) -> &'static str {
-    match key {
-        "leapfrog_steps" => "sampler.leapfrog_steps",
-        "clip" | "largest_clip" => "sampler.clip",
-        "mass" => "sampler.scale",
-        "target" => "sampler.target_acceptance",
-        "step" => "sampler.step",
-        "jitter" => "sampler.jitter",
-        _ => "sampler",
     }
 }

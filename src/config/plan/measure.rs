@@ -103,7 +103,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`ConfigError`] where `[sampler]` names no sampler.
-    pub fn room(&self, budget: Budget, measure: Measure) -> Result<f64, ConfigError> {
+    pub fn limit(&self, budget: Budget, measure: Measure) -> Result<f64, ConfigError> {
         let reserve = match self.is_all_gaussian()? {
             true => 0.0,
             false => measure.reserve(budget),

@@ -64,7 +64,7 @@ impl Plan {
         budget: Budget,
     ) -> Result<(f64, Measure), ConfigError> {
         let measure = self.divided_measure(budget)?;
-        let (limit, symbol) = (self.room(budget, measure)?, measure.symbol());
+        let (limit, symbol) = (self.limit(budget, measure)?, measure.symbol());
         let start = self.start_cost(model, budget, measure)?;
         if start < limit {
             return Ok((limit - start, measure));

@@ -144,10 +144,7 @@ impl Plan {
             (Some(_), Ok(sampler)) => sampler.with_scale(&self.scale(s, d)?),
             (_, built) => built,
         };
-        built.map_err(|what| {
-            // The library's name for the key.
-            self.refuse(message_key(&what), what.replace("extra_noise", "extra_tau"))
-        })
+        built.map_err(|e| self.refuse(&e.key, e.what))
     }
 
     /// The longest step whose planned run fits the budget, to a part in 10^4: a longer one
@@ -202,7 +199,7 @@ impl Plan {
         // The order and the step depend on one another.
         for _ in 0..3 {
             let start = self.start_cost(model, budget, measure)?;
-            let left = (self.room(budget, measure)? - start).max(0.0);
+            let left = (self.limit(budget, measure)? - start).max(0.0);
             let exponents = -80.0..60.0;
             let (mut low, mut high) = (exponents.start, exponents.end);
             // The noise leaves the range that can be charged at both ends.
@@ -241,22 +238,4 @@ impl Plan {
             )),
         }
     }
-}
-
-/// The key that a sampler's message names in quotes.
-fn message_key(what: &str) -> &'static str {
-    const KEYS: [(&str, &str); 10] = [
-        ("'step'", "sampler.step"),
-        ("'offset'", "sampler.schedule"),
-        ("'exponent'", "sampler.schedule"),
-        ("'friction'", "sampler.friction"),
-        ("'diffusion'", "sampler.diffusion"),
-        ("'decay'", "sampler.preconditioner"),
-        ("'floor'", "sampler.preconditioner"),
-        ("'extra_noise'", "sampler.gradient.extra_tau"),
-        ("'scale'", "sampler.scale"),
-        ("'model.box'", "model.box"),
-    ];
-    let named = KEYS.iter().find(|(word, _)| what.contains(word));
-    named.map_or("sampler", |(_, key)| key)
 }

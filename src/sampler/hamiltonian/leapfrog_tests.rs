@@ -245,12 +245,18 @@ fn wrong_settings_are_named() {
         let error = Hamiltonian::new(flat(), s, 2).unwrap_err();
         assert_eq!(error.key, key);
     };
-    refused(|s| s.step = f64::NAN, "step");
-    refused(|s| s.leapfrog_steps = 0, "leapfrog_steps");
-    refused(|s| s.largest_clip = f64::INFINITY, "largest_clip");
-    refused(|s| s.mass = Mass::Dense(Lower::identity(3)), "mass");
-    refused(|s| s.warmup.target = 1.0, "target");
-    refused(|s| s.warmup.most_leapfrog_steps = 0, "most_leapfrog_steps");
+    refused(|s| s.step = f64::NAN, "sampler.step");
+    refused(|s| s.leapfrog_steps = 0, "sampler.leapfrog_steps");
+    refused(|s| s.largest_clip = f64::INFINITY, "sampler.clip");
+    refused(
+        |s| s.mass = Mass::Dense(Lower::identity(3)),
+        "sampler.scale",
+    );
+    refused(|s| s.warmup.target = 1.0, "sampler.target_acceptance");
+    refused(
+        |s| s.warmup.most_leapfrog_steps = 0,
+        "sampler.leapfrog_steps",
+    );
     refused(
         |s| {
             s.clip = Some(ClipRule {
@@ -258,7 +264,7 @@ fn wrong_settings_are_named() {
                 norm: ClipNorm::Euclidean,
             });
         },
-        "clip",
+        "sampler.clip",
     );
     refused(
         |s| {
@@ -268,7 +274,7 @@ fn wrong_settings_are_named() {
                 norm: ClipNorm::Constant,
             });
         },
-        "largest_clip",
+        "sampler.clip",
     );
     let mut sampler = Hamiltonian::new(flat(), settings(RULES[1], 0.1, 3), 2).unwrap();
     let mut chains = Chains::new(&[vec![0.0; 3]], [0; 32]);

@@ -3,10 +3,10 @@
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::settings::SettingError;
 use crate::math::cholesky;
 use crate::model::Lower;
 use crate::sampler::PublicRng;
+use crate::sampler::SettingError;
 
 /// The public mass matrix M, d×d, in units of 1/θ²; best near the posterior's precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ impl Mass {
     /// # Errors
     /// [`SettingError`] naming `mass` and what is wrong with it.
     pub fn dense(matrix: &[f64], d: usize) -> Result<Self, SettingError> {
-        let refuse = |what: String| SettingError::new("mass", what);
+        let refuse = |what: String| SettingError::new("sampler.scale", what);
         let factor = cholesky(matrix, d).map_err(|e| refuse(format!("{e}; give a symmetric positive definite matrix of {d} × {d} values, such as the inverse of a public guess at the posterior's covariance")))?;
         Lower::new(factor)
             .map(Mass::Dense)
@@ -56,13 +56,13 @@ impl Mass {
         };
         if size != d {
             return Err(SettingError::new(
-                "mass",
+                "sampler.scale",
                 format!("is a matrix of {size} parameters, the model has {d}"),
             ));
         }
         match wrong {
             Some(m) => Err(SettingError::new(
-                "mass",
+                "sampler.scale",
                 format!("must be positive definite, between 1e-200 and 1e200; it has {m:e}"),
             )),
             None => Ok(()),
@@ -202,6 +202,6 @@ mod tests {
         assert!(Mass::Dense(Lower::identity(3)).validate(2).is_err());
         assert!(Mass::dense(&MATRIX, 2).unwrap().validate(2).is_ok());
         let said = Mass::Scalar(-1.0).validate(1).unwrap_err().to_string();
-        assert!(said.starts_with("mass: must be positive definite"));
+        assert!(said.starts_with("sampler.scale: must be positive definite"));
     }
 }

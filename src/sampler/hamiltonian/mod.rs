@@ -19,7 +19,7 @@ mod warmup;
 mod warmup_tests;
 
 pub use mass::Mass;
-pub use settings::{HamiltonianSettings, SettingError};
+pub use settings::HamiltonianSettings;
 pub use warmup::HamiltonianWarmup;
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use self::leapfrog::Leapfrog;
 use self::settings::SMALLEST_CLIP;
 use self::warmup::{MOST_LEAPFROG_STEPS, Tuned, Tuner};
 use super::proposal::ClipNorm;
-use super::{Chains, StepInfo};
+use super::{Chains, SettingError, StepInfo};
 use crate::model::Prior;
 use crate::privacy::{Halt, MOST_STEPS, Moves, Releases};
 
@@ -79,7 +79,7 @@ impl Hamiltonian {
     ) -> Result<Self, SettingError> {
         if prior.anchor.is_some() {
             let what = "Hamiltonian samplers read whole rows: remove it";
-            return Err(SettingError::new("anchor", what));
+            return Err(SettingError::new("sampler.anchor", what));
         }
         settings.validate(d)?;
         let s = &settings;
@@ -318,7 +318,8 @@ impl Hamiltonian {
     /// A message naming the field that is damaged or of another dimension.
     pub fn restore(&mut self, state: &HamiltonianState) -> Result<(), String> {
         let d = self.tuner.dim();
-        state.tuned.mass.validate(d).map_err(|e| e.to_string())?;
+        let mass = state.tuned.mass.validate(d);
+        mass.map_err(|e| format!("'mass' {}", e.what))?;
         let damaged = |field: &str| Err(format!("'{field}' is damaged"));
         if !(state.tuned.step > 0.0 && state.tuned.step.is_finite()) {
             return damaged("step");

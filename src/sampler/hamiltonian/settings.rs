@@ -3,24 +3,7 @@
 use super::mass::Mass;
 use super::warmup::{HamiltonianWarmup, MOST_LEAPFROG_STEPS};
 use crate::privacy::{Acceptance, Estimator, GradientNoise};
-use crate::sampler::{ClipNorm, ClipRule};
-
-/// What is wrong with a sampler's setting.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {what}")]
-pub struct SettingError {
-    /// The setting at fault.
-    pub key: &'static str,
-    /// What is wrong and what to do next.
-    pub what: String,
-}
-
-impl SettingError {
-    pub(super) fn new(key: &'static str, what: impl Into<String>) -> Self {
-        let what = what.into();
-        SettingError { key, what }
-    }
-}
+use crate::sampler::{ClipNorm, ClipRule, SettingError};
 
 /// Clip bounds are never smaller, in nats: a trajectory that comes back to where it began is
 /// decided and paid for like any other. Public; a larger bound than needed biases nothing.
@@ -67,14 +50,14 @@ impl HamiltonianSettings {
         let refuse = |key, what: String| Err(SettingError::new(key, what));
         if !(self.step > 1e-200 && self.step < 1e200) {
             return refuse(
-                "step",
+                "sampler.step",
                 format!("must lie between 1e-200 and 1e200, not {:e}", self.step),
             );
         }
         if !(1..=MOST_LEAPFROG_STEPS).contains(&self.leapfrog_steps) {
             let (given, most) = (self.leapfrog_steps, MOST_LEAPFROG_STEPS);
             return refuse(
-                "leapfrog_steps",
+                "sampler.leapfrog_steps",
                 format!("must lie between 1 and {most}, not {given}"),
             );
         }
@@ -82,24 +65,24 @@ impl HamiltonianSettings {
             && !(low >= 0.0 && low <= high && high > 0.0 && high <= 10.0)
         {
             return refuse(
-                "jitter",
+                "sampler.jitter",
                 format!("needs 0 <= low <= high <= 10 and high above 0, not [{low}, {high}]"),
             );
         }
         let largest = self.largest_clip;
         if !(largest > SMALLEST_CLIP && largest <= f64::powi(2.0, 80)) {
             return refuse(
-                "largest_clip",
+                "sampler.clip",
                 format!("must lie between 2^-20 and 2^80 nats, not {largest}"),
             );
         }
         if let Some(ClipRule { rate, norm }) = self.clip {
             if !(rate > 0.0 && rate.is_finite()) {
-                return refuse("clip", format!("needs a positive rate, not {rate}"));
+                return refuse("sampler.clip", format!("needs a positive rate, not {rate}"));
             }
             if norm == ClipNorm::Constant && rate > largest {
                 return refuse(
-                    "largest_clip",
+                    "sampler.clip",
                     format!(
                         "is {largest} nats, under the constant clip {rate}: no move could be made; raise it"
                     ),

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::chees::{Trajectories, TrajectoryLength};
 use super::dual_averaging::DualAveraging;
 use super::mass::Mass;
-use super::settings::SettingError;
 use crate::math::cholesky;
 use crate::model::Lower;
 use crate::privacy::Acceptance;
 use crate::sampler::Adapt;
+use crate::sampler::SettingError;
 use crate::sampler::windows::Windows;
 
 /// More leapfrog steps than any sensible trajectory has.
@@ -66,13 +66,13 @@ impl HamiltonianWarmup {
     pub fn validate(&self) -> Result<(), SettingError> {
         if !(self.target > 0.0 && self.target < 1.0) {
             return Err(SettingError::new(
-                "target",
+                "sampler.target_acceptance",
                 format!("must lie between 0 and 1, not {}", self.target),
             ));
         }
         if !(1..=MOST_LEAPFROG_STEPS).contains(&self.most_leapfrog_steps) {
             return Err(SettingError::new(
-                "most_leapfrog_steps",
+                "sampler.leapfrog_steps",
                 format!("must lie between 1 and {MOST_LEAPFROG_STEPS}"),
             ));
         }

@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sampler::SettingError;
+
 /// What drives a stochastic-gradient sampler. `a` is the step of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -125,16 +127,23 @@ impl Dynamics {
     /// Checks its numbers.
     ///
     /// # Errors
-    /// A message naming the key.
-    pub(super) fn validate(self) -> Result<(), String> {
+    /// [`SettingError`] for one out of range.
+    pub(super) fn validate(self) -> Result<(), SettingError> {
+        let refuse = |key: &str, what: String| Err(SettingError::new(key, what));
         match self {
             Dynamics::Sgld => Ok(()),
             Dynamics::PreconditionedSgld { decay, floor, .. } => {
                 if !(decay > 0.0 && decay < 1.0) {
-                    return Err(format!("'decay' must lie in (0, 1), not {decay}"));
+                    return refuse(
+                        "sampler.preconditioner",
+                        format!("'decay' must lie in (0, 1), not {decay}"),
+                    );
                 }
                 if !(floor > 0.0 && floor <= 1.0) {
-                    return Err(format!("'floor' must lie in (0, 1], not {floor}"));
+                    return refuse(
+                        "sampler.preconditioner",
+                        format!("'floor' must lie in (0, 1], not {floor}"),
+                    );
                 }
                 Ok(())
             }
@@ -142,15 +151,19 @@ impl Dynamics {
                 if friction > 0.0 && friction <= 1.0 {
                     return Ok(());
                 }
-                Err(format!(
-                    "'friction' is the share of momentum lost in a step, in (0, 1], not {friction}"
-                ))
+                refuse(
+                    "sampler.friction",
+                    format!("is the share of momentum lost in a step, in (0, 1], not {friction}"),
+                )
             }
             Dynamics::Sgnht { diffusion } => {
                 if diffusion > 0.0 && diffusion.is_finite() {
                     return Ok(());
                 }
-                Err(format!("'diffusion' must be positive, not {diffusion}"))
+                refuse(
+                    "sampler.diffusion",
+                    format!("must be positive, not {diffusion}"),
+                )
             }
         }
     }

@@ -24,7 +24,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use self::dynamics::Update;
-use super::{Chains, PublicRng, StepInfo};
+use super::{Chains, PublicRng, SettingError, StepInfo};
 use crate::model::Prior;
 use crate::privacy::{Batch, GradientNoise, Halt, Releases};
 
@@ -84,19 +84,20 @@ impl StochasticGradient {
     /// A sampler of d parameters.
     ///
     /// # Errors
-    /// A message naming the key at fault: a bounded support, or a number out of range.
+    /// [`SettingError`] for a bounded support or a number out of range.
     pub fn new(
         prior: Prior,
         d: usize,
         dynamics: Dynamics,
         schedule: Schedule,
         gradients: GradientSettings,
-    ) -> Result<Self, String> {
-        prior.validate(d).map_err(|e| e.to_string())?;
+    ) -> Result<Self, SettingError> {
+        prior.validate(d)?;
         if prior.is_bounded() {
-            return Err(
-                "stochastic-gradient samplers need an unbounded support: remove 'model.box', or take a sampler that decides, such as barker".into(),
-            );
+            return Err(SettingError::new(
+                "model.box",
+                "stochastic-gradient samplers need an unbounded support: remove it, or take a sampler that decides, such as barker",
+            ));
         }
         dynamics.validate()?;
         schedule.validate()?;
@@ -122,12 +123,15 @@ impl StochasticGradient {
     /// a parameter of smaller s lacks is added from the chain's public stream.
     ///
     /// # Errors
-    /// A message unless `scale` has d positive finite values.
-    pub fn with_scale(mut self, scale: &[f64]) -> Result<Self, String> {
+    /// [`SettingError`] unless `scale` has d positive finite values.
+    pub fn with_scale(mut self, scale: &[f64]) -> Result<Self, SettingError> {
         let d = self.base.len();
         let positive = scale.iter().all(|s| *s > 0.0 && s.is_finite());
         if scale.len() != d || !positive {
-            return Err(format!("'scale' needs {d} positive values"));
+            return Err(SettingError::new(
+                "sampler.scale",
+                format!("needs {d} positive values"),
+            ));
         }
         self.base = scale.to_vec();
         Ok(self)
@@ -345,27 +349,31 @@ impl GradientSettings {
         self.clip.map_or(0.0, |b| self.extra_noise * 2.0 * b)
     }
 
-    fn validate(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), SettingError> {
+        let refuse = |key: &str, what: String| {
+            Err(SettingError::new(&format!("sampler.gradient.{key}"), what))
+        };
         if let Some(clip) = self.clip
             && !(clip > 0.0 && clip.is_finite())
         {
-            return Err(format!("'clip' must be positive, not {clip}"));
+            return refuse("clip", format!("must be positive, not {clip}"));
         }
         if let Batch::Poisson { rate } = self.batch
             && !(rate > 0.0 && rate < 1.0)
         {
-            return Err(format!(
-                "'rate' must lie in (0, 1), not {rate}; for all rows leave it out"
-            ));
+            return refuse(
+                "rate",
+                format!("must lie in (0, 1), not {rate}; for all rows leave it out"),
+            );
         }
         if !(self.extra_noise >= 0.0 && self.extra_noise.is_finite()) {
-            return Err(format!(
-                "'extra_noise' must be at least 0, not {}",
-                self.extra_noise
-            ));
+            return refuse(
+                "extra_tau",
+                format!("must be at least 0, not {}", self.extra_noise),
+            );
         }
         if self.extra_noise > 0.0 && self.clip.is_none() {
-            return Err("'extra_noise' is a multiple of 2·clip: give 'clip'".into());
+            return refuse("extra_tau", "is a multiple of 2·clip: give 'clip'".into());
         }
         Ok(())
     }

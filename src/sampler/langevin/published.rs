@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Dynamics, GradientSettings, Schedule, StochasticGradient};
 use crate::model::Prior;
 use crate::privacy::Batch;
+use crate::sampler::SettingError;
 
 /// Settings of Li 2019, in the paper's own units.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,7 +33,11 @@ impl StochasticGradient {
     ///
     /// # Errors
     /// As [`StochasticGradient::new`].
-    pub fn published_dp_sgld(prior: Prior, d: usize, settings: LiSettings) -> Result<Self, String> {
+    pub fn published_dp_sgld(
+        prior: Prior,
+        d: usize,
+        settings: LiSettings,
+    ) -> Result<Self, SettingError> {
         let mut sampler = settings.sampler(prior, d, Dynamics::Sgld, 2.0)?;
         sampler.temperature = 0.5;
         Ok(sampler)
@@ -49,7 +54,7 @@ impl StochasticGradient {
         d: usize,
         settings: LiSettings,
         friction: f64,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, SettingError> {
         settings.sampler(prior, d, Dynamics::Sghmc { friction }, 1.0)
     }
 }
@@ -62,12 +67,15 @@ impl LiSettings {
         d: usize,
         dynamics: Dynamics,
         factor: f64,
-    ) -> Result<StochasticGradient, String> {
+    ) -> Result<StochasticGradient, SettingError> {
         let rows = self.rows as f64;
         if !(self.batch > 0.0 && self.batch <= rows) {
-            return Err(format!(
-                "'batch' must lie in (0, {rows}], the number of rows, not {}",
-                self.batch
+            return Err(SettingError::new(
+                "sampler.gradient.rate",
+                format!(
+                    "a batch must lie in (0, {rows}], the number of rows, not {}",
+                    self.batch
+                ),
             ));
         }
         let batch = if self.batch < rows {

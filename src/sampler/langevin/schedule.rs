@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sampler::SettingError;
+
 /// Step size of every iteration; t counts from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -68,24 +70,33 @@ impl Schedule {
     /// Checks its numbers.
     ///
     /// # Errors
-    /// A message naming the key.
-    pub(super) fn validate(self) -> Result<(), String> {
+    /// [`SettingError`] for one out of range.
+    pub(super) fn validate(self) -> Result<(), SettingError> {
         let (Schedule::Fixed { step }
         | Schedule::CubeRoot { step }
         | Schedule::Polynomial { step, .. }) = self;
         if !(step > 0.0 && step.is_finite()) {
-            return Err(format!("'step' must be positive, not {step}"));
+            return Err(SettingError::new(
+                "sampler.step",
+                format!("must be positive, not {step}"),
+            ));
         }
         if let Schedule::Polynomial {
             offset, exponent, ..
         } = self
         {
             if !(offset >= 0.0 && offset.is_finite()) {
-                return Err(format!("'offset' must be at least 0, not {offset}"));
+                return Err(SettingError::new(
+                    "sampler.schedule",
+                    format!("'offset' must be at least 0, not {offset}"),
+                ));
             }
             if !(exponent > 0.0 && exponent <= 1.0) {
-                return Err(format!(
-                    "'exponent' must lie in (0, 1], not {exponent}; faster decay stops the chain short"
+                return Err(SettingError::new(
+                    "sampler.schedule",
+                    format!(
+                        "'exponent' must lie in (0, 1], not {exponent}; faster decay stops the chain short"
+                    ),
                 ));
             }
         }
@@ -115,15 +126,15 @@ mod tests {
     #[test]
     fn impossible_schedules_are_named() {
         for (schedule, key) in [
-            (Schedule::Fixed { step: 0.0 }, "'step'"),
-            (Schedule::CubeRoot { step: f64::NAN }, "'step'"),
+            (Schedule::Fixed { step: 0.0 }, "sampler.step: "),
+            (Schedule::CubeRoot { step: f64::NAN }, "sampler.step: "),
             (
                 Schedule::Polynomial {
                     step: 1.0,
                     offset: -1.0,
                     exponent: 0.5,
                 },
-                "'offset'",
+                "sampler.schedule: 'offset'",
             ),
             (
                 Schedule::Polynomial {
@@ -131,10 +142,11 @@ mod tests {
                     offset: 0.0,
                     exponent: 1.5,
                 },
-                "'exponent'",
+                "sampler.schedule: 'exponent'",
             ),
         ] {
-            assert!(schedule.validate().unwrap_err().contains(key));
+            let error = schedule.validate().unwrap_err().to_string();
+            assert!(error.starts_with(key), "{error}");
         }
     }
 }

@@ -182,7 +182,7 @@ impl Certificate {
             }
             if !ledger.is_shared() && lost > 1e-12 {
                 warnings.push(format!(
-                    "{} {lost:.3e} was reserved and lost when a leg of this run was killed, or spent by another run on its ledger; it counts as spent",
+                    "{} {lost:.3e} was reserved and lost when a session of this run was killed, or spent by another run on its ledger; it counts as spent",
                     measure.symbol()
                 ));
             }

@@ -145,7 +145,7 @@ fn a_file_keeps_its_measure_and_refuses_another() {
         ledger.charge(&[(key, 5)], 0.0).unwrap();
     }
     ledger.settle().unwrap();
-    let (spent, voucher) = (ledger.spent(), ledger.voucher());
+    let (spent, paid) = (ledger.spent(), ledger.paid_run());
     drop(ledger);
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("divergence_spent") && !text.contains("rho_spent"));
@@ -163,7 +163,7 @@ fn a_file_keeps_its_measure_and_refuses_another() {
     }
     let mut again = open(measure).unwrap();
     assert_eq!(again.spent(), spent);
-    let json = serde_json::to_string(&voucher).unwrap();
+    let json = serde_json::to_string(&paid).unwrap();
     again
         .accept(&serde_json::from_str(&json).unwrap(), 1)
         .unwrap();

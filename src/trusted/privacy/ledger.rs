@@ -28,7 +28,7 @@ const BLOCKS: u128 = 256;
 
 /// Proof, kept in a run's public state, of which ledger paid for its draws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Voucher {
+pub struct PaidRun {
     /// Identity of the ledger file.
     ledger: String,
     /// What it had counted as spent, units of 2^-96 nats.
@@ -66,7 +66,7 @@ pub struct Ledger {
 #[derive(Clone, Copy, Debug)]
 struct Charged {
     count: u64,
-    /// Of these, by legs before this one.
+    /// Of these, by sessions before this one.
     earlier: u64,
     price: Price,
 }
@@ -275,17 +275,17 @@ impl Ledger {
     /// # Errors
     /// [`LedgerFileError`] where the file cannot be written; the reservation stands.
     pub fn settle(&mut self) -> Result<(), LedgerFileError> {
-        let leg = self.events.iter().map(|(key, c)| {
+        let events = self.events.iter().map(|(key, c)| {
             let count = c.count - c.earlier;
             (key.event(), count, c.price.cost.times(count))
         });
-        let leg = leg.filter(|(_, count, _)| *count > 0).collect();
+        let events = events.filter(|(_, count, _)| *count > 0).collect();
         let now = Durable {
             spent: self.spent,
             coins: self.coins,
         };
         if let Some(file) = &mut self.file {
-            file.settle(now, leg)?;
+            file.settle(now, events)?;
             self.reserved = now;
         }
         Ok(())
@@ -347,12 +347,12 @@ impl Ledger {
     }
 
     /// What a saved run state must show to go on with this ledger.
-    pub fn voucher(&self) -> Voucher {
+    pub fn paid_run(&self) -> PaidRun {
         let of_file = |name: fn(&LedgerFile) -> &str| {
             let name = self.file.as_ref().map(name);
             name.unwrap_or_default().to_string()
         };
-        Voucher {
+        PaidRun {
             ledger: of_file(LedgerFile::id),
             spent_units: self.spent.units().to_string(),
             events: self.events.iter().map(|(k, c)| (*k, c.count)).collect(),
@@ -361,44 +361,48 @@ impl Ledger {
         }
     }
 
-    /// Takes up a saved run that this ledger paid for, for the `leg`-th time: its name, and its
+    /// Takes up a saved run that this ledger paid for, for the `session`-th time: its name, and its
     /// events so far.
     ///
     /// # Errors
     /// A message where another ledger paid, where this one does not hold what the run has seen
-    /// in it, or where it has seen this leg of the run already.
-    pub(in crate::trusted) fn accept(&mut self, voucher: &Voucher, leg: u64) -> Result<(), String> {
+    /// in it, or where it has seen this session of the run already.
+    pub(in crate::trusted) fn accept(
+        &mut self,
+        paid: &PaidRun,
+        session: u64,
+    ) -> Result<(), String> {
         if let Some(file) = &mut self.file
-            && !voucher.run.is_empty()
+            && !paid.run.is_empty()
         {
-            if let Some(seen) = file.last_leg(&voucher.run).filter(|seen| *seen >= leg) {
+            if let Some(seen) = file.last_session(&paid.run).filter(|seen| *seen >= session) {
                 return Err(format!(
                     "the ledger has seen this run resumed {seen} time(s), and this directory {}: it is a copy, or an older one put back; go on with the one that went on, or start a new run",
-                    leg - 1
+                    session - 1
                 ));
             }
-            if !file.has(&voucher.chain) {
+            if !file.has(&paid.chain) {
                 return Err("the ledger is not what it was when this run was last saved: it is another one, or an older one put back; put the right one in its place".into());
             }
-            file.begin_leg(&voucher.run, leg);
+            file.begin_session(&paid.run, session);
         }
         // Nothing was released yet: a run killed before its first charge had not even
         // written its ledger.
-        if voucher.events.is_empty() {
+        if paid.events.is_empty() {
             return Ok(());
         }
         let id = self.file.as_ref().map_or("", LedgerFile::id);
-        let paid: u128 = voucher
+        let spent: u128 = paid
             .spent_units
             .parse()
             .map_err(|_| "'spent_units' is damaged".to_string())?;
-        if id.is_empty() || id != voucher.ledger || self.spent.units() < paid {
+        if id.is_empty() || id != paid.ledger || self.spent.units() < spent {
             return Err(
                 "this ledger did not pay for the saved draws; resume with the ledger of the run"
                     .into(),
             );
         }
-        for (key, count) in &voucher.events {
+        for (key, count) in &paid.events {
             if *count > MOST_STEPS {
                 return Err("'events' of the saved state is damaged".into());
             }

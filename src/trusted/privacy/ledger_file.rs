@@ -24,7 +24,7 @@ pub(super) struct Durable {
     pub coins: f64,
 }
 
-/// Events of one leg: count, and what all of them cost.
+/// Events of one session: count, and what all of them cost.
 pub(super) type LegEvents = Vec<(Event, u64, Rho)>;
 
 pub(super) struct LedgerFile {
@@ -39,7 +39,7 @@ pub(super) struct LedgerFile {
     terms: Terms,
     start: Durable,
     run: String,
-    leg: u64,
+    session: u64,
     /// Made by this run, and nothing written to it yet.
     empty: bool,
 }
@@ -75,7 +75,7 @@ impl LedgerFile {
             bytes,
             history: None,
             run: identity(),
-            leg: 0,
+            session: 0,
             empty: made,
         };
         if let Some(history) = history {
@@ -101,7 +101,7 @@ impl LedgerFile {
 
     /// Whether no other run has written to it.
     pub fn is_of_this_run(&self) -> bool {
-        let mut runs = self.history.iter().flat_map(|h| h.legs.keys());
+        let mut runs = self.history.iter().flat_map(|h| h.sessions.keys());
         runs.all(|run| *run == self.run)
     }
 
@@ -121,14 +121,14 @@ impl LedgerFile {
         head.is_empty() || heads.any(|h| h == head)
     }
 
-    /// The last leg that it has seen of a run.
-    pub fn last_leg(&self, run: &str) -> Option<u64> {
-        self.history.as_ref()?.legs.get(run).copied()
+    /// The last session that it has seen of a run.
+    pub fn last_session(&self, run: &str) -> Option<u64> {
+        self.history.as_ref()?.sessions.get(run).copied()
     }
 
-    /// What follows is of this leg.
-    pub fn begin_leg(&mut self, run: &str, leg: u64) {
-        (self.run, self.leg) = (run.into(), leg);
+    /// What follows is of this session.
+    pub fn begin_session(&mut self, run: &str, session: u64) {
+        (self.run, self.session) = (run.into(), session);
     }
 
     pub fn reserve(&mut self, to: Durable) -> Result<(), LedgerFileError> {
@@ -149,7 +149,7 @@ impl LedgerFile {
         let measure = self.terms.measure;
         let entry = Entry {
             run: self.run.clone(),
-            leg: self.leg,
+            session: self.session,
             status: status.into(),
             spent_units: to.spent.units().to_string(),
             leg_units: to.spent.minus(self.start.spent).units().to_string(),

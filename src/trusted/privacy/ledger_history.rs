@@ -44,13 +44,14 @@ pub(super) struct Entry {
     /// Identity of the run, drawn once.
     pub run: String,
     /// How often it had been resumed.
-    pub leg: u64,
-    /// `open` while reserved; `settled` after a clean end. Where the last record of a leg is
-    /// `open`, the leg was killed and its whole reservation counts.
+    #[serde(rename = "leg")]
+    pub session: u64,
+    /// `open` while reserved; `settled` after a clean end. Where the last record of a session is
+    /// `open`, the session was killed and its whole reservation counts.
     pub status: String,
-    /// Counted as spent by all legs up to here, reservations included, in units of 2^-96 nats.
+    /// Counted as spent by all sessions up to here, reservations included, in units of 2^-96 nats.
     pub spent_units: String,
-    /// Of which this leg.
+    /// Of which this session.
     pub leg_units: String,
     /// The first in nats, for readers: ρ, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +63,7 @@ pub(super) struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub divergence_spent: Option<f64>,
     pub delta_coins: f64,
-    /// Of this leg, once settled.
+    /// Of this session, once settled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventEntry>,
 }
@@ -85,8 +86,8 @@ pub(super) struct History {
     pub coins: f64,
     /// The hash of each record, in order.
     pub heads: Vec<String>,
-    /// The last leg of each run.
-    pub legs: BTreeMap<String, u64>,
+    /// The last session of each run.
+    pub sessions: BTreeMap<String, u64>,
     /// Bytes up to the end of the last record.
     pub end: usize,
 }
@@ -122,7 +123,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<History>, String> {
         return Err("is damaged or not a ledger".into());
     }
     let (mut history, mut end, mut number) = (None::<History>, OPENING.len(), 1);
-    let mut legs = Legs::default();
+    let mut sessions = Sessions::default();
     for line in bytes[end..].split_inclusive(|b| *b == b'\n') {
         number += 1;
         if line == b"]\n" {
@@ -153,14 +154,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<History>, String> {
                     spent: 0,
                     coins: 0.0,
                     heads: vec![chain],
-                    legs: BTreeMap::new(),
+                    sessions: BTreeMap::new(),
                     end: 0,
                 });
             }
             Some(history) => {
                 let entry: Entry =
                     serde_json::from_str(&body).map_err(|e| damaged(number, &e.to_string()))?;
-                legs.add(&entry, history)
+                sessions
+                    .add(&entry, history)
                     .map_err(|what| damaged(number, what))?;
                 history.heads.push(chain);
             }
@@ -189,23 +191,27 @@ fn hash(before: &str, body: &str) -> String {
 
 /// Adds records up as they come: what they say they spent must be what they add up to.
 #[derive(Default)]
-struct Legs {
-    /// Spent before the leg that is being read, and what of it is settled.
+struct Sessions {
+    /// Spent before the session that is being read, and what of it is settled.
     before: u128,
     settled: u128,
     last: Option<(String, u64)>,
 }
 
-impl Legs {
+impl Sessions {
     fn add(&mut self, entry: &Entry, history: &mut History) -> Result<(), &'static str> {
-        let leg = (entry.run.clone(), entry.leg);
-        if self.last.as_ref() != Some(&leg) {
-            if history.legs.get(&leg.0).is_some_and(|last| *last >= leg.1) {
-                return Err("is of a leg that had ended");
+        let session = (entry.run.clone(), entry.session);
+        if self.last.as_ref() != Some(&session) {
+            if history
+                .sessions
+                .get(&session.0)
+                .is_some_and(|last| *last >= session.1)
+            {
+                return Err("is of a session that had ended");
             }
             (self.before, self.settled) = (history.spent, 0);
-            history.legs.insert(leg.0.clone(), leg.1);
-            self.last = Some(leg);
+            history.sessions.insert(session.0.clone(), session.1);
+            self.last = Some(session);
         }
         let number = |text: &str| text.parse::<u128>().map_err(|_| "has no number of units");
         let (spent, of_leg) = (number(&entry.spent_units)?, number(&entry.leg_units)?);

@@ -85,8 +85,8 @@ impl Measure {
             Measure::Gaussian => gaussian_dp::limit(budget.epsilon(), budget.conversion_delta()),
             Measure::Renyi { order } => {
                 let offset = offset(order, budget.conversion_delta());
-                let room = budget.epsilon() - offset;
-                (room - ROUNDING * (budget.epsilon() + offset.abs())).max(0.0)
+                let left = budget.epsilon() - offset;
+                (left - ROUNDING * (budget.epsilon() + offset.abs())).max(0.0)
             }
         }
     }

@@ -76,7 +76,7 @@ pub use curator::{Curator, CuratorError, OpenCurator};
 pub(crate) use curator::{largest_batch_clip, unscaled};
 pub use event::{Event, EventError, Form, Neighbours};
 pub use event_key::{EventKey, charged_eta};
-pub use ledger::{Ledger, Voucher};
+pub use ledger::{Ledger, PaidRun};
 pub use ledger_error::LedgerFileError;
 pub use ledger_file::replace_durably;
 pub(crate) use ledger_file::sync_folder;

@@ -5,9 +5,9 @@ mod anchor;
 mod buffers;
 mod device;
 mod gradient;
+mod memory;
 mod pipelines;
 mod ratio;
-mod room;
 mod submit;
 
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl GpuEngine {
             data,
             device,
         };
-        engine.with_room(|_| Ok(()))?;
+        engine.with_memory(|_| Ok(()))?;
         Ok(engine)
     }
 
@@ -127,7 +127,7 @@ impl GpuEngine {
         self.stream = None;
         self.data = data.clone();
         self.chunk_bytes = chunk_bytes(&self.device, data);
-        self.with_room(|_| Ok(()))
+        self.with_memory(|_| Ok(()))
     }
 
     /// Work for the device that never ends.
@@ -195,7 +195,7 @@ impl Engine for GpuEngine {
                 None => Err(EngineError::CpuOnly),
             };
         }
-        self.with_room(|engine| engine.submit_sums(query))
+        self.with_memory(|engine| engine.submit_sums(query))
     }
 
     fn ratio_rows(
@@ -209,7 +209,7 @@ impl Engine for GpuEngine {
         match &mut self.listed {
             Some(cpu) => cpu.ratio_rows(query, rows, out),
             None if query.function().shader().is_none() => Err(EngineError::CpuOnly),
-            None => self.with_room(|engine| engine.submit_rows(query, rows, out)),
+            None => self.with_memory(|engine| engine.submit_rows(query, rows, out)),
         }
     }
 
@@ -221,7 +221,7 @@ impl Engine for GpuEngine {
     ) -> Result<Vec<GradientSum>, EngineError> {
         query.check(self.features, self.labelled)?;
         if let Rows::All = rows {
-            let sums = self.with_room(|engine| match engine.gradient_shape(query) {
+            let sums = self.with_memory(|engine| match engine.gradient_shape(query) {
                 Some(shape) => engine.submit_gradients(query, shape).map(Some),
                 None => Ok(None),
             })?;
@@ -247,7 +247,7 @@ impl Engine for GpuEngine {
         }
         let parts = query.parts;
         let sums = match parts.gradient || parts.curvature {
-            true => self.with_room(|engine| match engine.anchor_shape(query.slopes.score) {
+            true => self.with_memory(|engine| match engine.anchor_shape(query.slopes.score) {
                 Some(shape) => engine.submit_anchor(query, shape).map(Some),
                 None => Ok(None),
             })?,

@@ -207,7 +207,7 @@ impl GradientCase {
                 };
                 let schedule = Schedule::Fixed { step };
                 StochasticGradient::new(prior, DIM, dynamics, schedule, settings)
-                    .map_err(wrong)?
+                    .map_err(|e| wrong(e.to_string()))?
                     .into()
             }
         }))
@@ -270,7 +270,7 @@ pub fn audit_gradients(
     keys.iter_mut().for_each(|(_, n)| *n *= u64::from(steps));
     let claims = claims(&keys, settings.delta, |budget| measure(&keys, budget))?;
     let reach = REACH * if claims.1.is_finite() { claims.1 } else { 8.0 };
-    let engine = runs.witnesses[0].curator().engine_info().kind;
+    let engine = runs.adversaries[0].curator().engine_info().kind;
     let fine = f64::from(BINS) / (2.0 * reach);
     let mut sample = |neighbour: bool, _, wanted: u64| -> Result<Histogram, AuditError> {
         let mut histogram = Histogram::new(BINS);

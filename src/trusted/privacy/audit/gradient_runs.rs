@@ -4,8 +4,8 @@
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng};
 
+use super::adversary::Adversary;
 use super::gradient::{DIM, DRAWS, GradientCase, GradientRun};
-use super::witness::Witness;
 use super::{AuditError, Settings};
 use crate::model::Prior;
 use crate::privacy::budget::Budget;
@@ -21,7 +21,7 @@ const MOST_CHAINS: f64 = 2048.0;
 /// Both curators, and what reads their answers.
 pub(super) struct Runs<'a> {
     case: &'a GradientCase,
-    pub(super) witnesses: [Witness; 2],
+    pub(super) adversaries: [Adversary; 2],
     /// Of public streams.
     coins: PublicRng,
     chains: usize,
@@ -52,15 +52,15 @@ impl<'a> Runs<'a> {
                 "one step of this case costs more than any ledger holds",
             ));
         }
-        let open = |neighbour| -> Result<Witness, AuditError> {
+        let open = |neighbour| -> Result<Adversary, AuditError> {
             let ledger = Ledger::counting(budget, measure);
             let engine = (settings.engine, chains);
             let curator = GradientCase::curator(neighbour, engine, ledger, settings.seed)?;
-            Ok(Witness::new(curator))
+            Ok(Adversary::new(curator))
         };
         Ok(Runs {
             case,
-            witnesses: [open(false)?, open(true)?],
+            adversaries: [open(false)?, open(true)?],
             coins: PublicRng::seed_from_u64(settings.seed.unwrap_or_else(rand::random)),
             chains,
         })
@@ -73,7 +73,7 @@ impl<'a> Runs<'a> {
         steps: u32,
         most: u64,
     ) -> Result<Vec<f64>, AuditError> {
-        let witness = &mut self.witnesses[neighbour];
+        let adversary = &mut self.adversaries[neighbour];
         let seed: [u8; 32] = self.coins.random();
         if self.case.run == GradientRun::Variational {
             let fit = Dpvi {
@@ -84,21 +84,21 @@ impl<'a> Runs<'a> {
             };
             let mut rng = PublicRng::from_seed(seed);
             let prior = Prior::normal(DIM, 1.0);
-            fit.run(&prior, &[0.0; DIM], self.case.noise(), witness, &mut rng)?;
-            return Ok(vec![witness.take_scores().iter().sum()]);
+            fit.run(&prior, &[0.0; DIM], self.case.noise(), adversary, &mut rng)?;
+            return Ok(vec![adversary.take_scores().iter().sum()]);
         }
         let count = most.min(self.chains as u64) as usize;
         let mut chains = Chains::new(&vec![vec![0.0; DIM]; count], seed);
         let mut sampler = self.case.sampler()?;
         for _ in 0..steps {
             match &mut sampler {
-                Some(sampler) => sampler.step(&mut chains, witness).map(|_| ())?,
+                Some(sampler) => sampler.step(&mut chains, adversary).map(|_| ())?,
                 None => {
                     let thetas = Array2::zeros((count, DIM));
-                    witness.gradients(thetas.view(), self.case.noise())?;
+                    adversary.gradients(thetas.view(), self.case.noise())?;
                 }
             }
         }
-        Ok(witness.take_scores())
+        Ok(adversary.take_scores())
     }
 }

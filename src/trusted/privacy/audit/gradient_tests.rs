@@ -54,7 +54,7 @@ fn runs_are_charged_what_is_claimed_and_give_themselves_away() {
                     None => claimed.push((event, n)),
                 }
             }
-            let mut charged = runs.witnesses[1].curator().ledger().unwrap().events();
+            let mut charged = runs.adversaries[1].curator().ledger().unwrap().events();
             let order = |e: &(Event, u64)| format!("{e:?}");
             claimed.sort_by_key(order);
             charged.sort_by_key(order);

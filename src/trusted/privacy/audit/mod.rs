@@ -31,6 +31,7 @@
 //! # Ok::<(), dpmc::privacy::audit::AuditError>(())
 //! ```
 
+mod adversary;
 mod as_published;
 mod bound;
 mod case;
@@ -45,7 +46,6 @@ mod remainder;
 mod repeat;
 mod subject;
 mod weighted;
-mod witness;
 
 use serde::Serialize;
 

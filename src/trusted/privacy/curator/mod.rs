@@ -6,11 +6,11 @@ mod cost;
 mod fixed_batch;
 mod full_batch;
 mod gradient;
-mod leg;
 mod moments;
 mod open;
 mod poisson;
 mod posterior_draw;
+mod session;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -34,10 +34,10 @@ impl AliasTable {
         // A column with room is filled up from a row that has too much. Means are equal, so
         // while one has room another has too much, and in the end all are full.
         while let (Some(small), Some(&big)) = (low.pop(), high.last()) {
-            let room = height - columns[small as usize].0;
+            let gap = height - columns[small as usize].0;
             columns[small as usize].1 = big;
             let left = &mut columns[big as usize].0;
-            *left -= room;
+            *left -= gap;
             if *left < height {
                 high.pop();
                 low.push(big);

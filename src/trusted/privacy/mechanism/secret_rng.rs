@@ -28,7 +28,7 @@ impl SecretRng {
     /// From a user's seed: for tests and non-private runs; a private run that uses it
     /// is private only while the seed stays secret, and its certificate says so.
     ///
-    /// `position` of the ledger is part of the key: two runs on one ledger, or the legs of
+    /// `position` of the ledger is part of the key: two runs on one ledger, or the sessions of
     /// a resumed run, never use the same coins, which would void the guarantee.
     pub(in crate::trusted::privacy) fn from_seed(seed: u64, position: u128) -> Self {
         let mut key = [0u8; 32];

@@ -17,14 +17,14 @@ const LEAST: f64 = 1e-300;
 
 /// A private curator and the scores of what it released. On D the row that differs has the
 /// gradient `+b` along the first parameter and favours moves along it; on D' the opposite.
-pub(super) struct Witness {
+pub(super) struct Adversary {
     curator: Curator,
     scores: Vec<f64>,
 }
 
-impl Witness {
+impl Adversary {
     pub fn new(curator: Curator) -> Self {
-        Witness {
+        Adversary {
             curator,
             scores: Vec::new(),
         }
@@ -63,7 +63,7 @@ impl Witness {
     }
 }
 
-impl Releases for Witness {
+impl Releases for Adversary {
     fn decide(
         &mut self,
         moves: &Moves<'_>,

@@ -15,14 +15,14 @@ use crate::engine::EngineError;
 
 impl GpuEngine {
     /// Runs a query with its rows in place, again after each time that room was made for it.
-    pub(super) fn with_room<T>(
+    pub(super) fn with_memory<T>(
         &mut self,
         mut query: impl FnMut(&mut Self) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         loop {
             match self.place().and_then(|()| query(self)) {
                 Err(EngineError::GpuMemory { what, asked }) => {
-                    if !self.make_room(asked)? {
+                    if !self.free_memory(asked)? {
                         self.start_over();
                         return Err(EngineError::GpuMemory { what, asked });
                     }
@@ -85,7 +85,7 @@ impl GpuEngine {
 
     /// Gives up at least so many bytes of rows, and some in any case; false where there is nothing
     /// left to give.
-    fn make_room(&mut self, asked: u64) -> Result<bool, EngineError> {
+    fn free_memory(&mut self, asked: u64) -> Result<bool, EngineError> {
         // Made anew by the next try, as large as that needs.
         self.cache = Cache::default();
         let resident = self.chunks.iter().filter(|c| c.buffers.is_some());

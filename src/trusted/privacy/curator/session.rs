@@ -1,5 +1,5 @@
 //! A run may be stopped and taken up again: the caller's flag, which long steps look at between
-//! two releases, and coins of its own for every leg of a seeded run without privacy.
+//! two releases, and coins of its own for every session of a seeded run without privacy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Curator;
 use crate::privacy::mechanism::SecretRng;
 use crate::privacy::releases::Halt;
-use crate::privacy::{Ledger, LedgerFileError, Voucher};
+use crate::privacy::{Ledger, LedgerFileError, PaidRun};
 
 impl Curator {
     /// Once `flag` is set, [`Curator::stopped`] says so.
@@ -25,22 +25,22 @@ impl Curator {
         }
     }
 
-    /// A saved run is taken up for the `leg`-th time; `paid` is what its ledger had seen of it.
+    /// A saved run is taken up for the `session`-th time; `paid` is what its ledger had seen of it.
     /// Without privacy and with a fixed seed its coins would start anew and repeat those of the
-    /// first leg. Private coins are fresh, or follow the ledger's position where a seed was
+    /// first session. Private coins are fresh, or follow the ledger's position where a seed was
     /// given; none are ever saved.
     ///
     /// # Errors
-    /// A message where the ledger did not pay for the run, or has seen this leg already.
-    pub(crate) fn take_up(&mut self, paid: Option<&Voucher>, leg: u64) -> Result<(), String> {
+    /// A message where the ledger did not pay for the run, or has seen this session already.
+    pub(crate) fn take_up(&mut self, paid: Option<&PaidRun>, session: u64) -> Result<(), String> {
         match (paid, &mut self.ledger) {
             (None, None) => {
                 if let Some(seed) = self.seed {
-                    self.secret = SecretRng::from_seed(seed, u128::from(leg));
+                    self.secret = SecretRng::from_seed(seed, u128::from(session));
                 }
                 Ok(())
             }
-            (Some(voucher), Some(ledger)) => ledger.accept(voucher, leg),
+            (Some(paid), Some(ledger)) => ledger.accept(paid, session),
             (None, Some(_)) => Err("the saved draws are not private".into()),
             (Some(_), None) => Err("the saved run is private; so must its resumption be".into()),
         }
