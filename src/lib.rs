@@ -26,7 +26,7 @@
 //! // Made-up rows, a prior with sd 10, and a logistic regression, tempered to a tenth.
 //! let data = synthetic::logistic(10_000, &[1.0, -0.5], 1)?;
 //! let prior = Prior::normal(2, 10.0);
-//! let model = Arc::new(Logistic::new(data.features(), data.row_norm(), prior.clone(), 0.1)?);
+//! let model = Arc::new(Regression::logistic(data.features(), data.row_norm(), prior.clone(), 0.1)?);
 //!
 //! // All that is published may cost (1, 1e-6) in total.
 //! let ledger = Ledger::in_memory(Budget::new(1.0, 1e-6)?);

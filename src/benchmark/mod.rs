@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::data::{Dataset, synthetic};
 use crate::engine::{EngineChoice, EngineInfo, EngineSetup};
-use crate::model::{Logistic, Model, Prior};
+use crate::model::{Model, Prior, Regression};
 use crate::privacy::{
     Acceptance, Batch, Curator, CuratorError, Estimator, GradientNoise, OpenCurator, Releases,
 };
@@ -110,7 +110,7 @@ pub fn logistic_problem(
     let fail = |e: String| CuratorError::Mismatch(e);
     let data = synthetic::logistic(rows, &theta, 1).map_err(|e| fail(e.to_string()))?;
     let prior = Prior::normal(features, 10.0);
-    let model = Logistic::new(data.features(), data.row_norm(), prior, 1.0)
+    let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0)
         .map_err(|e| fail(e.to_string()))?;
     open(data, Arc::new(model), engine, false)
 }

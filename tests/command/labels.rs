@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::common::tables::{RUN, csv, edit, folder_with, gzip, npy, parquet, run_over};
 use dpmc::data::{self, Feature, FeatureKind, Label, LabelKind, LabelValues, Source};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Linear, Model, Prior};
+use dpmc::model::{Model, Prior, Regression};
 use dpmc::privacy::Curator;
 
 /// b is declared as a label of `kind`, a as the feature.
@@ -38,7 +38,7 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
 fn total(source: &Source) -> f64 {
     let set = data::load(source).unwrap();
     let (names, label) = (set.features().to_vec(), set.label_kind().unwrap());
-    let model = Linear::new(&names, 0.5, label, 1.0, Prior::flat_box(1, 2.0), 1.0).unwrap();
+    let model = Regression::linear(&names, 0.5, label, 1.0, Prior::flat_box(1, 2.0), 1.0).unwrap();
     let model: Arc<dyn Model> = Arc::new(model);
     let mut open = Curator::not_private(set, model, EngineChoice::Cpu, 1).unwrap();
     open.exact_log_ratios(&[&[0.0]], &[&[1.0]], &[16.0])
@@ -119,7 +119,8 @@ fn a_model_made_for_other_labels_is_refused_by_the_curator() {
         high: 1.0,
     };
     let names = ["a".to_string()];
-    let model = Linear::new(&names, 0.5, narrower, 1.0, Prior::flat_box(1, 2.0), 1.0).unwrap();
+    let model =
+        Regression::linear(&names, 0.5, narrower, 1.0, Prior::flat_box(1, 2.0), 1.0).unwrap();
     let answer = Curator::not_private(set, Arc::new(model), EngineChoice::Cpu, 1);
     let message = answer.err().map(|e| e.to_string()).unwrap_or_default();
     assert!(message.contains("kinds and bounds"), "{message}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dpmc::data::{Dataset, LabelKind};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Anchor, Linear, Lower, Metric, Model, Poisson, Prior};
+use dpmc::model::{Anchor, Lower, Metric, Model, Prior, Regression};
 use dpmc::privacy::{Acceptance, AnchorNoise, Curator, Estimator, OpenCurator, Releases};
 use dpmc::sampler::{
     Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Decisions, Preconditioner,
@@ -75,9 +75,11 @@ impl Table {
         let prior = Prior::normal(2, PRIOR_SD);
         match self.kind {
             LabelKind::Count { .. } => {
-                Arc::new(Poisson::new(&names, self.kind, NORM, prior, KAPPA).unwrap())
+                Arc::new(Regression::poisson(&names, self.kind, NORM, prior, KAPPA).unwrap())
             }
-            _ => Arc::new(Linear::new(&names, VARIANCE, self.kind, NORM, prior, KAPPA).unwrap()),
+            _ => Arc::new(
+                Regression::linear(&names, VARIANCE, self.kind, NORM, prior, KAPPA).unwrap(),
+            ),
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use dpmc::config::Plan;
 use dpmc::data::{Dataset, synthetic};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Logistic, Model, Prior, Support};
+use dpmc::model::{Model, Prior, Regression, Support};
 use dpmc::output::{RunDirectory, read_draws};
 use dpmc::posterior_run::{Draw, PosteriorRun, RunLength, RunState, Status};
 use dpmc::privacy::{
@@ -36,7 +36,7 @@ fn prior() -> Prior {
 
 fn model(prior: Prior) -> Arc<dyn Model> {
     let d = data();
-    Arc::new(Logistic::new(d.features(), d.row_norm(), prior, 0.7).unwrap())
+    Arc::new(Regression::logistic(d.features(), d.row_norm(), prior, 0.7).unwrap())
 }
 
 fn run_on(curator: Curator, sampler: Sampler) -> PosteriorRun {

@@ -9,7 +9,7 @@ use crate::common::place::{Place, RUN, edit};
 use dpmc::config::Plan;
 use dpmc::data::{Dataset, synthetic};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Anchor, AnchorRelease, Logistic, Prior};
+use dpmc::model::{Anchor, AnchorRelease, Prior, Regression};
 use dpmc::posterior_run::{PosteriorRun, RunState, Status};
 use dpmc::privacy::Curator;
 use dpmc::sampler::Chains;
@@ -20,9 +20,11 @@ fn data() -> Dataset {
     synthetic::logistic(120, &[1.5, -1.0], 5).unwrap()
 }
 
-fn model() -> Arc<Logistic> {
+fn model() -> Arc<Regression> {
     let d = data();
-    Arc::new(Logistic::new(d.features(), d.row_norm(), Prior::normal(2, 0.5), KAPPA).unwrap())
+    Arc::new(
+        Regression::logistic(d.features(), d.row_norm(), Prior::normal(2, 0.5), KAPPA).unwrap(),
+    )
 }
 
 fn plan(privacy: &str, sampler: &str, iterations: u64) -> Plan {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::common::chains::{Length, STUDY, TEST, large, quadrature};
 use dpmc::data::{Dataset, synthetic};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Anchor, Anchored, Logistic, Lower, Metric, Mixture, Model, Prior, Slopes};
+use dpmc::model::{Anchor, Anchored, Lower, Metric, Mixture, Model, Prior, Regression, Slopes};
 use dpmc::privacy::{
     Acceptance, AnchorNoise, Budget, Curator, Estimator, Halt, Lambda, Ledger, OpenCurator,
     Releases,
@@ -24,9 +24,9 @@ fn data() -> Dataset {
     synthetic::logistic(120, &[1.5, -1.0], 5).unwrap()
 }
 
-fn model() -> Arc<Logistic> {
+fn model() -> Arc<Regression> {
     let d = data();
-    Arc::new(Logistic::new(d.features(), d.row_norm(), Prior::normal(2, 0.5), 0.7).unwrap())
+    Arc::new(Regression::logistic(d.features(), d.row_norm(), Prior::normal(2, 0.5), 0.7).unwrap())
 }
 
 fn metric() -> Metric {
@@ -230,7 +230,7 @@ fn models_without_a_remainder_and_anchors_outside_the_support_are_refused() {
         curator.anchor(&[0.0, 0.0], &metric(), AnchorNoise::expansion(0.0, 0.0)),
         Err(Halt::Refused(_))
     ));
-    let boxed = Logistic::new(data().features(), 3.0, Prior::flat_box(2, 0.1), 0.7).unwrap();
+    let boxed = Regression::logistic(data().features(), 3.0, Prior::flat_box(2, 0.1), 0.7).unwrap();
     assert!(
         Anchored::new(
             Arc::new(boxed),
@@ -264,7 +264,7 @@ fn an_anchor_of_separated_rows_is_known_to_be_unsettled() {
         density: dpmc::model::Density::Flat,
         ..Prior::normal(1, 1.0)
     };
-    let model = Arc::new(Logistic::new(set.features(), 1.0, prior.clone(), 1.0).unwrap());
+    let model = Arc::new(Regression::logistic(set.features(), 1.0, prior.clone(), 1.0).unwrap());
     let mut curator = Curator::private(set, model, EngineChoice::Cpu, large(), Some(1)).unwrap();
     let anchoring = Anchoring {
         start: vec![0.0],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Logistic, Model, Prior};
+use dpmc::model::{Model, Prior, Regression};
 use dpmc::privacy::{
     Acceptance, Budget, Curator, Estimator, FastMhSettings, Halt, Lambda, Ledger, Measure, Moves,
     OpenCurator, Releases,
@@ -25,7 +25,7 @@ fn data(rows: &[(f32, bool)]) -> Dataset {
 }
 
 fn model(data: &Dataset) -> Arc<dyn Model> {
-    Arc::new(Logistic::new(data.features(), 1.0, Prior::flat_box(1, 50.0), 1.0).unwrap())
+    Arc::new(Regression::logistic(data.features(), 1.0, Prior::flat_box(1, 50.0), 1.0).unwrap())
 }
 
 fn open(rows: &[(f32, bool)], seed: u64) -> OpenCurator {

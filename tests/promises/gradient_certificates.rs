@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Logistic, Prior};
+use dpmc::model::{Prior, Regression};
 use dpmc::posterior_run::{PosteriorRun, RunLength, Status};
 use dpmc::privacy::{
     Acceptance, Batch, Budget, Certificate, Curator, Estimator, GradientNoise, Ledger, Measure,
@@ -27,7 +27,7 @@ fn private(epsilon: f64, measure: Measure) -> Curator {
     }
     let data = set.finish().unwrap();
     let prior = Prior::normal(2, 1.0);
-    let model = Logistic::new(data.features(), data.row_norm(), prior, 1.0).unwrap();
+    let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0).unwrap();
     let ledger = Ledger::counting(Budget::new(epsilon, DELTA).unwrap(), measure);
     Curator::private(data, Arc::new(model), EngineChoice::Cpu, ledger, Some(5)).unwrap()
 }

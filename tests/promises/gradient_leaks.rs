@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::common::misfit::Misfit;
 use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Logistic, Model, Prior};
+use dpmc::model::{Model, Prior, Regression};
 use dpmc::privacy::accountant::{Question, Sequence, account};
 use dpmc::privacy::{
     Batch, Budget, Curator, Event, GradientNoise, Halt, Ledger, Measure, Neighbours, Releases,
@@ -36,7 +36,7 @@ fn table(other: bool) -> Dataset {
 
 fn logistic(data: &Dataset) -> Arc<dyn Model> {
     let prior = Prior::normal(2, 1.0);
-    Arc::new(Logistic::new(data.features(), data.row_norm(), prior, 1.0).unwrap())
+    Arc::new(Regression::logistic(data.features(), data.row_norm(), prior, 1.0).unwrap())
 }
 
 fn ledger(epsilon: f64, measure: Measure) -> Ledger {

@@ -12,7 +12,7 @@ use crate::common::chains::{
 use dpmc::data::{Dataset, LabelKind, synthetic};
 use dpmc::diagnostics::{ess_mean, mean, sd};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Banana, GaussianMean, Logistic, Mixture, Model, Poisson, Prior, Support};
+use dpmc::model::{Banana, GaussianMean, Mixture, Model, Prior, Regression, Support};
 use dpmc::privacy::{Acceptance, Batch, Estimator, GradientNoise, Lambda};
 use dpmc::sampler::{
     ClipNorm, ClipRule, Dynamics, GradientSettings, Hamiltonian, HamiltonianSettings,
@@ -110,7 +110,7 @@ fn logistic_regression(length: &Length) {
     let data = logistic_data();
     let prior = Prior::normal(2, 0.5);
     let model: Arc<dyn Model> =
-        Arc::new(Logistic::new(data.features(), data.row_norm(), prior, 0.7).unwrap());
+        Arc::new(Regression::logistic(data.features(), data.row_norm(), prior, 0.7).unwrap());
     let density = log_posterior_by_curator(logistic_data, model.clone(), vec![0.8, -0.6]);
     let exact = quadrature(density, &[0.8, -0.6], &[0.2, 0.2], 1e9);
     check_all("logistic", logistic_data, &model, &exact, (84_000, length));
@@ -134,7 +134,7 @@ fn poisson_regression(length: &Length) {
         ..Prior::normal(2, 0.5)
     };
     let model: Arc<dyn Model> =
-        Arc::new(Poisson::new(data.features(), COUNT, data.row_norm(), prior, 0.8).unwrap());
+        Arc::new(Regression::poisson(data.features(), COUNT, data.row_norm(), prior, 0.8).unwrap());
     let density = log_posterior_by_curator(counts, model.clone(), vec![0.5, -0.3]);
     let exact = quadrature(density, &[0.5, -0.3], &[0.15, 0.15], 0.9);
     check_all("poisson", counts, &model, &exact, (80_000, length));

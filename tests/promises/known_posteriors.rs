@@ -12,7 +12,7 @@ use crate::common::chains::{
 };
 use dpmc::data::{Dataset, LabelKind, synthetic};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{GaussianMean, Linear, Logistic, Mixture, Model, Prior};
+use dpmc::model::{GaussianMean, Mixture, Model, Prior, Regression};
 use dpmc::privacy::Acceptance;
 
 struct Problem {
@@ -203,7 +203,7 @@ fn linear_regression(length: &Length) {
     };
     let data = line_data();
     let label = data.label_kind().unwrap();
-    let model = Linear::new(data.features(), 0.5, label, 2.0, prior, 0.6).unwrap();
+    let model = Regression::linear(data.features(), 0.5, label, 2.0, prior, 0.6).unwrap();
     check_all(
         &Problem {
             name: "linear",
@@ -228,7 +228,7 @@ fn logistic_regression_matches_quadrature() {
 fn logistic_regression(length: &Length) {
     let data = logistic_data();
     let model: Arc<dyn Model> = Arc::new(
-        Logistic::new(data.features(), data.row_norm(), Prior::normal(2, 0.5), 0.7).unwrap(),
+        Regression::logistic(data.features(), data.row_norm(), Prior::normal(2, 0.5), 0.7).unwrap(),
     );
     let density = log_posterior_by_curator(logistic_data, model.clone(), vec![0.8, -0.6]);
     let exact = quadrature(density, &[0.8, -0.6], &[0.2, 0.2], 1e9);

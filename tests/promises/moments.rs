@@ -10,7 +10,7 @@ use crate::common::moment_problems::{Problem, banana, gaussian, mixture};
 use dpmc::data::synthetic;
 use dpmc::diagnostics::noise_aware_moments;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Logistic, MomentAnchor, MomentBasis, Moments, Prior, remainder_bound};
+use dpmc::model::{MomentAnchor, MomentBasis, Moments, Prior, Regression, remainder_bound};
 use dpmc::privacy::{
     Acceptance, Budget, Curator, Estimator, Halt, Lambda, Ledger, MomentNoise, OpenCurator,
     Releases,
@@ -309,7 +309,7 @@ fn moments_are_charged_before_they_are_released_and_refusals_charge_nothing() {
     let halt = open(&gaussian(), 1).moments(2, None);
     assert!(matches!(halt, Err(Halt::Refused(_))), "{halt:?}");
     let table = synthetic::logistic(50, &[1.0], 1).unwrap();
-    let model = Logistic::new(table.features(), 3.0, Prior::normal(1, 1.0), 1.0).unwrap();
+    let model = Regression::logistic(table.features(), 3.0, Prior::normal(1, 1.0), 1.0).unwrap();
     let mut open = Curator::not_private(table, Arc::new(model), EngineChoice::Cpu, 1).unwrap();
     assert!(matches!(open.moments(1, None), Err(Halt::Refused(_))));
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::common::misfit::Misfit;
 use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Logistic, Model, Prior};
+use dpmc::model::{Model, Prior, Regression};
 use dpmc::output::RunDirectory;
 use dpmc::posterior_run::{PosteriorRun, RunLength, Status};
 use dpmc::privacy::{
@@ -107,7 +107,7 @@ fn table(other: bool, bounded: bool) -> Dataset {
 
 fn model(data: &Dataset) -> Arc<dyn Model> {
     let prior = Prior::normal(2, 1.0);
-    Arc::new(Logistic::new(data.features(), data.row_norm(), prior, 0.01).unwrap())
+    Arc::new(Regression::logistic(data.features(), data.row_norm(), prior, 0.01).unwrap())
 }
 
 /// Runs 300 steps into `directory` and returns the released draws.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use dpmc::data::Dataset;
 use dpmc::engine::{EngineChoice, EngineError};
-use dpmc::model::{Logistic, Model, Prior, Score};
+use dpmc::model::{Model, Prior, Regression, Score};
 use dpmc::privacy::audit::{
     AnchorCase, AnchorPart, AuditError, Case, RowWeights, Settings, Subject, audit, audit_anchor,
     audit_case,
@@ -357,7 +357,7 @@ fn table() -> Dataset {
 fn the_charge_is_made_before_the_answer_and_stops_it() {
     let data = table();
     let model: Arc<dyn Model> =
-        Arc::new(Logistic::new(data.features(), 4.0, Prior::normal(1, 1.0), 1.0).unwrap());
+        Arc::new(Regression::logistic(data.features(), 4.0, Prior::normal(1, 1.0), 1.0).unwrap());
     let budget = dpmc::privacy::Budget::new(0.5, 1e-6).unwrap();
     let ledger = dpmc::privacy::Ledger::in_memory(budget);
     let mut curator = Curator::private(data, model, EngineChoice::Cpu, ledger, Some(1)).unwrap();

@@ -8,7 +8,7 @@ use crate::common::chains::{
 };
 use dpmc::data::{Dataset, LabelKind, Population};
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Linear, Logistic, Mixture, Model, Prior, Support};
+use dpmc::model::{Mixture, Model, Prior, Regression, Support};
 use dpmc::privacy::{Acceptance, Curator, Estimator, Event, FastMhSettings, Lambda};
 use dpmc::sampler::{Adapt, Adaptation, ClipNorm, ClipRule, FastMh, Preconditioner, RandomWalk};
 
@@ -38,7 +38,7 @@ fn logistic_data() -> Dataset {
 
 fn logistic() -> Arc<dyn Model> {
     let names = ["a".to_string(), "b".to_string()];
-    Arc::new(Logistic::new(&names, NORM, Prior::normal(2, 2.0), 1.0).unwrap())
+    Arc::new(Regression::logistic(&names, NORM, Prior::normal(2, 2.0), 1.0).unwrap())
 }
 
 const LABEL: LabelKind = LabelKind::Number {
@@ -61,7 +61,7 @@ fn linear() -> Arc<dyn Model> {
         support: Support::Box(vec![4.0; 2]),
         ..Prior::normal(2, 2.0)
     };
-    Arc::new(Linear::new(&names, 16.0, LABEL, NORM, prior, 1.0).unwrap())
+    Arc::new(Regression::linear(&names, 16.0, LABEL, NORM, prior, 1.0).unwrap())
 }
 
 /// Exact (mean, sd) of both parameters.

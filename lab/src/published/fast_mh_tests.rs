@@ -2,7 +2,7 @@
 //! (tests/promises/batch_samplers.rs). Bounds are 6 standard errors (2e-9), seeds fixed.
 
 use dpmc::data::Dataset;
-use dpmc::model::{Logistic, Mixture, Prior};
+use dpmc::model::{Mixture, Prior, Regression};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn published(rows: &[(f32, bool)], settings: FastMhSettings, seed: u64) -> Publi
     }
     let data = data.finish().unwrap();
     let prior = Prior::flat_box(1, 50.0);
-    let model = Arc::new(Logistic::new(data.features(), 1.0, prior, 1.0).unwrap());
+    let model = Arc::new(Regression::logistic(data.features(), 1.0, prior, 1.0).unwrap());
     PublishedFastMh::new(data.as_public(), model, RowBound::Norm, settings, seed).unwrap()
 }
 
@@ -136,7 +136,7 @@ fn the_row_bounds_are_the_papers_and_bound_the_ratios() {
     let kappa = 1.0 / 500.0;
     let mixture = Mixture::new(2.0, 4.0, Prior::flat_box(2, 3.0), kappa).unwrap();
     let names = ["a".to_string(), "b".to_string()];
-    let logistic = Logistic::new(&names, 2.0, Prior::normal(2, 1.0), 0.5).unwrap();
+    let logistic = Regression::logistic(&names, 2.0, Prior::normal(2, 1.0), 0.5).unwrap();
     for x in [-3.5f64, -0.2, 0.0, 1.0, 3.0] {
         let rate = RowBound::Mixture { variance: 2.0 }
             .of(&[x], &mixture)

@@ -7,8 +7,8 @@ use crate::config::ConfigError;
 use crate::config::schema::{ModelKind, PriorEntry, PriorKind};
 use crate::data::{Dataset, LabelKind};
 use crate::model::{
-    Banana, Density, GaussianMean, Linear, Logistic, Mixture, Mlp, Model, ModelError, NetworkShape,
-    Poisson, Prior, Support,
+    Banana, Density, GaussianMean, Mixture, Mlp, Model, ModelError, NetworkShape, Prior,
+    Regression, Support,
 };
 use crate::output::Predictive;
 
@@ -79,14 +79,15 @@ impl Plan {
         };
         let prior = self.prior(d)?;
         Ok(match m.kind {
-            ModelKind::Logistic => {
-                Arc::new(Logistic::new(features, row_norm, prior, m.tempering).map_err(refuse)?)
-            }
+            ModelKind::Logistic => Arc::new(
+                Regression::logistic(features, row_norm, prior, m.tempering).map_err(refuse)?,
+            ),
             ModelKind::Linear => {
                 let variance = m.variance.ok_or_else(|| {
                     self.refuse("model", "linear needs 'variance', that of the noise")
                 })?;
-                let model = Linear::new(features, variance, label, row_norm, prior, m.tempering);
+                let model =
+                    Regression::linear(features, variance, label, row_norm, prior, m.tempering);
                 Arc::new(model.map_err(refuse)?)
             }
             ModelKind::Mlp => {
@@ -94,7 +95,7 @@ impl Plan {
                 Arc::new(model.map_err(refuse)?)
             }
             ModelKind::Poisson => {
-                let model = Poisson::new(features, label, row_norm, prior, m.tempering);
+                let model = Regression::poisson(features, label, row_norm, prior, m.tempering);
                 Arc::new(model.map_err(refuse)?)
             }
             ModelKind::Banana => {

@@ -55,15 +55,16 @@ impl PublicCurvature {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Logistic, Prior};
+    use crate::model::{Prior, Regression};
 
     /// N = 800 rows of norm 2 in two dimensions, a weight of a quarter: 800·¼·4 = 800 at most, a
     /// quarter of it in a coordinate; the prior adds 4; κ = 0.1 leaves a tenth of the rows' part.
     #[test]
     fn curvature_follows_from_public_numbers() {
         for (kappa, rows) in [(1.0, 800.0), (0.1, 80.0)] {
-            let model = Logistic::new(&["a".into(), "b".into()], 2.0, Prior::normal(2, 0.5), kappa)
-                .unwrap();
+            let model =
+                Regression::logistic(&["a".into(), "b".into()], 2.0, Prior::normal(2, 0.5), kappa)
+                    .unwrap();
             let curvature = PublicCurvature::of(&model, 800, 2.0);
             let scale = 1.0 / (4.0f64 + rows / 4.0).sqrt();
             assert!((curvature.scale() / scale - 1.0).abs() < 1e-12);

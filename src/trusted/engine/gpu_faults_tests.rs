@@ -17,7 +17,7 @@ use super::{
     GradientQuery, GradientSum, MomentSums, RatioQuery, RatioSum, Rows,
 };
 use crate::data::synthetic;
-use crate::model::{Logistic, Metric, MomentBasis, Prior, Slopes};
+use crate::model::{Metric, MomentBasis, Prior, Regression, Slopes};
 use crate::output::RunDirectory;
 use crate::posterior_run::{PosteriorRun, RunLength, Status};
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Ledger, Measure};
@@ -33,7 +33,7 @@ fn theta() -> Vec<f64> {
 fn logistic(rows: usize) -> Case {
     case(synthetic::logistic(rows, &theta(), 1).unwrap(), |d| {
         let prior = Prior::normal(FEATURES, 10.0);
-        Box::new(Logistic::new(d.features(), d.row_norm(), prior, 0.3).unwrap())
+        Box::new(Regression::logistic(d.features(), d.row_norm(), prior, 0.3).unwrap())
     })
 }
 
@@ -264,7 +264,7 @@ fn the_deadline_is_for_one_submission() {
     let theta: Vec<f64> = (0..50).map(|j| 0.1 * f64::from(j % 7) - 0.3).collect();
     let data = Arc::new(synthetic::logistic(100_000, &theta, 8).unwrap());
     let prior = Prior::normal(50, 1.0);
-    let model = Logistic::new(data.features(), data.row_norm(), prior, 1.0).unwrap();
+    let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0).unwrap();
     let q = gradient_query(&model, &thetas(50, 8, 3), 0.5);
     let with = |piece| GpuLimits {
         piece: Some(piece),
@@ -363,7 +363,7 @@ const DIRECTORY: &str = "DPMC_TEST_HUNG_RUN";
 fn run(directory: &Path, engine: Option<Box<dyn Engine>>) -> PosteriorRun {
     let data = synthetic::logistic(3_003, &theta(), 1).unwrap();
     let prior = Prior::normal(FEATURES, 10.0);
-    let model = Logistic::new(data.features(), data.row_norm(), prior.clone(), 0.3).unwrap();
+    let model = Regression::logistic(data.features(), data.row_norm(), prior.clone(), 0.3).unwrap();
     let budget = Budget::new(5.0, 1e-6).unwrap();
     let path = directory.join("ledger.json");
     let ledger = Ledger::open(&path, "table", data.rows(), budget, Measure::Zcdp).unwrap();

@@ -9,7 +9,7 @@ use super::gradient_tests::{adversarial, assert_in_ball, label, query, thetas, t
 use super::test_cases::Case;
 use super::{Engine, EngineError, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, LabelKind, synthetic};
-use crate::model::{GradientFunction, Logistic, Prior};
+use crate::model::{GradientFunction, Prior, Regression};
 
 /// An engine without host rows, or `None` without an adapter: a failure under
 /// DPMC_REQUIRE_GPU=1.
@@ -187,9 +187,9 @@ fn gpu_sums_have_the_same_bits_for_any_workgroup_and_chunking() {
     }
 }
 
-fn wide(d: usize) -> (Vec<String>, Logistic) {
+fn wide(d: usize) -> (Vec<String>, Regression) {
     let names: Vec<String> = (0..d).map(|j| format!("x{j}")).collect();
-    let model = Logistic::new(&names, 1e4, Prior::normal(d, 1.0), 1.0).unwrap();
+    let model = Regression::logistic(&names, 1e4, Prior::normal(d, 1.0), 1.0).unwrap();
     (names, model)
 }
 
@@ -246,7 +246,7 @@ fn wide_gpu_rows_sum_to_the_cpus() {
     let theta: Vec<f64> = (0..301).map(|j| 0.1 * f64::from(j % 7) - 0.3).collect();
     let data = Arc::new(synthetic::logistic(700, &theta, 8).unwrap());
     let prior = Prior::normal(301, 1.0);
-    let model = Logistic::new(data.features(), data.row_norm(), prior, 1.0).unwrap();
+    let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0).unwrap();
     let Some(mut gpu) = open(&data, false, GpuLimits::default()) else {
         return;
     };

@@ -9,7 +9,7 @@ use super::cpu::{CpuEngine, InstructionSet};
 use super::test_cases::{self, Case, networks};
 use super::{Engine, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, LabelKind};
-use crate::model::{Logistic, Mlp, Model, Prior};
+use crate::model::{Mlp, Model, Prior, Regression};
 
 /// How far a coordinate of an unclipped row may lie from the f64 oracle: relative to the
 /// largest coordinate of the row, f32's rounding through a few operations; the same of what a
@@ -186,7 +186,7 @@ fn no_row_leaves_the_ball() {
             builder.push(row, Some(i % 2 == 0)).unwrap();
         }
         let data = Arc::new(builder.finish().unwrap());
-        let model = Logistic::new(&names, 1e4, Prior::normal(d, 1.0), 1.0).unwrap();
+        let model = Regression::logistic(&names, 1e4, Prior::normal(d, 1.0), 1.0).unwrap();
         for set in InstructionSet::available() {
             let mut engine = CpuEngine::with(data.clone(), set, 16);
             let mut largest = 0.0f64;

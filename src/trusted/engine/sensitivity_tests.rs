@@ -15,9 +15,7 @@ use super::{
     MomentSums, RatioQuery, RatioSum, Rows,
 };
 use crate::data::{Dataset, LabelKind};
-use crate::model::{
-    Anchored, GaussianMean, Linear, Logistic, Mixture, Mlp, Model, MomentBasis, Poisson, Prior,
-};
+use crate::model::{Anchored, GaussianMean, Mixture, Mlp, Model, MomentBasis, Prior, Regression};
 
 /// Rows of each data set: partial tiles, quads and workgroups.
 const ROWS: usize = 37;
@@ -34,21 +32,21 @@ fn families() -> Vec<Family> {
     let names = ["a".to_string(), "b".to_string()];
     let prior = || Prior::normal(2, 10.0);
     let covariance = [1.0, 0.3, 0.3, 2.0];
-    let logistic = Logistic::new(&names, 3.0, prior(), 1.0).unwrap();
+    let logistic = Regression::logistic(&names, 3.0, prior(), 1.0).unwrap();
     let anchor = plain_anchor(vec![0.3, -0.2], 3.0);
     let number = LabelKind::Number {
         low: -2.0,
         high: 5.0,
     };
     let count = LabelKind::Count { max: 9 };
-    let poisson = Poisson::new(&names, count, 3.0, prior(), 1.0).unwrap();
+    let poisson = Regression::poisson(&names, count, 3.0, prior(), 1.0).unwrap();
     let models: [Box<dyn Model>; 7] = [
         Box::new(Anchored::new(Arc::new(poisson), anchor.clone()).unwrap()),
-        Box::new(Linear::new(&names, 0.5, number, 3.0, prior(), 1.0).unwrap()),
-        Box::new(Poisson::new(&names, count, 3.0, prior(), 1.0).unwrap()),
+        Box::new(Regression::linear(&names, 0.5, number, 3.0, prior(), 1.0).unwrap()),
+        Box::new(Regression::poisson(&names, count, 3.0, prior(), 1.0).unwrap()),
         Box::new(Anchored::new(Arc::new(logistic), anchor).unwrap()),
         Box::new(GaussianMean::new(&names, &covariance, 3.0, prior(), 1.0).unwrap()),
-        Box::new(Logistic::new(&names, 3.0, prior(), 1.0).unwrap()),
+        Box::new(Regression::logistic(&names, 3.0, prior(), 1.0).unwrap()),
         Box::new(Mixture::new(2.0, 3.0, prior(), 1.0).unwrap()),
     ];
     models.into_iter().map(family).collect()

@@ -8,9 +8,8 @@ use rand_chacha::ChaCha12Rng;
 use super::RatioQuery;
 use crate::data::{Dataset, LabelKind, synthetic};
 use crate::model::{
-    Anchor, Anchored, Banana, GaussianMean, Linear, Logistic, Metric, Mixture, Mlp, Model,
-    MomentAnchor, MomentBasis, MomentRemainder, Moments, Poisson, Prior, RowFunction, Slopes,
-    Surrogate,
+    Anchor, Anchored, Banana, GaussianMean, Metric, Mixture, Mlp, Model, MomentAnchor, MomentBasis,
+    MomentRemainder, Moments, Prior, Regression, RowFunction, Slopes, Surrogate,
 };
 
 pub(super) struct Case {
@@ -37,7 +36,7 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         case(synthetic::logistic(3_003, &theta, 1).unwrap(), |d| {
             let prior = Prior::normal(7, 10.0);
-            Box::new(Logistic::new(d.features(), d.row_norm(), prior, 0.3).unwrap())
+            Box::new(Regression::logistic(d.features(), d.row_norm(), prior, 0.3).unwrap())
         }),
         case(synthetic::mixture(2_021, Some(3.0), 2).unwrap(), |d| {
             Box::new(Mixture::new(2.0, d.row_norm(), Prior::flat_box(2, 3.0), 0.02).unwrap())
@@ -63,14 +62,16 @@ pub(super) fn cases() -> Vec<Case> {
             |d| {
                 let (label, prior) = (d.label_kind().unwrap(), Prior::flat_box(2, 3.0));
                 let norm = d.row_norm();
-                Box::new(Linear::new(d.features(), 0.4, label, norm, prior, 0.7).unwrap())
+                Box::new(Regression::linear(d.features(), 0.4, label, norm, prior, 0.7).unwrap())
             },
         ),
         case(
             synthetic::poisson(1_777, &[0.8, -0.5], 12, 6).unwrap(),
             |d| {
                 let (label, prior) = (d.label_kind().unwrap(), Prior::flat_box(2, 3.0));
-                Box::new(Poisson::new(d.features(), label, d.row_norm(), prior, 0.7).unwrap())
+                Box::new(
+                    Regression::poisson(d.features(), label, d.row_norm(), prior, 0.7).unwrap(),
+                )
             },
         ),
         case(
@@ -122,12 +123,12 @@ pub(super) fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored
     let (names, norm) = (data.features(), data.row_norm());
     let model: Arc<dyn Model> = match data.label_kind() {
         Some(label @ LabelKind::Number { .. }) => {
-            Arc::new(Linear::new(names, 0.4, label, norm, prior, tempering).unwrap())
+            Arc::new(Regression::linear(names, 0.4, label, norm, prior, tempering).unwrap())
         }
         Some(label @ LabelKind::Count { .. }) => {
-            Arc::new(Poisson::new(names, label, norm, prior, tempering).unwrap())
+            Arc::new(Regression::poisson(names, label, norm, prior, tempering).unwrap())
         }
-        _ => Arc::new(Logistic::new(names, norm, prior, tempering).unwrap()),
+        _ => Arc::new(Regression::logistic(names, norm, prior, tempering).unwrap()),
     };
     Anchored::new(model, plain_anchor(at, norm)).unwrap()
 }

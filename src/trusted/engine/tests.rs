@@ -11,7 +11,7 @@ use super::test_cases::{
 };
 use super::{Engine, RatioQuery, RatioSum};
 use crate::data::{Dataset, LabelKind, synthetic};
-use crate::model::{Linear, Logistic, Model, Prior, Score};
+use crate::model::{Model, Prior, Regression, Score};
 
 /// How far an f32 ratio may lie from the f64 oracle, in grid steps: a relative error of
 /// 4e-6 of ratios up to the clip (4 steps), one step of rounding, and the rounding of
@@ -93,7 +93,7 @@ fn cpu_sums_have_the_same_bits_for_any_threads_blocks_and_row_order() {
     }
     let reversed = Arc::new(reversed.finish().unwrap());
     let original = Arc::new(original);
-    let model = Logistic::new(original.features(), 3.0, Prior::normal(4, 1.0), 1.0).unwrap();
+    let model = Regression::logistic(original.features(), 3.0, Prior::normal(4, 1.0), 1.0).unwrap();
     let q = query(&model, &pairs(&model, 5, 6), 0.1);
     for set in InstructionSet::available() {
         let expected = CpuEngine::with(original.clone(), set, 4096)
@@ -195,7 +195,7 @@ fn linear_rows_leave_no_remainder() {
     let (score, weight) = slopes(&model.anchor().at);
     let move_to = |t: &[f64]| row[0] * (t[0] - 0.3) + row[1] * (t[1] - 0.2);
     let quadratic = |t: &[f64]| move_to(t) * (score - 0.5 * weight * move_to(t));
-    let inner = Linear::new(
+    let inner = Regression::linear(
         &["a".into(), "b".into()],
         0.4,
         model.label().unwrap(),

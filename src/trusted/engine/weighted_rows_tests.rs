@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::EngineChoice;
 use crate::data::{Dataset, LabelKind, synthetic};
-use crate::model::{Anchor, Anchored, Logistic, Lower, Metric, Model, Prior, Slopes};
+use crate::model::{Anchor, Anchored, Lower, Metric, Model, Prior, Regression, Slopes};
 use crate::privacy::{AnchorNoise, Curator, Releases};
 
 /// A row's weight ω, written out: the share of its length that the row bound leaves, for Poisson
@@ -60,19 +60,19 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
     let sets: Vec<(Dataset, Arc<dyn Model>)> = vec![
         {
             let set = synthetic::logistic(600, &at, 4).unwrap();
-            let model = Logistic::new(&names, set.row_norm(), prior(), 0.6).unwrap();
+            let model = Regression::logistic(&names, set.row_norm(), prior(), 0.6).unwrap();
             (set, Arc::new(model))
         },
         {
             let set = synthetic::linear(600, &at, 0.5, 4.0, 4).unwrap();
             let norm = set.row_norm();
-            let model = crate::model::Linear::new(&names, 0.25, number, norm, prior(), 0.6);
+            let model = crate::model::Regression::linear(&names, 0.25, number, norm, prior(), 0.6);
             (set, Arc::new(model.unwrap()))
         },
         {
             let set = synthetic::poisson(600, &at, 8, 4).unwrap();
             let (kind, norm) = (LabelKind::Count { max: 8 }, set.row_norm());
-            let model = crate::model::Poisson::new(&names, kind, norm, prior(), 0.6);
+            let model = crate::model::Regression::poisson(&names, kind, norm, prior(), 0.6);
             (set, Arc::new(model.unwrap()))
         },
     ];

@@ -8,9 +8,7 @@ use super::case::claims;
 use super::{AuditError, Report, Settings, Subject, report};
 use crate::data::{DataError, Dataset, LabelKind};
 use crate::engine::{EngineChoice, EngineSetup};
-use crate::model::{
-    GaussianMean, Linear, Logistic, Metric, Model, ModelError, Poisson, Prior, Score,
-};
+use crate::model::{GaussianMean, Metric, Model, ModelError, Prior, Regression, Score};
 use crate::privacy::budget::Budget;
 use crate::privacy::curator::{Curator, CuratorError};
 use crate::privacy::event_key::EventKey;
@@ -194,9 +192,9 @@ impl AnchorCase {
             )?));
         };
         Ok(match self.score {
-            Score::Logistic => Arc::new(Logistic::new(names, 1.0, prior, 1.0)?),
-            Score::Linear => Arc::new(Linear::new(names, 0.25, label, 1.0, prior, 1.0)?),
-            Score::Poisson => Arc::new(Poisson::new(names, label, 1.0, prior, 1.0)?),
+            Score::Logistic => Arc::new(Regression::logistic(names, 1.0, prior, 1.0)?),
+            Score::Linear => Arc::new(Regression::linear(names, 0.25, label, 1.0, prior, 1.0)?),
+            Score::Poisson => Arc::new(Regression::poisson(names, label, 1.0, prior, 1.0)?),
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::AuditError;
 use crate::data::{DataError, Dataset};
-use crate::model::{Anchor, Logistic, Metric, Model, Prior};
+use crate::model::{Anchor, Metric, Model, Prior, Regression};
 use crate::privacy::curator::CuratorError;
 
 /// θ*: the first feature of a row is its a = x·θ*, the second its t = x·(θ' − θ*).
@@ -31,7 +31,7 @@ pub(super) fn data(rows: usize, neighbour: bool) -> Result<Dataset, AuditError> 
 }
 
 pub(super) fn model(data: &Dataset) -> Result<Arc<dyn Model>, AuditError> {
-    Logistic::new(data.features(), ROW_NORM, Prior::normal(2, 1.0), 1.0)
+    Regression::logistic(data.features(), ROW_NORM, Prior::normal(2, 1.0), 1.0)
         .map(|model| Arc::new(model) as Arc<dyn Model>)
         .map_err(|e| CuratorError::Mismatch(e.to_string()).into())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{AuditError, Case, Subject};
 use crate::data::{DataError, Dataset, Population};
-use crate::model::{Logistic, Model, Prior};
+use crate::model::{Model, Prior, Regression};
 use crate::privacy::curator::CuratorError;
 use crate::privacy::releases::{Estimator, Lambda};
 
@@ -121,7 +121,7 @@ pub(super) fn data(
 
 /// Logistic regression on one feature.
 pub(super) fn model(data: &Dataset) -> Result<Arc<dyn Model>, AuditError> {
-    Logistic::new(data.features(), 1.0, Prior::normal(1, 1.0), 1.0)
+    Regression::logistic(data.features(), 1.0, Prior::normal(1, 1.0), 1.0)
         .map(|model| Arc::new(model) as Arc<dyn Model>)
         .map_err(|e| CuratorError::Mismatch(e.to_string()).into())
 }

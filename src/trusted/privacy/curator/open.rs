@@ -118,13 +118,13 @@ mod tests {
     use super::*;
     use crate::data::synthetic;
     use crate::engine::EngineChoice;
-    use crate::model::{Logistic, Prior};
+    use crate::model::{Prior, Regression};
 
     #[test]
     fn pairs_and_clips_that_do_not_fit_together_are_refused() {
         let data = synthetic::logistic(50, &[1.0, -1.0], 1).unwrap();
         let prior = Prior::normal(2, 1.0);
-        let model = Logistic::new(data.features(), data.row_norm(), prior, 1.0).unwrap();
+        let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0).unwrap();
         let model = Arc::new(model);
         let mut open = Curator::not_private(data, model, EngineChoice::Cpu, 1).unwrap();
         let (a, b, short): (&[f64], &[f64], &[f64]) = (&[0.0, 0.0], &[0.1, 0.2], &[0.1]);

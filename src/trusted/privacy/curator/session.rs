@@ -65,7 +65,7 @@ mod tests {
     use crate::config::Plan;
     use crate::data::synthetic;
     use crate::engine::EngineChoice;
-    use crate::model::{Logistic, Metric, Prior};
+    use crate::model::{Metric, Prior, Regression};
     use crate::privacy::releases::{
         Acceptance, AnchorNoise, Batch, Estimator, Expansion, GradientNoise, Moves, Releases,
     };
@@ -83,7 +83,7 @@ mod tests {
         fn new(releases: u64) -> Self {
             let data = synthetic::logistic(200, &[1.5, -1.0], 5).unwrap();
             let prior = Prior::normal(2, 1.0);
-            let model = Logistic::new(data.features(), data.row_norm(), prior, 1.0).unwrap();
+            let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0).unwrap();
             let ledger = Ledger::in_memory(Budget::new(500.0, 1e-6).unwrap());
             let engine = EngineChoice::Cpu;
             let mut curator =
