@@ -34,6 +34,7 @@ export DPMC_RECORDS=off
 if [ "${1:-}" = --studies ]; then
     # What a change seldom breaks: the library without its features, and the laboratory.
     cargo clippy --no-default-features -p dpmc --lib -- -D warnings
+    ./benches/instructions.sh
     cargo test -p dpmc-lab
     exec cargo test --workspace --no-fail-fast --test promises --test command --test processes \
         --test laboratory -- --ignored

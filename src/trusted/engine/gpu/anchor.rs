@@ -194,6 +194,7 @@ impl GpuEngine {
             .enumerate()
             .map(|(index, chunk)| Dispatch {
                 chunk: index,
+                bytes: chunk.bytes(self.features),
                 groups: chunk.rows.div_ceil(shape.workgroup) as u32,
                 params: uniform(&AnchorParams {
                     rows: chunk.rows as u32,

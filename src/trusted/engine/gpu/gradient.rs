@@ -271,6 +271,7 @@ impl GpuEngine {
             for t in 0..tiles.len() {
                 dispatches.push(Dispatch {
                     chunk: index,
+                    bytes: chunk.bytes(self.features),
                     groups: chunk.rows.div_ceil(shape.workgroup) as u32,
                     params: uniform(&GradientParams {
                         rows: chunk.rows as u32,

@@ -8,6 +8,7 @@ mod gradient;
 mod memory;
 mod pipelines;
 mod ratio;
+mod ratio_text;
 mod submit;
 
 use std::sync::Arc;
@@ -153,17 +154,6 @@ impl GpuEngine {
     pub fn placement(&self) -> (usize, usize) {
         let resident = self.chunks.iter().filter(|c| c.buffers.is_some());
         (resident.count(), self.chunks.len())
-    }
-
-    /// Workgroups of a chunk and quads each thread takes.
-    fn shape(&self, chunk: &Chunk) -> (u32, u32) {
-        let group = self.workgroup as usize;
-        let per_thread = chunk
-            .quads()
-            .div_ceil(WORKGROUPS * group)
-            .clamp(1, ROWS_PER_THREAD / 4);
-        let groups = chunk.quads().div_ceil(per_thread * group);
-        (groups as u32, per_thread as u32)
     }
 }
 

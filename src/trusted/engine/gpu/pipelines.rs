@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::anchor::AnchorShape;
 use super::device::Device;
 use super::gradient::GradientShape;
+use super::ratio_text::RatioShape;
 use crate::engine::EngineError;
 use crate::model::RowFunction;
 
@@ -14,14 +15,13 @@ pub(super) const MAX_TILE: usize = 8;
 const SOFTPLUS: &str = include_str!("../../../../shaders/softplus.wgsl");
 const REMAINDER: &str = include_str!("../../../../shaders/remainder.wgsl");
 const FIXED_POINT: &str = include_str!("../../../../shaders/fixed_point.wgsl");
-const RATIO_SUM: &str = include_str!("../../../../shaders/ratio_sum.wgsl");
 const RATIO_ROWS: &str = include_str!("../../../../shaders/ratio_rows.wgsl");
 
 /// A compute pass with everything its text depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Program {
-    /// Log ratios summed over all rows, so many chains at once.
-    RatioSum(RowFunction, usize),
+    /// Log ratios summed over all rows.
+    RatioSum(RatioShape),
     /// Log ratios of listed rows.
     RatioRows(RowFunction),
     /// Gradients summed over all rows.
@@ -43,7 +43,9 @@ impl Program {
     /// Whether rows' weights at an anchor are bound in the place of labels.
     pub fn is_weighted(self) -> bool {
         match self {
-            Program::RatioSum(function, _) | Program::RatioRows(function) => function.is_weighted(),
+            Program::RatioSum(RatioShape { function, .. }) | Program::RatioRows(function) => {
+                function.is_weighted()
+            }
             _ => false,
         }
     }
@@ -61,7 +63,7 @@ impl Program {
     /// The whole text of the pass: constants, shared pieces, model, pass.
     pub fn source(self) -> String {
         match self {
-            Program::RatioSum(function, tile) => ratio_source(RATIO_SUM, function, tile),
+            Program::RatioSum(shape) => ratio_source(&shape.source(), shape.function, shape.tile),
             Program::RatioRows(function) => ratio_source(RATIO_ROWS, function, 1),
             Program::GradientSum(shape) => {
                 format!(
@@ -237,6 +239,14 @@ mod tests {
 
     const SCORES: [Score; 3] = [Score::Logistic, Score::Linear, Score::Poisson];
 
+    fn sum(function: RowFunction, tile: usize, features: usize) -> Program {
+        Program::RatioSum(RatioShape {
+            function,
+            tile,
+            features,
+        })
+    }
+
     fn anchor(score: Score, features: usize, workgroup: usize) -> Program {
         Program::AnchorSum(AnchorShape {
             score,
@@ -258,7 +268,9 @@ mod tests {
     fn every_combination_is_valid_wgsl() {
         for function in FUNCTIONS {
             for tile in [1, 2, 4, 8] {
-                module(Program::RatioSum(function, tile));
+                for features in [1, 3, 8, 50] {
+                    module(sum(function, tile, features));
+                }
             }
             module(Program::RatioRows(function));
         }
@@ -297,7 +309,7 @@ mod tests {
                 .sum();
             own + called
         }
-        let ratios = FUNCTIONS.map(|f| Program::RatioSum(f, 2));
+        let ratios = FUNCTIONS.map(|f| sum(f, 2, 3));
         let gradients = GRADIENTS.map(|f| gradient(f, 2, 64, 1));
         let anchors = SCORES.map(|s| anchor(s, 5, 64));
         for program in ratios.into_iter().chain(gradients).chain(anchors) {
@@ -321,13 +333,16 @@ mod tests {
     /// The uniforms' layouts here and in the shaders.
     #[test]
     fn params_have_the_layout_of_their_twin() {
-        use super::super::{anchor::AnchorParams, buffers::Params, gradient::GradientParams};
+        use super::super::{
+            anchor::AnchorParams, buffers::Params, gradient::GradientParams, ratio::SumParams,
+        };
         let gradient = gradient(GRADIENTS[0], 1, 128, 0);
         let ratio = ("Params", &Params::FIELDS[..], size_of::<Params>());
+        let sums = ("SumParams", &SumParams::FIELDS[..], size_of::<SumParams>());
         let gradient_fields = &GradientParams::FIELDS[..];
         let anchor_fields = &AnchorParams::FIELDS[..];
         for (program, (name, fields, size)) in [
-            (Program::RatioSum(RowFunction::Logistic, 1), ratio),
+            (sum(RowFunction::Logistic, 1, 3), sums),
             (Program::RatioRows(RowFunction::Logistic), ratio),
             (
                 gradient,
@@ -372,6 +387,33 @@ mod tests {
                 })
                 .collect();
             assert_eq!(names, expected);
+        }
+    }
+
+    /// The passes whose instructions `benches/instructions.sh` counts, in the folder that it names.
+    #[test]
+    #[ignore = "for benches/instructions.sh"]
+    fn passes_to_count_instructions_of() {
+        let folder = std::env::var("DPMC_PASSES").unwrap();
+        let write = |name: String, program: Program| {
+            let path = format!("{folder}/{}-{name}.wgsl", program.entry());
+            std::fs::write(path, program.source()).unwrap();
+        };
+        for tile in [1, 8] {
+            // A rest, and the same after a turn of the loop: they differ by what the turn costs.
+            let rest = if tile == 1 { 7 } else { 3 };
+            for features in [rest, 2 * rest + 1, 50] {
+                let name = format!("{tile}x{features:02}");
+                write(name, sum(RowFunction::Logistic, tile, features));
+            }
+            let score = GradientFunction::Score(Score::Logistic);
+            write(format!("{tile}x50"), gradient(score, tile, 128, 13));
+        }
+        for (features, workgroup) in [(50, 64), (200, 32)] {
+            write(
+                format!("{features}"),
+                anchor(Score::Logistic, features, workgroup),
+            );
         }
     }
 }

@@ -1,79 +1,103 @@
 //! Ratio queries: coefficients up, sums or listed rows back.
 
-use std::ops::Range;
-
-use super::GpuEngine;
 use super::buffers::Params;
 use super::pipelines::{MAX_TILE, Program};
+use super::ratio_text::RatioShape;
 use super::submit::{Dispatch, Job, uniform};
+use super::{GpuEngine, ROWS_PER_THREAD, WORKGROUPS};
 use crate::engine::{EngineError, RatioQuery, RatioSum};
 
-/// Coefficients of a tile of `tile` chains from `first`, padded with silent chains:
-/// scales, bounds, offsets, constants, weights.
-fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize, out: &mut Vec<f32>) {
-    let k = query.function().forms();
-    let live = |c: usize| first + c < query.chains();
-    out.extend((0..tile).map(|c| if live(c) { query.scale(first + c) } else { 0.0 }));
-    out.extend((0..tile).map(|c| {
-        if live(c) {
-            query.grid(first + c).bound() as f32
-        } else {
-            1.0
-        }
-    }));
+/// Uniform of the pass over all rows; twin of `SumParams` in `shaders/ratio_sum.wgsl`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+pub(super) struct SumParams {
+    pub rows: u32,
+    pub quads: u32,
+    pub first_quad: u32,
+    pub end_quad: u32,
+    pub quads_per_thread: u32,
+    pub first_slot: u32,
+    pub tiles: u32,
+    pub labelled: u32,
+}
+
+impl SumParams {
+    /// Field names, in order.
+    #[cfg(test)]
+    pub const FIELDS: [&'static str; 8] = [
+        "rows",
+        "quads",
+        "first_quad",
+        "end_quad",
+        "quads_per_thread",
+        "first_slot",
+        "tiles",
+        "labelled",
+    ];
+}
+
+/// Rows of one chunk that a dispatch reads, in quads.
+struct Range {
+    chunk: usize,
+    quads: std::ops::Range<usize>,
+    /// Workgroups of one tile.
+    groups: usize,
+    quads_per_thread: usize,
+}
+
+/// Scales, bounds, offsets and constants of a tile of `tile` chains from `first`, and its weights,
+/// padded with silent chains.
+fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize) -> (Vec<f32>, Vec<f32>) {
+    let chains = |value: &dyn Fn(usize) -> f32, silent: f32| -> Vec<f32> {
+        (first..first + tile)
+            .map(|c| if c < query.chains() { value(c) } else { silent })
+            .collect()
+    };
+    let mut head = chains(&|c| query.scale(c), 0.0);
+    head.extend(chains(&|c| query.grid(c).bound() as f32, 1.0));
     for f in 0..query.function().offsets() {
-        out.extend((0..tile).map(|c| {
-            if live(c) {
-                query.offset(first + c, f)
-            } else {
-                0.0
-            }
-        }));
+        head.extend(chains(&|c| query.offset(c, f), 0.0));
     }
+    let mut weights = Vec::new();
     for j in 0..query.features() {
-        for f in 0..k {
-            out.extend((0..tile).map(|c| {
-                if live(c) {
-                    query.weight(first + c, f, j)
-                } else {
-                    0.0
-                }
-            }));
+        for f in 0..query.function().forms() {
+            weights.extend(chains(&|c| query.weight(c, f, j), 0.0));
         }
     }
+    (head, weights)
 }
 
 impl GpuEngine {
-    /// Sums over all rows, as many tiles and chunks at once as answers and parameters leave room
-    /// for.
+    /// Sums over all rows, as many tiles and ranges of rows at once as answers and parameters leave
+    /// room for.
     pub(super) fn submit_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
         if query.function().is_weighted() {
             self.ensure_weights()?;
         }
-        let tile = query.chains().next_power_of_two().min(MAX_TILE);
-        let groups: Vec<usize> = self
-            .chunks
-            .iter()
-            .map(|c| self.shape(c).0 as usize)
-            .collect();
-        let all: usize = groups.iter().sum();
-        let mut one = Vec::new();
-        tile_coefficients(query, 0, tile, &mut one);
-        let (parameters, room) = (4 * one.len(), self.binding() / (16 * tile));
-        let tiles_at_once = (self.binding() / parameters.max(1)).min(room / all.max(1));
+        let shape = RatioShape {
+            function: query.function(),
+            tile: query.chains().next_power_of_two().min(MAX_TILE),
+            features: self.features,
+        };
+        let tile = shape.tile;
+        let most_slots = self.binding() / (16 * tile);
+        let all: usize = self.chunks.iter().map(|c| self.shape(c.quads()).0).sum();
+        let parameters = self.binding() / (16 * shape.vectors());
+        let tiles_at_once = parameters.min(most_slots / all.max(1)).max(1);
         let starts: Vec<usize> = (0..query.chains()).step_by(tile).collect();
         let mut sums = vec![RatioSum::default(); query.chains()];
-        for starts in starts.chunks(tiles_at_once.max(1)) {
-            let mut first = 0;
-            while first < groups.len() {
+        for starts in starts.chunks(tiles_at_once) {
+            let ranges = self.ranges(starts.len());
+            let mut rest = &ranges[..];
+            while !rest.is_empty() {
                 let mut slots = 0;
-                let fit = groups[first..].iter().take_while(|g| {
-                    slots += starts.len() * **g;
-                    slots <= room
+                let fit = rest.iter().take_while(|r| {
+                    slots += starts.len() * r.groups;
+                    slots <= most_slots
                 });
-                let end = first + fit.count().max(1);
-                self.add_sums(query, tile, starts, first..end, &mut sums)?;
-                first = end;
+                let (now, later) = rest.split_at(fit.count().max(1));
+                self.add_sums(query, shape, starts, now, &mut sums)?;
+                rest = later;
             }
         }
         for (c, sum) in sums.iter_mut().enumerate() {
@@ -82,59 +106,85 @@ impl GpuEngine {
         Ok(sums)
     }
 
-    /// Adds the sums over some chunks of the tiles that begin with these chains, without signs.
+    /// Workgroups that so many quads take, and quads of each thread.
+    fn shape(&self, quads: usize) -> (usize, usize) {
+        let group = self.workgroup as usize;
+        let per_thread = quads
+            .div_ceil(WORKGROUPS * group)
+            .clamp(1, ROWS_PER_THREAD / 4);
+        (quads.div_ceil(per_thread * group), per_thread)
+    }
+
+    /// All rows, in ranges of which one submission can read one for so many tiles.
+    fn ranges(&self, tiles: usize) -> Vec<Range> {
+        let bytes_a_quad = 16 * self.features.max(1) * tiles;
+        let most = (self.device.piece() as usize / bytes_a_quad).max(1);
+        let mut ranges = Vec::new();
+        for (chunk, rows) in self.chunks.iter().enumerate() {
+            let (_, quads_per_thread) = self.shape(rows.quads());
+            // Whole workgroups, but for the last.
+            let group = self.workgroup as usize * quads_per_thread;
+            let most = most.next_multiple_of(group);
+            for first in (0..rows.quads()).step_by(most) {
+                let quads = first..rows.quads().min(first + most);
+                ranges.push(Range {
+                    chunk,
+                    groups: quads.len().div_ceil(group),
+                    quads,
+                    quads_per_thread,
+                });
+            }
+        }
+        ranges
+    }
+
+    /// Adds the sums over some ranges of the tiles that begin with these chains, without signs.
     fn add_sums(
         &mut self,
         query: &RatioQuery,
-        tile: usize,
+        shape: RatioShape,
         starts: &[usize],
-        chunks: Range<usize>,
+        ranges: &[Range],
         sums: &mut [RatioSum],
     ) -> Result<(), EngineError> {
+        let (tile, tiles) = (shape.tile, starts.len());
         let mut coefficients = Vec::new();
-        let places: Vec<u32> = starts
-            .iter()
-            .map(|&start| {
-                let place = coefficients.len() as u32;
-                tile_coefficients(query, start, tile, &mut coefficients);
-                place
-            })
-            .collect();
+        for &start in starts {
+            let (head, weights) = tile_coefficients(query, start, tile);
+            coefficients.extend(shape.place(head, weights));
+        }
         let mut dispatches = Vec::new();
-        // The first chain of the tile that a slot belongs to.
-        let mut owners = Vec::new();
-        // Chunk by chunk: a streamed one is uploaded once.
-        for index in chunks {
-            let chunk = &self.chunks[index];
-            let (groups, quads_per_thread) = self.shape(chunk);
-            for (&start, &place) in starts.iter().zip(&places) {
-                dispatches.push(Dispatch {
-                    chunk: index,
-                    groups,
-                    params: uniform(&Params {
-                        rows: chunk.rows as u32,
-                        quads: chunk.quads() as u32,
-                        features: self.features as u32,
-                        quads_per_thread,
-                        first_slot: owners.len() as u32,
-                        coefficients: place,
-                        labelled: u32::from(self.labelled || query.function().is_weighted()),
-                        entries: 0,
-                    }),
-                });
-                owners.extend(std::iter::repeat_n(start, groups as usize));
-            }
+        let mut slots = 0;
+        for range in ranges {
+            let chunk = &self.chunks[range.chunk];
+            dispatches.push(Dispatch {
+                chunk: range.chunk,
+                bytes: (16 * range.quads.len() * self.features * tiles) as u64,
+                groups: (range.groups * tiles) as u32,
+                params: uniform(&SumParams {
+                    rows: chunk.rows as u32,
+                    quads: chunk.quads() as u32,
+                    first_quad: range.quads.start as u32,
+                    end_quad: range.quads.end as u32,
+                    quads_per_thread: range.quads_per_thread as u32,
+                    first_slot: slots as u32,
+                    tiles: tiles as u32,
+                    labelled: u32::from(self.labelled || query.function().is_weighted()),
+                }),
+            });
+            slots += range.groups * tiles;
         }
         let answers = self.submit(&Job {
-            program: Program::RatioSum(query.function(), tile),
+            program: Program::RatioSum(shape),
             coefficients: &coefficients,
             entries: &[],
             dispatches: &dispatches,
-            answers: 16 * owners.len() * tile,
+            answers: 16 * slots * tile,
             zeroed: false,
         })?;
         let answers: &[[i32; 4]] = bytemuck::cast_slice(&answers);
-        for (&start, slot) in owners.iter().zip(answers.chunks(tile)) {
+        // Every range's slots begin with the first tile's.
+        for (&start, slot) in starts.iter().cycle().zip(answers.chunks(tile)) {
             for (sum, [low, high, saturated, _]) in sums[start..].iter_mut().zip(slot) {
                 sum.steps += i64::from(*high) * 65_536 + i64::from(*low);
                 sum.saturated += *saturated as u64;
@@ -174,7 +224,8 @@ impl GpuEngine {
     ) -> Result<Vec<i32>, EngineError> {
         let mut coefficients = Vec::new();
         for c in 0..query.chains() {
-            tile_coefficients(query, c, 1, &mut coefficients);
+            let (head, weights) = tile_coefficients(query, c, 1);
+            coefficients.extend(head.into_iter().chain(weights));
         }
         // Entries sorted by chunk; each remembers the place of its answer.
         let mut by_chunk: Vec<Vec<[u32; 4]>> = vec![Vec::new(); self.chunks.len()];
@@ -189,6 +240,7 @@ impl GpuEngine {
             let chunk = &self.chunks[index];
             dispatches.push(Dispatch {
                 chunk: index,
+                bytes: chunk.bytes(self.features),
                 groups: (entries.len() as u32).div_ceil(self.workgroup),
                 params: uniform(&Params {
                     rows: chunk.rows as u32,

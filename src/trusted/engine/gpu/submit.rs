@@ -64,9 +64,11 @@ struct Piece {
     dispatches: Vec<usize>,
 }
 
-/// One dispatch: chunk, parameters, workgroups.
+/// One dispatch: what it reads, parameters, workgroups.
 pub(super) struct Dispatch {
     pub chunk: usize,
+    /// Bytes of rows that it reads, each tile for itself.
+    pub bytes: u64,
     pub params: [u8; PARAMS_BYTES],
     pub groups: u32,
 }
@@ -189,7 +191,7 @@ impl GpuEngine {
         let mut pieces: Vec<Piece> = Vec::new();
         let (mut bytes, mut copied) = (0, None);
         for i in streamed.into_iter().chain(resident) {
-            let own = chunk(i).bytes(self.features);
+            let own = dispatches[i].bytes;
             let streamed = chunk(i).buffers.is_none().then_some(dispatches[i].chunk);
             let upload = streamed.filter(|_| streamed != copied);
             match pieces.last_mut() {
