@@ -122,9 +122,8 @@ fn open(
     listed_rows: bool,
 ) -> Result<(OpenCurator, Arc<dyn Model>), CuratorError> {
     let setup = EngineSetup {
-        choice,
         listed_rows,
-        chains: 1,
+        ..choice.into()
     };
     Ok((Curator::not_private(data, model.clone(), setup, 1)?, model))
 }

@@ -9,9 +9,9 @@ use super::price::Price;
 use super::{RunError, iterations_a_part};
 use crate::config::{ConfigError, DrawsName, Plan};
 use crate::data::{Dataset, Population};
-use crate::engine::EngineSetup;
+use crate::engine::{EngineSetup, Workload};
 use crate::model::Model;
-use crate::posterior_run::{PosteriorRun, RunState};
+use crate::posterior_run::{PosteriorRun, RunLength, RunState};
 use crate::privacy::{Curator, Ledger};
 use crate::sampler::{Chains, Sampler};
 
@@ -157,6 +157,7 @@ impl Prepared {
             choice: plan.config.run.engine,
             listed_rows: plan.family()?.reads_listed_rows(),
             chains: plan.chains(),
+            workload: workload(&self.sampler, start.as_ref(), plan.length()?),
         };
         let (length, resolved) = (plan.length()?, plan.resolved()?);
         let curator = match price {
@@ -195,6 +196,20 @@ impl Prepared {
             run.resume(state).map_err(RunError::State)?;
         }
         Ok(run)
+    }
+}
+
+/// What the run asks of all rows, its start included.
+fn workload(sampler: &Sampler, start: Option<&Sampler>, length: RunLength) -> Workload {
+    let steps = length.iterations.saturating_add(length.warmup);
+    let (own, start) = (
+        sampler.workload(steps),
+        start.map(|s| s.workload(1)).unwrap_or_default(),
+    );
+    Workload {
+        ratios: own.ratios.saturating_add(start.ratios),
+        gradients: own.gradients.saturating_add(start.gradients),
+        anchors: own.anchors.saturating_add(start.anchors),
     }
 }
 
@@ -267,5 +282,46 @@ mod tests {
         );
         let spent = Ledger::budget_of(&file).unwrap();
         assert!(spent.is_some() && std::fs::read_to_string(&file).unwrap().contains("settled"));
+    }
+
+    #[test]
+    fn what_a_run_asks_of_all_rows_follows_from_its_sampler() {
+        let folder = tempfile::tempdir().unwrap();
+        let table: String = (0..200)
+            .map(|i| format!("{},{}\n", i % 3 - 1, i % 2))
+            .collect();
+        std::fs::write(folder.path().join("t.csv"), format!("a,y\n{table}")).unwrap();
+        let of = |sampler: &str, start: &str| {
+            let text = RUN
+                .replace("algorithm = \"barker\"\nstep = 1e-4", sampler)
+                .replace("[run]", &format!("[run]\nwarmup = 2\n{start}"))
+                .replace("epsilon = 2.0", "epsilon = 200.0");
+            let plan = Plan::parse(&folder.path().join("run.toml"), text).unwrap();
+            let prepared = prepare(plan).unwrap();
+            let start = prepared.plan.warm_start(&*prepared.model).unwrap();
+            let length = prepared.plan.length().unwrap();
+            let w = workload(&prepared.sampler, start.as_ref(), length);
+            [w.ratios, w.gradients, w.anchors]
+        };
+        let step = "step = 1e-4";
+        let all = |name: &str| format!("algorithm = \"{name}\"\n{step}");
+        assert_eq!(of(&all("barker"), ""), [5, 0, 0]);
+        assert_eq!(of(&all("poisson-barker"), ""), [0, 0, 0]);
+        let leapfrog = format!(
+            "{}\nleapfrog_steps = 3\ngradient = {{ clip = 1.0 }}",
+            all("dp-hmc")
+        );
+        assert_eq!(of(&leapfrog, ""), [5, 20, 0]);
+        let clipped = "gradient = { clip = 1.0";
+        let sgld = format!("algorithm = \"dp-sgld\"\n{clipped} }}");
+        assert_eq!(of(&sgld, ""), [0, 5, 0]);
+        let batches = format!("algorithm = \"dp-sgld\"\n{clipped}, rate = 0.1 }}");
+        assert_eq!(of(&batches, ""), [0, 0, 0]);
+        let fit = "start = { dpvi = { epsilon = 0.2, delta = 1e-7, steps = 7, clip = 1.0 } }";
+        assert_eq!(of(&all("barker"), fit)[0], 5);
+        assert!(of(&all("barker"), fit)[1] >= 7);
+        let [ratios, gradients, anchors] = of("algorithm = \"dp-laplace\"", "");
+        assert_eq!((ratios, gradients), (0, 0));
+        assert!(anchors > 6);
     }
 }

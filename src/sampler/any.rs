@@ -8,8 +8,12 @@ use super::{
     VariationalState,
 };
 use crate::data::Population;
+use crate::engine::Workload;
 use crate::model::Model;
-use crate::privacy::{Curator, EventKey, Halt, Releases};
+use crate::privacy::{Batch, Curator, Estimator, EventKey, Halt, Releases};
+
+/// What an anchor's path asks of rows beside its stages, about.
+const LAST_RELEASES: u64 = 6;
 
 /// A sampler.
 #[derive(Clone, Debug)]
@@ -187,6 +191,45 @@ impl Sampler {
                 })
             }
         }
+    }
+
+    /// What so many steps of all chains ask of all rows.
+    pub fn workload(&self, steps: u64) -> Workload {
+        let all_rows = |estimator: Estimator| match estimator {
+            Estimator::FullBatch => steps,
+            Estimator::Poisson { .. } | Estimator::FixedBatch { .. } => 0,
+        };
+        let of_batch = |batch: Batch, gradients: u64| match batch {
+            Batch::All => gradients,
+            Batch::Poisson { .. } => 0,
+        };
+        let mut workload = Workload::default();
+        match self {
+            Sampler::Walk(s) => {
+                if s.decides() && s.fast_mh.is_none() {
+                    workload.ratios = all_rows(s.estimator);
+                }
+                if let Some(AnchorSettings::Expansion(s)) = &s.anchoring {
+                    workload.anchors = u64::from(s.anchoring.stages) + LAST_RELEASES;
+                }
+            }
+            Sampler::Hamiltonian(s) => {
+                let gradients = u64::from(s.leapfrog_steps()).saturating_add(1);
+                workload.ratios = all_rows(s.settings().estimator);
+                workload.gradients =
+                    of_batch(s.settings().gradient.batch, steps.saturating_mul(gradients));
+            }
+            Sampler::StochasticGradient(s) => {
+                workload.gradients = of_batch(s.noise_of_step(1).batch, steps);
+            }
+            Sampler::Variational(s) => {
+                workload.gradients = of_batch(s.noise().batch, s.gradients());
+            }
+            Sampler::PosteriorDraws(s) => {
+                workload.ratios = steps.saturating_mul(s.request().steps);
+            }
+        }
+        workload
     }
 
     /// The public state.

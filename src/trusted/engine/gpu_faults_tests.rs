@@ -14,7 +14,7 @@ use super::test_cases::{Case, anchored, case, pairs, query};
 use super::tests::{all_rows, ratio_rows};
 use super::{
     AnchorParts, AnchorQuery, AnchorSums, Engine, EngineChoice, EngineError, EngineInfo,
-    GradientQuery, GradientSum, MomentSums, RatioQuery, RatioSum, Rows,
+    EngineSetup, GradientQuery, GradientSum, MomentSums, RatioQuery, RatioSum, Rows, Workload,
 };
 use crate::data::synthetic;
 use crate::model::{Metric, MomentBasis, Prior, Regression, Slopes};
@@ -474,4 +474,35 @@ fn a_hung_device_ends_the_run_and_the_process() {
     drop((run, directory));
     let (_, state) = RunDirectory::resume(&path).unwrap();
     assert_eq!(state.iteration, STEPS);
+}
+
+/// What `auto` compares: every kind of query is timed on both engines.
+#[test]
+fn a_runs_own_queries_are_timed_on_both_engines() {
+    let data = Arc::new(crate::data::synthetic::logistic(3000, &[0.5, -0.5], 1).unwrap());
+    let prior = Prior::normal(2, 1.0);
+    let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0).unwrap();
+    let each = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]];
+    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(CpuEngine::new(data.clone()))];
+    engines.extend(
+        open(&data, false, GpuLimits::default()).map(|gpu| Box::new(gpu) as Box<dyn Engine>),
+    );
+    for engine in &mut engines {
+        for [ratios, gradients, anchors] in each {
+            let workload = Workload {
+                ratios,
+                gradients,
+                anchors,
+            };
+            let setup = EngineSetup {
+                chains: 3,
+                workload,
+                ..EngineChoice::Auto.into()
+            };
+            let seconds = setup
+                .seconds(&mut **engine, &data, &model, f64::INFINITY)
+                .unwrap();
+            assert_eq!(seconds > 0.0, workload != Workload::default());
+        }
+    }
 }

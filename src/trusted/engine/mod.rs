@@ -22,7 +22,7 @@ pub use grid::Grid;
 pub(in crate::trusted) use moments::MomentSums;
 pub(in crate::trusted) use query::{RatioQuery, RatioSum};
 pub(in crate::trusted) use select::open;
-pub use select::{EngineChoice, EngineInfo, EngineSetup, devices};
+pub use select::{EngineChoice, EngineInfo, EngineSetup, Workload, devices};
 pub use threads::start as start_threads;
 
 use crate::model::MomentBasis;

@@ -6,11 +6,13 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "gpu")]
-use super::RatioQuery;
 use super::cpu::{CpuEngine, InstructionSet};
+#[cfg(feature = "gpu")]
+use super::{AnchorParts, AnchorQuery, GradientQuery, RatioQuery, Rows};
 use super::{Engine, EngineError};
 use crate::data::Dataset;
+#[cfg(feature = "gpu")]
+use crate::model::Metric;
 use crate::model::Model;
 
 /// What the user asks for.
@@ -36,6 +38,19 @@ pub struct EngineSetup {
     pub listed_rows: bool,
     /// Chains of one query, for `auto`'s measurement.
     pub chains: usize,
+    /// What it will be asked, for `auto`'s measurement.
+    pub workload: Workload,
+}
+
+/// Queries over all rows that a run will ask, each of all of its chains together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// Sums of log ratios.
+    pub ratios: u64,
+    /// Sums of gradients.
+    pub gradients: u64,
+    /// Gradients and curvatures of an anchor.
+    pub anchors: u64,
 }
 
 impl From<EngineChoice> for EngineSetup {
@@ -44,6 +59,7 @@ impl From<EngineChoice> for EngineSetup {
             choice,
             listed_rows: true,
             chains: 1,
+            workload: Workload::default(),
         }
     }
 }
@@ -70,8 +86,10 @@ pub(in crate::trusted) fn open(
         EngineChoice::Cpu => Ok(Box::new(CpuEngine::new(data))),
         EngineChoice::Gpu if cpu_only => Err(EngineError::CpuOnly),
         EngineChoice::Gpu => open_gpu(setup, data),
-        // Listed rows run on the CPU whatever sums do: nothing to measure.
-        EngineChoice::Auto if setup.listed_rows || cpu_only => Ok(Box::new(CpuEngine::new(data))),
+        // Listed rows run on the CPU whatever sums do.
+        EngineChoice::Auto if setup.workload == Workload::default() || cpu_only => {
+            Ok(Box::new(CpuEngine::new(data)))
+        }
         EngineChoice::Auto => faster(setup, data, model),
     }
 }
@@ -97,8 +115,8 @@ fn faster(
     Ok(Box::new(CpuEngine::new(data)))
 }
 
-/// Times the sampler's own query at a public θ on both engines. A software adapter, or
-/// any failure of the GPU, means the CPU.
+/// Times the run's own queries at a public θ on both engines. A software adapter, or any failure of
+/// the GPU, means the CPU; so does a run that is over before a GPU were opened.
 #[cfg(feature = "gpu")]
 fn faster(
     setup: EngineSetup,
@@ -106,36 +124,89 @@ fn faster(
     model: &dyn Model,
 ) -> Result<Box<dyn Engine>, EngineError> {
     let mut cpu = CpuEngine::new(data.clone());
+    let on_cpu = setup.seconds(&mut cpu, &data, model, f64::INFINITY)?;
+    if on_cpu < WORTH_OPENING {
+        return Ok(Box::new(cpu));
+    }
+    let opening = Instant::now();
     let limits = super::gpu::GpuLimits::default();
-    let Ok(mut gpu) = super::gpu::GpuEngine::new(data, setup.listed_rows, limits) else {
+    let Ok(mut gpu) = super::gpu::GpuEngine::new(data.clone(), setup.listed_rows, limits) else {
         return Ok(Box::new(cpu));
     };
     if gpu.is_software() {
         return Ok(Box::new(cpu));
     }
-    let (theta, proposal) = (vec![0.0; model.dim()], vec![1e-3; model.dim()]);
-    let query = RatioQuery::new(
-        model,
-        &vec![&theta[..]; setup.chains],
-        &vec![&proposal[..]; setup.chains],
-        &vec![1.0; setup.chains],
-    )?;
-    let on_cpu = best_time(&mut cpu, &query)?;
-    match best_time(&mut gpu, &query) {
-        Ok(on_gpu) if on_gpu < on_cpu => Ok(Box::new(gpu)),
+    let opening = opening.elapsed().as_secs_f64();
+    match setup.seconds(&mut gpu, &data, model, on_cpu) {
+        Ok(on_gpu) if opening + on_gpu < on_cpu => Ok(Box::new(gpu)),
         _ => Ok(Box::new(cpu)),
     }
 }
 
-/// Fastest of three passes after one that compiles, seconds.
+/// Seconds of a run on the CPU from which on a GPU is tried.
 #[cfg(feature = "gpu")]
-fn best_time(engine: &mut dyn Engine, query: &RatioQuery) -> Result<f64, EngineError> {
-    engine.ratio_sums(query)?;
-    let mut best = f64::INFINITY;
-    for _ in 0..3 {
+const WORTH_OPENING: f64 = 2.0;
+
+#[cfg(feature = "gpu")]
+impl EngineSetup {
+    /// Seconds that an engine takes for the run's queries over all rows, at θ = 0; measured no
+    /// further than to `most`.
+    pub(in crate::trusted::engine) fn seconds(
+        &self,
+        engine: &mut dyn Engine,
+        data: &Dataset,
+        model: &dyn Model,
+        most: f64,
+    ) -> Result<f64, EngineError> {
+        let Workload {
+            ratios,
+            gradients,
+            anchors,
+        } = self.workload;
+        let theta = vec![0.0; model.dim()];
+        let thetas = vec![&theta[..]; self.chains];
+        let mut seconds = 0.0;
+        if ratios > 0 {
+            let proposal = vec![1e-3; model.dim()];
+            let clips = vec![1.0; self.chains];
+            let query = RatioQuery::new(model, &thetas, &vec![&proposal[..]; self.chains], &clips)?;
+            seconds += ratios as f64 * best_time(|| engine.ratio_sums(&query).map(|_| ()))?;
+        }
+        if gradients > 0 && seconds < most {
+            let query = GradientQuery::new(model, &thetas, 1.0)?;
+            let ask = || engine.gradient_sums(&query, Rows::All).map(|_| ());
+            seconds += gradients as f64 * best_time(ask)?;
+        }
+        if let (Some(slopes), true) = (model.slopes(), anchors > 0 && seconds < most) {
+            let query = AnchorQuery {
+                at: &theta,
+                metric: &Metric::identity(model.dim(), data.row_norm()),
+                slopes,
+                parts: AnchorParts {
+                    gradient: true,
+                    curvature: true,
+                    profile: false,
+                },
+            };
+            seconds += anchors as f64 * best_time(|| engine.anchor_sums(&query).map(|_| ()))?;
+        }
+        Ok(seconds)
+    }
+}
+
+/// Fastest of three passes after one that compiles, or one pass alone that takes long, seconds.
+#[cfg(feature = "gpu")]
+fn best_time(mut ask: impl FnMut() -> Result<(), EngineError>) -> Result<f64, EngineError> {
+    const LONG: f64 = 1.0;
+    let mut time = || {
         let start = Instant::now();
-        engine.ratio_sums(query)?;
-        best = best.min(start.elapsed().as_secs_f64());
+        ask().map(|()| start.elapsed().as_secs_f64())
+    };
+    let mut best = time()?;
+    for _ in 0..3 {
+        if best < LONG {
+            best = best.min(time()?);
+        }
     }
     Ok(best)
 }

@@ -243,9 +243,8 @@ impl GradientCase {
         let data = data.map_err(|e| AuditError::setting("rows", e.to_string()))?;
         let model = Self::model(&data)?;
         let setup = EngineSetup {
-            choice: engine,
-            listed_rows: true,
             chains,
+            ..engine.into()
         };
         let seed = seed.map(|s| s ^ (u64::from(neighbour) << 63));
         Ok(Curator::private(data, model, setup, ledger, seed)?)

@@ -241,11 +241,7 @@ impl AnchorCase {
         let data = data.map_err(|e| AuditError::setting("rows", e.to_string()))?;
         let model = self.model(&data);
         let model = model.map_err(|e| CuratorError::Mismatch(e.to_string()))?;
-        let setup = EngineSetup {
-            choice: engine,
-            listed_rows: true,
-            chains: 1,
-        };
+        let setup = EngineSetup::from(engine);
         let budget = Budget::new(1000.0, 0.5).map_err(|e| Halt::Refused(e.to_string()))?;
         let ledger = Ledger::counting(budget, Measure::Zcdp);
         let seed = seed.map(|s| s ^ (u64::from(neighbour) << 63));

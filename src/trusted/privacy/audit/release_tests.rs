@@ -41,11 +41,7 @@ fn anchors_of_a_case_are_as_far_apart_as_can_be() {
         let exact = |neighbour| {
             let set = Arc::new(part.data(neighbour, case.label()).unwrap());
             let model = case.model(&set).unwrap();
-            let setup = EngineSetup {
-                choice: EngineChoice::Cpu,
-                listed_rows: true,
-                chains: 1,
-            };
+            let setup = EngineSetup::from(EngineChoice::Cpu);
             let mut engine = crate::engine::open(setup, set, &*model).unwrap();
             let metric = part.metric();
             let query = AnchorQuery {

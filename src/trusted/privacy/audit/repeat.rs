@@ -51,9 +51,9 @@ impl<'a> CuratorRuns<'a> {
             // Minibatch rows are asked of the engine itself: a run keeps a CPU copy for them. Rows at
             // an anchor are weighed on that.
             let setup = EngineSetup {
-                choice: engine,
                 listed_rows: engine != EngineChoice::Gpu || case.anchored,
                 chains,
+                ..engine.into()
             };
             case.curator(neighbour, setup, Ledger::counting(budget, measure), seed)
         };
