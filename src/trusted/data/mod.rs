@@ -180,8 +180,23 @@ impl Dataset {
         }
     }
 
+    /// Copies the features of the rows from `first` on, the first of a tile, each feature in a
+    /// column of its own of `out`; zeros beyond the last row's tile.
+    pub(in crate::trusted) fn copy_columns(&self, first: usize, out: &mut [f64]) {
+        let d = self.features.len();
+        let rows = out.len() / d;
+        for (j, column) in out.chunks_exact_mut(rows).enumerate() {
+            for (t, to) in column.chunks_mut(TILE).enumerate() {
+                let start = ((first / TILE + t) * d + j) * TILE;
+                match self.tiles.get(start..start + TILE) {
+                    Some(x) => to.iter_mut().zip(x).for_each(|(to, x)| *to = f64::from(*x)),
+                    None => to.fill(0.0),
+                }
+            }
+        }
+    }
+
     /// Copies row `i`.
-    #[cfg(test)]
     pub(in crate::trusted) fn copy_row(&self, i: usize, out: &mut [f64]) {
         let tile = &self.tiles[(i / TILE) * TILE * self.features.len()..];
         for (j, v) in out.iter_mut().enumerate() {

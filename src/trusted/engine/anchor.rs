@@ -1,22 +1,16 @@
 //! Exact sums for an anchor: gradient and curvature of the log likelihood at a public θ*,
 //! row by row in integers, so that sensitivities are facts about integers.
 
-use rayon::prelude::*;
-
 use super::EngineError;
-use crate::data::{Dataset, TILE};
 use crate::model::{Metric, Predictor, Slopes};
 
 /// A row's whitened z in units of b/2^14.
-const FEATURE_BITS: u32 = 14;
+pub(super) const FEATURE_BITS: u32 = 14;
 /// Scores and curvature weights in units of their public bounds over 2^14.
 const WEIGHT_BITS: u32 = 14;
 /// Weights in a profile are in finer units by this power of two: the noise of a release is then on
 /// a lattice as fine beside its sensitivity as that of all others.
 const PROFILE_SHIFT: u32 = 8;
-/// Rows whose products are summed in an i64: weights and features are at most 2^14 whatever
-/// the model's bounds, and 2^(14+14+14+20) fits.
-const BLOCK_ROWS: usize = 1 << 20;
 
 /// Thresholds of a profile in units of the metric's row bound b: 2^(j/2), from 2^-3.5 to 2^4.5.
 const PROFILE_BITS: std::ops::RangeInclusive<i32> = -7..=9;
@@ -121,8 +115,17 @@ impl AnchorSums {
         slopes.largest_weight * f64::powi(2.0, -((WEIGHT_BITS + PROFILE_SHIFT) as i32))
     }
 
+    /// Adds a row of this ‖z‖ and weight to the profile.
+    pub(super) fn add_to_profile(&mut self, norm: f64, row_bound: f64, weight: i64) {
+        // NaN lies beyond the last.
+        let mut thresholds = PROFILE_BITS.map(|j| f64::powi(2.0, j).sqrt());
+        let place = thresholds.position(|t| norm <= t * row_bound);
+        let last = self.profile.len() - 1;
+        self.profile[place.unwrap_or(last)] += i128::from(weight << PROFILE_SHIFT);
+    }
+
     /// Adds other rows' sums.
-    fn add(&mut self, other: AnchorSums) {
+    pub(super) fn add(&mut self, other: AnchorSums) {
         for (mine, others) in [
             (&mut self.gradient, other.gradient),
             (&mut self.curvature, other.curvature),
@@ -144,149 +147,14 @@ impl AnchorSums {
     }
 }
 
-/// The sums over all rows.
-pub(super) fn sums(data: &Dataset, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
-    query.check(data.features().len(), data.labelled())?;
-    let blocks = data.rows().div_ceil(BLOCK_ROWS);
-    // Chunks of a block keep both cores busy; integers, so any split gives the same bits.
-    let chunk = BLOCK_ROWS.min(data.rows().div_ceil(64).next_multiple_of(TILE));
-    let chunks = data.rows().div_ceil(chunk).max(blocks);
-    let zero = || AnchorSums::zero(query.at.len());
-    Ok((0..chunks)
-        .into_par_iter()
-        .map(|k| chunk_sums(data, query, k * chunk, ((k + 1) * chunk).min(data.rows())))
-        .reduce(zero, |mut a, b| {
-            a.add(b);
-            a
-        }))
+/// What a z of this norm is scaled by to lie in the ball of radius `bound`: 1 inside it, NaN → 1
+/// (such a row is all zeros).
+pub(super) fn share_of_ball(norm: f64, bound: f64) -> f64 {
+    (bound / norm).min(1.0)
 }
 
-/// Weights ω_i of all rows, padded with zeros to whole tiles: what remainders are multiplied by.
-pub(super) fn row_weights(
-    data: &Dataset,
-    query: &AnchorQuery<'_>,
-) -> Result<Vec<f32>, EngineError> {
-    query.check(data.features().len(), data.labelled())?;
-    let mut weights = vec![0.0f32; data.rows().next_multiple_of(TILE)];
-    weights
-        .par_chunks_mut(TILE * 64)
-        .enumerate()
-        .for_each(|(k, out)| {
-            let mut reader = RowReader::new(data, query);
-            for (i, weight) in out.iter_mut().enumerate() {
-                let i = k * TILE * 64 + i;
-                if i < data.rows() {
-                    let eta = reader.read(i);
-                    let (_, w) = query.slopes.score.slopes(eta, 0.0);
-                    let share = share_of_ball(&reader.z, query.metric.row_bound);
-                    *weight = query.slopes.influence(share, w).omega as f32;
-                }
-            }
-        });
-    Ok(weights)
-}
-
-/// One row at a time in an anchor's coordinates.
-struct RowReader<'a> {
-    data: &'a Dataset,
-    query: &'a AnchorQuery<'a>,
-    row: Vec<f64>,
-    /// z of the row that was read last.
-    z: Vec<f64>,
-}
-
-impl<'a> RowReader<'a> {
-    fn new(data: &'a Dataset, query: &'a AnchorQuery<'a>) -> Self {
-        RowReader {
-            data,
-            query,
-            row: vec![0.0; data.features().len()],
-            z: vec![0.0; query.at.len()],
-        }
-    }
-
-    /// Reads row i; its η.
-    fn read(&mut self, i: usize) -> f64 {
-        let features = self.row.len();
-        let tile = &self.data.tiles()[(i / TILE) * TILE * features..];
-        for (j, x) in self.row.iter_mut().enumerate() {
-            *x = f64::from(tile[j * TILE + i % TILE]);
-        }
-        let eta = match self.query.slopes.predictor {
-            Predictor::Linear => {
-                self.z.copy_from_slice(&self.row);
-                self.row.iter().zip(self.query.at).map(|(x, t)| x * t).sum()
-            }
-            Predictor::Network(shape) => shape.slope(self.query.at, &self.row, &mut self.z),
-        };
-        self.query.metric.factor.solve(&mut self.z);
-        eta
-    }
-}
-
-/// At most [`BLOCK_ROWS`] rows.
-fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize) -> AnchorSums {
-    let d = query.at.len();
-    let (parts, bound) = (query.parts, query.metric.row_bound);
-    let mut gradient = vec![0i64; d];
-    let mut curvature = vec![0i64; d * (d + 1) / 2];
-    let mut profile = vec![0i64; PROFILE_BITS.count() + 1];
-    let thresholds: Vec<f64> = AnchorSums::profile_thresholds()
-        .iter()
-        .map(|t| t * bound)
-        .collect();
-    let mut q = vec![0i64; d];
-    let mut reader = RowReader::new(data, query);
-    for i in start..end {
-        let eta = reader.read(i);
-        let label = data.labels().get(i).map_or(0.0, |y| f64::from(*y));
-        if parts.profile {
-            let (_, weight) = quantize_slopes(&query.slopes, 1.0, eta, label);
-            let norm = norm(&reader.z);
-            // NaN lies beyond the last.
-            let place = thresholds.iter().position(|t| norm <= *t);
-            profile[place.unwrap_or(thresholds.len())] += weight << PROFILE_SHIFT;
-        }
-        if !(parts.gradient || parts.curvature) {
-            continue;
-        }
-        quantize_row(&reader.z, bound, &mut q);
-        let share = share_of_ball(&reader.z, bound);
-        let (score, weight) = quantize_slopes(&query.slopes, share, eta, label);
-        for (g, q) in gradient.iter_mut().zip(&q) {
-            *g += score * q;
-        }
-        if parts.curvature {
-            let mut triangle = curvature.as_mut_slice();
-            for j in 0..d {
-                let scaled = weight * q[j];
-                let (row, rest) = triangle.split_at_mut(j + 1);
-                for (c, q) in row.iter_mut().zip(&q) {
-                    *c += scaled * q;
-                }
-                triangle = rest;
-            }
-        }
-    }
-    let wide = |sums: Vec<i64>| sums.into_iter().map(i128::from).collect();
-    AnchorSums {
-        gradient: wide(gradient),
-        curvature: wide(curvature),
-        profile: wide(profile),
-    }
-}
-
-fn norm(z: &[f64]) -> f64 {
-    z.iter().map(|v| v * v).sum::<f64>().sqrt()
-}
-
-/// What ‖z‖ is scaled by to lie in the ball of radius `bound`: 1 inside it, NaN → 1 (such a row is
-/// all zeros).
-fn share_of_ball(z: &[f64], bound: f64) -> f64 {
-    (bound / norm(z)).min(1.0)
-}
-
-fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
+/// z in units of `b/2^14`; see [`quantize_in_ball`].
+pub(super) fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
     quantize_in_ball(FEATURE_BITS, z, bound, q);
 }
 
@@ -318,7 +186,7 @@ pub(super) fn quantize_in_ball(bits: u32, z: &[f64], bound: f64, q: &mut [i64]) 
 
 /// Score and weight of a row that is shortened by `share`, in units of their bounds over 2^14:
 /// |score| ≤ 2^14, 0 ≤ weight ≤ 2^14 whatever η, the label and the bounds are. NaN becomes 0.
-fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64) -> (i64, i64) {
+pub(super) fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64) -> (i64, i64) {
     let limit = 1i64 << WEIGHT_BITS;
     let (score, weight) = slopes.score.slopes(eta, label);
     let influence = slopes.influence(share, weight);
@@ -333,9 +201,12 @@ fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64) -> (i64, i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{LabelKind, synthetic};
-    use crate::model::{Lower, Score};
+    use crate::data::{Dataset, LabelKind, synthetic};
+    use crate::engine::Engine;
+    use crate::engine::cpu::{CpuEngine, InstructionSet};
+    use crate::model::{Lower, NetworkShape, Score};
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     proptest! {
         /// The integer bound holds whatever the row is: huge, tiny in many coordinates, NaN.
@@ -404,13 +275,14 @@ mod tests {
             row_bound: 4.0,
         };
         for (data, slopes) in sets {
+            let data = Arc::new(data);
             for metric in [Metric::identity(3, 3.0), whitened.clone()] {
                 check_sums(&data, slopes, &metric);
             }
         }
     }
 
-    fn check_sums(data: &Dataset, slopes: Slopes, metric: &Metric) {
+    fn check_sums(data: &Arc<Dataset>, slopes: Slopes, metric: &Metric) {
         let rows = data.public_rows();
         let at = [0.1, -0.2, 0.5];
         let query = AnchorQuery {
@@ -419,7 +291,7 @@ mod tests {
             slopes,
             parts: AnchorParts::EXPANSION,
         };
-        let sums = sums(data, &query).unwrap();
+        let sums = CpuEngine::new(data.clone()).anchor_sums(&query).unwrap();
         let mut gradient = [0.0; 3];
         let mut curvature = [0.0; 6];
         for (row, y) in rows.chunks(3).zip(data.labels()) {
@@ -456,6 +328,101 @@ mod tests {
         for (exact, sum) in curvature.iter().zip(&sums.curvature) {
             let gap = (*sum as f64 * unit - exact).abs();
             assert!(gap < 0.24 * slopes.largest_weight, "{exact} by {gap}");
+        }
+    }
+
+    /// Row by row, from the definitions.
+    fn oracle(data: &Dataset, query: &AnchorQuery<'_>) -> AnchorSums {
+        let d = query.at.len();
+        let mut sums = AnchorSums::zero(d);
+        let mut row = vec![0.0; data.features().len()];
+        for i in 0..data.rows() {
+            data.copy_row(i, &mut row);
+            let mut z = vec![0.0; d];
+            let eta = match query.slopes.predictor {
+                Predictor::Linear => {
+                    z.copy_from_slice(&row);
+                    row.iter().zip(query.at).map(|(x, t)| x * t).sum()
+                }
+                Predictor::Network(shape) => shape.slope(query.at, &row, &mut z),
+            };
+            query.metric.factor.solve(&mut z);
+            let norm = z.iter().map(|v| v * v).sum::<f64>().sqrt();
+            let (bound, y) = (query.metric.row_bound, f64::from(data.labels()[i]));
+            let (_, weight) = quantize_slopes(&query.slopes, 1.0, eta, y);
+            let mut thresholds = AnchorSums::profile_thresholds().into_iter();
+            let place = thresholds.position(|t| norm <= t * bound);
+            let last = sums.profile.len() - 1;
+            sums.profile[place.unwrap_or(last)] += i128::from(weight << PROFILE_SHIFT);
+            let mut q = vec![0; d];
+            quantize_row(&z, bound, &mut q);
+            let share = (bound / norm).min(1.0);
+            let (score, weight) = quantize_slopes(&query.slopes, share, eta, y);
+            let mut entry = 0;
+            for j in 0..d {
+                sums.gradient[j] += i128::from(score * q[j]);
+                for k in 0..=j {
+                    sums.curvature[entry] += i128::from(weight * q[j] * q[k]);
+                    entry += 1;
+                }
+            }
+        }
+        sums
+    }
+
+    /// Every instruction set makes the integers of the definitions, to the last: rows within the
+    /// ball and beyond it, whole blocks and parts of one, columns that fill groups and not.
+    #[test]
+    fn sums_are_those_of_the_rows_one_by_one() {
+        let shape = NetworkShape {
+            features: 3,
+            hidden: 2,
+            outputs: 1,
+        };
+        for (rows, d, row_bound) in [
+            (2, 1, 0.4),
+            (1030, 3, 0.7),
+            (512, 4, 3.0),
+            (700, 13, 1.1),
+            (333, 50, 6.0),
+        ] {
+            let theta: Vec<f64> = (0..d).map(|j| (j as f64).sin()).collect();
+            let data = Arc::new(synthetic::logistic(rows, &theta, 4).unwrap());
+            let lower = |d: usize| {
+                let entry = |i: usize, j: usize| match i.cmp(&j) {
+                    std::cmp::Ordering::Less => 0.0,
+                    std::cmp::Ordering::Equal => 1.0 + 0.1 * i as f64,
+                    std::cmp::Ordering::Greater => 0.05 * ((3 * i + j) as f64).cos(),
+                };
+                let entries = (0..d * d).map(|k| entry(k / d, k % d)).collect();
+                Metric {
+                    factor: Lower::new(entries).unwrap(),
+                    row_bound,
+                }
+            };
+            let mut cases = vec![(Slopes::logistic(), theta.clone(), lower(d))];
+            if d == 3 {
+                let parameters = shape.parameters();
+                let at = (0..parameters).map(|j| (j as f64).cos()).collect();
+                cases.push((Slopes::network(shape), at, lower(parameters)));
+            }
+            for (slopes, at, metric) in cases {
+                let query = AnchorQuery {
+                    at: &at,
+                    metric: &metric,
+                    slopes,
+                    parts: AnchorParts {
+                        profile: true,
+                        ..AnchorParts::EXPANSION
+                    },
+                };
+                let expected = oracle(&data, &query);
+                for set in InstructionSet::available() {
+                    let mut engine = CpuEngine::with(data.clone(), set, 100);
+                    let sums = engine.anchor_sums(&query).unwrap();
+                    assert_eq!(sums, expected, "{rows} rows, {d} features, {}", set.name());
+                }
+            }
         }
     }
 

@@ -66,7 +66,7 @@ impl Lower {
     }
 
     /// Row i up to the diagonal.
-    fn row(&self, i: usize) -> &[f64] {
+    pub(in crate::trusted) fn row(&self, i: usize) -> &[f64] {
         let d = self.dim();
         &self.entries[i * d..=i * d + i]
     }

@@ -1,13 +1,14 @@
 //! Picks the instruction set at run time. The one place of the library with `unsafe`: calls of
 //! functions compiled for a set that was detected first.
 
+use super::anchor::{self, BLOCK, GROUP};
 use super::gradient::{self, Clip, STRIP_ROWS};
 use super::kernel::{self, RowForms};
 use super::lanes::Lanes;
 use super::network;
 use super::network_gradient::{self, Block, Scratch};
 use crate::data::TILE;
-use crate::model::{NetworkShape, RowFunction, Score};
+use crate::model::{Lower, NetworkShape, RowFunction, Score};
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
 /// machine has the set ([`InstructionSet::available`]), which makes the calls sound.
@@ -40,6 +41,33 @@ macro_rules! by_set {
 }
 
 impl InstructionSet {
+    /// Solves for the columns of a block; see [`anchor::solve`].
+    pub(super) fn solve(self, factor: &Lower, z: &mut [f64]) {
+        by_set!(self, anchor::solve, solve_avx2, solve_avx512, (factor, z))
+    }
+
+    /// Rounds columns; see [`anchor::round`].
+    pub(super) fn round(self, scale: f64, limit: f64, z: &[f64], q: &mut [f64]) {
+        by_set!(
+            self,
+            anchor::round,
+            round_avx2,
+            round_avx512,
+            (scale, limit, z, q)
+        )
+    }
+
+    /// Multiplies columns; see [`anchor::products`].
+    pub(super) fn products(self, a: &[f64], b: &[f64], out: &mut [f64]) {
+        by_set!(
+            self,
+            anchor::products,
+            products_avx2,
+            products_avx512,
+            (a, b, out)
+        )
+    }
+
     /// The best set of this machine.
     pub fn detect() -> Self {
         Self::available().pop().unwrap_or(Self(Set::Baseline))
@@ -210,14 +238,116 @@ impl InstructionSet {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m256, __m256i, __m512, __m512i, _mm256_add_epi32, _mm256_castps_si256, _mm256_fmadd_ps,
-        _mm256_set1_ps, _mm512_add_epi32, _mm512_castps_si512, _mm512_fmadd_ps, _mm512_set1_ps,
+        __m256, __m256i, __m512, __m512i, _mm256_add_epi32, _mm256_add_pd, _mm256_castps_si256,
+        _mm256_div_pd, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_mul_pd, _mm256_set1_pd,
+        _mm256_set1_ps, _mm256_sub_pd, _mm512_add_epi32, _mm512_add_pd, _mm512_castps_si512,
+        _mm512_div_pd, _mm512_fmadd_pd, _mm512_fmadd_ps, _mm512_mul_pd, _mm512_set1_pd,
+        _mm512_set1_ps, _mm512_sub_pd,
     };
 
     use super::{
-        Block, Clip, Lanes, NetworkShape, RowForms, RowFunction, STRIP_ROWS, Score, Scratch, TILE,
-        gradient, kernel, network, network_gradient,
+        BLOCK, Block, Clip, GROUP, Lanes, Lower, NetworkShape, RowForms, RowFunction, STRIP_ROWS,
+        Score, Scratch, TILE, anchor, gradient, kernel, network, network_gradient,
     };
+
+    /// The vector versions of [`anchor`]'s functions; `$rows` columns times [`GROUP`] fill the
+    /// registers.
+    macro_rules! anchors {
+        (
+            $solve:ident, $round:ident, $products:ident, $features:literal, $lanes:literal,
+            $rows:literal, $set1:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fma:ident
+        ) => {
+            #[target_feature(enable = $features)]
+            pub fn $solve(factor: &Lower, z: &mut [f64]) {
+                // Sums enough to hide the adder's latency, of columns that stay in the cache.
+                const PARTS: usize = 8;
+                for strip in (0..BLOCK).step_by(PARTS * $lanes) {
+                    for i in 0..factor.dim() {
+                        let row = factor.row(i);
+                        let (solved, rest) = z.split_at_mut(i * BLOCK);
+                        let mut sum = [$set1(0.0); PARTS];
+                        for (column, l) in solved.chunks_exact(BLOCK).zip(row) {
+                            let column = column[strip..].as_chunks::<$lanes>().0;
+                            for (sum, z) in sum.iter_mut().zip(column) {
+                                *sum = $add(*sum, $mul($set1(*l), bytemuck::cast(*z)));
+                            }
+                        }
+                        let column = rest[strip..].as_chunks_mut::<$lanes>().0;
+                        for (x, sum) in column.iter_mut().zip(sum) {
+                            let rest = $sub(bytemuck::cast(*x), sum);
+                            *x = bytemuck::cast($div(rest, $set1(row[i])));
+                        }
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub fn $round(scale: f64, limit: f64, z: &[f64], q: &mut [f64]) {
+                anchor::round(scale, limit, z, q);
+            }
+
+            #[target_feature(enable = $features)]
+            pub fn $products(a: &[f64], b: &[f64], out: &mut [f64]) {
+                type Column = [[f64; $lanes]; BLOCK / $lanes];
+                let columns = a.len() / BLOCK;
+                let a = bytemuck::cast_slice::<f64, Column>(a)
+                    .as_chunks::<$rows>()
+                    .0;
+                let b = bytemuck::cast_slice::<f64, Column>(b)
+                    .as_chunks::<GROUP>()
+                    .0;
+                for (j, a) in a.iter().enumerate() {
+                    let last = ($rows * (j + 1)).div_ceil(GROUP);
+                    for (k, b) in b.iter().enumerate().take(last) {
+                        let mut sums = [[$set1(0.0); GROUP]; $rows];
+                        for i in 0..BLOCK / $lanes {
+                            for (sums, a) in sums.iter_mut().zip(a) {
+                                for (sum, b) in sums.iter_mut().zip(b) {
+                                    *sum = $fma(bytemuck::cast(a[i]), bytemuck::cast(b[i]), *sum);
+                                }
+                            }
+                        }
+                        for (r, sums) in sums.into_iter().enumerate() {
+                            let at = ($rows * j + r) * columns + GROUP * k;
+                            for (out, sum) in out[at..at + GROUP].iter_mut().zip(sums) {
+                                let lanes: [f64; $lanes] = bytemuck::cast(sum);
+                                *out = lanes.iter().sum();
+                            }
+                        }
+                    }
+                }
+            }
+        };
+    }
+
+    anchors!(
+        solve_avx2,
+        round_avx2,
+        products_avx2,
+        "avx2,fma",
+        4,
+        2,
+        _mm256_set1_pd,
+        _mm256_add_pd,
+        _mm256_sub_pd,
+        _mm256_mul_pd,
+        _mm256_div_pd,
+        _mm256_fmadd_pd
+    );
+    anchors!(
+        solve_avx512,
+        round_avx512,
+        products_avx512,
+        "avx512f,avx512vl,avx512dq,avx2,fma",
+        8,
+        4,
+        _mm512_set1_pd,
+        _mm512_add_pd,
+        _mm512_sub_pd,
+        _mm512_mul_pd,
+        _mm512_div_pd,
+        _mm512_fmadd_pd
+    );
 
     /// One vector version of [`kernel::forms`]: `$parts` vectors of `$vector` make a tile.
     macro_rules! forms {

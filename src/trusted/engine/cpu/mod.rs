@@ -1,6 +1,7 @@
 //! The native CPU engine: tiles of 16 rows, blocks over threads, the best instruction
 //! set chosen at run time.
 
+mod anchor;
 mod dispatch;
 mod gradient;
 mod kernel;
@@ -18,7 +19,7 @@ use rayon::prelude::*;
 
 use super::{
     AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
-    MomentSums, RatioQuery, RatioSum, Rows, anchor, moments,
+    MomentSums, RatioQuery, RatioSum, Rows, moments,
 };
 use crate::data::{Dataset, TILE};
 use crate::model::{GradientFunction, MomentBasis};
@@ -191,11 +192,11 @@ impl Engine for CpuEngine {
     }
 
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
-        anchor::sums(&self.data, query)
+        anchor::sums(self.set, &self.data, query)
     }
 
     fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError> {
-        self.weights = anchor::row_weights(&self.data, query)?;
+        self.weights = anchor::row_weights(self.set, &self.data, query)?;
         Ok(())
     }
 
