@@ -33,8 +33,8 @@ pub(super) fn sums(
         .fold(
             || (Block::new(set, data, query), zero()),
             |(mut block, mut sums), k| {
-                block.read(k * BLOCK);
-                block.add_to(&mut sums);
+                set.read(&mut block, k * BLOCK);
+                set.add(&mut block, &mut sums);
                 (block, sums)
             },
         )
@@ -56,7 +56,7 @@ pub(super) fn row_weights(
     weights.par_chunks_mut(BLOCK).enumerate().for_each_init(
         || Block::new(set, data, query),
         |block, (k, out)| {
-            block.read(k * BLOCK);
+            set.read(block, k * BLOCK);
             for (i, weight) in out.iter_mut().enumerate().take(block.live) {
                 let (_, w) = query.slopes.score.slopes(block.eta[i], 0.0);
                 let share = share_of_ball(block.squares[i].sqrt(), query.metric.row_bound);
@@ -68,10 +68,12 @@ pub(super) fn row_weights(
 }
 
 /// Some rows in an anchor's coordinates: coordinate j of row i stands at `j · BLOCK + i`.
-struct Block<'a> {
+pub(super) struct Block<'a> {
     set: InstructionSet,
     data: &'a Dataset,
     query: &'a AnchorQuery<'a>,
+    /// L with every row over its diagonal, and what the diagonal is divided by.
+    factor: Unit,
     first: usize,
     /// Rows that there are.
     live: usize,
@@ -82,38 +84,39 @@ struct Block<'a> {
     squares: Vec<f64>,
     /// z as integers within the ball.
     q: Vec<f64>,
-    /// Their products with each row's weight.
+    /// Their products with each row's weight; then the scores, as a column of their own.
     weighted: Vec<f64>,
-    scores: Vec<f64>,
     weights: Vec<f64>,
-    /// Products of all pairs of columns, `columns × columns`; above the diagonal unused.
+    /// Products of the weighted columns with those of q; above the diagonal unused.
     products: Vec<f64>,
 }
 
 impl<'a> Block<'a> {
     fn new(set: InstructionSet, data: &'a Dataset, query: &'a AnchorQuery<'a>) -> Self {
-        let columns = query.at.len().next_multiple_of(GROUP);
-        let matrix = || vec![0.0; columns * BLOCK];
+        let d = query.at.len();
+        let (columns, rows) = (d.next_multiple_of(GROUP), (d + 1).next_multiple_of(GROUP));
+        let matrix = |columns: usize| vec![0.0; columns * BLOCK];
         let column = || vec![0.0; BLOCK];
         Block {
             set,
             data,
             query,
+            factor: Unit::of(&query.metric.factor),
             first: 0,
             live: 0,
             eta: column(),
-            z: matrix(),
+            z: matrix(columns),
             squares: column(),
-            q: matrix(),
-            weighted: matrix(),
-            scores: column(),
+            q: matrix(columns),
+            weighted: matrix(rows),
             weights: column(),
-            products: vec![0.0; columns * columns],
+            products: vec![0.0; rows * columns],
         }
     }
 
     /// η, z and ‖z‖² of the rows from `first` on.
-    fn read(&mut self, first: usize) {
+    #[inline(always)]
+    pub(super) fn read(&mut self, first: usize) {
         let d = self.query.at.len();
         self.first = first;
         self.live = BLOCK.min(self.data.rows() - first);
@@ -138,7 +141,7 @@ impl<'a> Block<'a> {
                 }
             }
         }
-        self.set.solve(&self.query.metric.factor, &mut self.z);
+        self.set.solve(&self.factor, &mut self.z);
         self.squares.fill(0.0);
         for z in self.z.chunks_exact(BLOCK).take(d) {
             for (square, z) in self.squares.iter_mut().zip(z) {
@@ -148,7 +151,8 @@ impl<'a> Block<'a> {
     }
 
     /// Adds what is wanted of these rows.
-    fn add_to(&mut self, sums: &mut AnchorSums) {
+    #[inline(always)]
+    pub(super) fn add_to(&mut self, sums: &mut AnchorSums) {
         let parts = self.query.parts;
         if parts.profile {
             self.add_profile(sums);
@@ -158,25 +162,29 @@ impl<'a> Block<'a> {
         }
         self.quantize();
         let d = self.query.at.len();
-        for (sum, q) in sums.gradient.iter_mut().zip(self.q.chunks_exact(BLOCK)) {
-            let terms = self.scores.iter().zip(q).map(|(s, q)| s * q);
-            *sum += i128::from(terms.sum::<f64>() as i64);
-        }
+        let columns = self.q.len() / BLOCK;
         if !parts.curvature {
+            let scores = &self.weighted[d * BLOCK..][..BLOCK];
+            for (sum, q) in sums.gradient.iter_mut().zip(self.q.chunks_exact(BLOCK)) {
+                *sum += i128::from(dot(scores, q) as i64);
+            }
             return;
         }
-        let columns = self.q.chunks_exact(BLOCK);
-        for (weighted, q) in self.weighted.chunks_exact_mut(BLOCK).zip(columns) {
+        let weighted = self.weighted.chunks_exact_mut(BLOCK).take(d);
+        for (weighted, q) in weighted.zip(self.q.chunks_exact(BLOCK)) {
             for ((out, q), w) in weighted.iter_mut().zip(q).zip(&self.weights) {
                 *out = q * w;
             }
         }
         self.set
             .products(&self.weighted, &self.q, &mut self.products);
-        let columns = d.next_multiple_of(GROUP);
-        let rows = self.products.chunks_exact(columns).take(d).enumerate();
-        let found = rows.flat_map(|(j, row)| &row[..=j]);
-        for (sum, found) in sums.curvature.iter_mut().zip(found) {
+        let mut rows = self.products.chunks_exact(columns);
+        let curvature = rows.by_ref().take(d).enumerate();
+        let curvature = curvature.flat_map(|(j, row)| &row[..=j]);
+        for (sum, found) in sums.curvature.iter_mut().zip(curvature) {
+            *sum += i128::from(*found as i64);
+        }
+        for (sum, found) in sums.gradient.iter_mut().zip(rows.next().unwrap_or(&[])) {
             *sum += i128::from(*found as i64);
         }
     }
@@ -195,10 +203,11 @@ impl<'a> Block<'a> {
     }
 
     /// Integers of z within the ball, scores and weights; zeros beyond the last row.
+    #[inline(always)]
     fn quantize(&mut self) {
         let bound = self.query.metric.row_bound;
         let limit = f64::from(1u32 << FEATURE_BITS);
-        self.set.round(limit / bound, limit, &self.z, &mut self.q);
+        round(limit / bound, limit, &self.z, &mut self.q);
         let mut sizes = [0.0; BLOCK];
         for q in self.q.chunks_exact(BLOCK) {
             for (size, q) in sizes.iter_mut().zip(q) {
@@ -213,10 +222,11 @@ impl<'a> Block<'a> {
             let share = share_of_ball(self.squares[i].sqrt(), bound);
             let label = self.label(i);
             let (score, weight) = quantize_slopes(&self.query.slopes, share, self.eta[i], label);
-            (self.scores[i], self.weights[i]) = (score as f64, weight as f64);
+            self.weights[i] = weight as f64;
+            self.weighted[d * BLOCK + i] = score as f64;
         }
-        self.scores[self.live..].fill(0.0);
         self.weights[self.live..].fill(0.0);
+        self.weighted[d * BLOCK..][self.live..BLOCK].fill(0.0);
     }
 
     /// A row whose rounded integers leave the ball.
@@ -231,11 +241,31 @@ impl<'a> Block<'a> {
     }
 }
 
-/// `L z = x` in place for the columns of a block: row by row of L, in the order of
-/// [`Lower::solve`], to the same bits.
-pub(super) fn solve(factor: &Lower, z: &mut [f64]) {
-    for i in 0..factor.dim() {
-        let row = factor.row(i);
+/// A lower triangular L as D (L_ik/L_ii): divisions take as long as dozens of products.
+pub(super) struct Unit {
+    /// Row i up to the diagonal, which is left out.
+    pub rows: Vec<Vec<f64>>,
+    /// 1/L_ii.
+    pub inverse: Vec<f64>,
+}
+
+impl Unit {
+    fn of(factor: &Lower) -> Self {
+        let row = |i: usize| {
+            let row = factor.row(i);
+            row[..i].iter().map(|l| l / row[i]).collect()
+        };
+        Unit {
+            rows: (0..factor.dim()).map(row).collect(),
+            inverse: (0..factor.dim()).map(|i| 1.0 / factor.row(i)[i]).collect(),
+        }
+    }
+}
+
+/// `L z = x` in place for the columns of a block, by the same operations in every version: what is
+/// rounded must be.
+pub(super) fn solve(factor: &Unit, z: &mut [f64]) {
+    for (i, (row, inverse)) in factor.rows.iter().zip(&factor.inverse).enumerate() {
         let (solved, rest) = z.split_at_mut(i * BLOCK);
         let mut sum = [0.0; BLOCK];
         for (z, l) in solved.chunks_exact(BLOCK).zip(row) {
@@ -244,14 +274,25 @@ pub(super) fn solve(factor: &Lower, z: &mut [f64]) {
             }
         }
         for (x, sum) in rest[..BLOCK].iter_mut().zip(&sum) {
-            *x = (*x - sum) / row[i];
+            *x = *x * inverse - sum;
         }
     }
 }
 
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    // Lanes of their own, which are added in any order: integers are exact.
+    let mut lanes = [0.0; 8];
+    for (a, b) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
+        for l in 0..8 {
+            lanes[l] += a[l] * b[l];
+        }
+    }
+    lanes.iter().sum()
+}
+
 /// The nearest integers to z·scale, from −limit to limit; NaN becomes 0.
 #[inline(always)]
-pub(super) fn round(scale: f64, limit: f64, z: &[f64], q: &mut [f64]) {
+fn round(scale: f64, limit: f64, z: &[f64], q: &mut [f64]) {
     for (q, z) in q.iter_mut().zip(z) {
         let nearest = (z * scale).round_ties_even();
         *q = if nearest.is_nan() {
@@ -264,17 +305,10 @@ pub(super) fn round(scale: f64, limit: f64, z: &[f64], q: &mut [f64]) {
 
 /// Products `Σ_i a_ji b_ki` of columns j ≥ k, and others.
 pub(super) fn products(a: &[f64], b: &[f64], out: &mut [f64]) {
-    let columns = a.len() / BLOCK;
+    let columns = b.len() / BLOCK;
     for (j, a) in a.chunks_exact(BLOCK).enumerate() {
         for (k, b) in b.chunks_exact(BLOCK).enumerate().take(j + 1) {
-            // Lanes of their own, which are added in any order: all are exact.
-            let mut lanes = [0.0; 8];
-            for (a, b) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
-                for l in 0..8 {
-                    lanes[l] += a[l] * b[l];
-                }
-            }
-            out[j * columns + k] = lanes.iter().sum();
+            out[j * columns + k] = dot(a, b);
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Picks the instruction set at run time. The one place of the library with `unsafe`: calls of
 //! functions compiled for a set that was detected first.
 
-use super::anchor::{self, BLOCK, GROUP};
+use super::anchor::{self, BLOCK, Block as AnchorBlock, GROUP, Unit};
 use super::gradient::{self, Clip, STRIP_ROWS};
 use super::kernel::{self, RowForms};
 use super::lanes::Lanes;
 use super::network;
 use super::network_gradient::{self, Block, Scratch};
 use crate::data::TILE;
-use crate::model::{Lower, NetworkShape, RowFunction, Score};
+use crate::engine::AnchorSums;
+use crate::model::{NetworkShape, RowFunction, Score};
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
 /// machine has the set ([`InstructionSet::available`]), which makes the calls sound.
@@ -41,20 +42,31 @@ macro_rules! by_set {
 }
 
 impl InstructionSet {
-    /// Solves for the columns of a block; see [`anchor::solve`].
-    pub(super) fn solve(self, factor: &Lower, z: &mut [f64]) {
-        by_set!(self, anchor::solve, solve_avx2, solve_avx512, (factor, z))
-    }
-
-    /// Rounds columns; see [`anchor::round`].
-    pub(super) fn round(self, scale: f64, limit: f64, z: &[f64], q: &mut [f64]) {
+    /// Reads rows of an anchor; see [`AnchorBlock::read`].
+    pub(super) fn read(self, block: &mut AnchorBlock<'_>, first: usize) {
         by_set!(
             self,
-            anchor::round,
-            round_avx2,
-            round_avx512,
-            (scale, limit, z, q)
+            AnchorBlock::read,
+            read_avx2,
+            read_avx512,
+            (block, first)
         )
+    }
+
+    /// Adds what is wanted of them; see [`AnchorBlock::add_to`].
+    pub(super) fn add(self, block: &mut AnchorBlock<'_>, sums: &mut AnchorSums) {
+        by_set!(
+            self,
+            AnchorBlock::add_to,
+            add_avx2,
+            add_avx512,
+            (block, sums)
+        )
+    }
+
+    /// Solves for the columns of a block; see [`anchor::solve`].
+    pub(super) fn solve(self, factor: &Unit, z: &mut [f64]) {
+        by_set!(self, anchor::solve, solve_avx2, solve_avx512, (factor, z))
     }
 
     /// Multiplies columns; see [`anchor::products`].
@@ -239,57 +251,63 @@ impl InstructionSet {
 mod x86 {
     use std::arch::x86_64::{
         __m256, __m256i, __m512, __m512i, _mm256_add_epi32, _mm256_add_pd, _mm256_castps_si256,
-        _mm256_div_pd, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_mul_pd, _mm256_set1_pd,
-        _mm256_set1_ps, _mm256_sub_pd, _mm512_add_epi32, _mm512_add_pd, _mm512_castps_si512,
-        _mm512_div_pd, _mm512_fmadd_pd, _mm512_fmadd_ps, _mm512_mul_pd, _mm512_set1_pd,
-        _mm512_set1_ps, _mm512_sub_pd,
+        _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_mul_pd, _mm256_set1_pd, _mm256_set1_ps,
+        _mm256_sub_pd, _mm512_add_epi32, _mm512_add_pd, _mm512_castps_si512, _mm512_fmadd_pd,
+        _mm512_fmadd_ps, _mm512_mul_pd, _mm512_set1_pd, _mm512_set1_ps, _mm512_sub_pd,
     };
 
     use super::{
-        BLOCK, Block, Clip, GROUP, Lanes, Lower, NetworkShape, RowForms, RowFunction, STRIP_ROWS,
-        Score, Scratch, TILE, anchor, gradient, kernel, network, network_gradient,
+        AnchorBlock, AnchorSums, BLOCK, Block, Clip, GROUP, Lanes, NetworkShape, RowForms,
+        RowFunction, STRIP_ROWS, Score, Scratch, TILE, Unit, gradient, kernel, network,
+        network_gradient,
     };
 
     /// The vector versions of [`anchor`]'s functions; `$rows` columns times [`GROUP`] fill the
     /// registers.
     macro_rules! anchors {
         (
-            $solve:ident, $round:ident, $products:ident, $features:literal, $lanes:literal,
-            $rows:literal, $set1:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fma:ident
+            $read:ident, $add:ident, $solve:ident, $products:ident, $features:literal,
+            $lanes:literal, $rows:literal, $set1:ident, $add_pd:ident, $sub_pd:ident,
+            $mul_pd:ident, $fma_pd:ident
         ) => {
             #[target_feature(enable = $features)]
-            pub fn $solve(factor: &Lower, z: &mut [f64]) {
+            pub fn $read(block: &mut AnchorBlock<'_>, first: usize) {
+                block.read(first);
+            }
+
+            #[target_feature(enable = $features)]
+            pub fn $add(block: &mut AnchorBlock<'_>, sums: &mut AnchorSums) {
+                block.add_to(sums);
+            }
+
+            #[target_feature(enable = $features)]
+            pub fn $solve(factor: &Unit, z: &mut [f64]) {
                 // Sums enough to hide the adder's latency, of columns that stay in the cache.
                 const PARTS: usize = 8;
                 for strip in (0..BLOCK).step_by(PARTS * $lanes) {
-                    for i in 0..factor.dim() {
-                        let row = factor.row(i);
+                    for (i, row) in factor.rows.iter().enumerate() {
                         let (solved, rest) = z.split_at_mut(i * BLOCK);
                         let mut sum = [$set1(0.0); PARTS];
                         for (column, l) in solved.chunks_exact(BLOCK).zip(row) {
                             let column = column[strip..].as_chunks::<$lanes>().0;
                             for (sum, z) in sum.iter_mut().zip(column) {
-                                *sum = $add(*sum, $mul($set1(*l), bytemuck::cast(*z)));
+                                *sum = $add_pd(*sum, $mul_pd($set1(*l), bytemuck::cast(*z)));
                             }
                         }
+                        let inverse = $set1(factor.inverse[i]);
                         let column = rest[strip..].as_chunks_mut::<$lanes>().0;
                         for (x, sum) in column.iter_mut().zip(sum) {
-                            let rest = $sub(bytemuck::cast(*x), sum);
-                            *x = bytemuck::cast($div(rest, $set1(row[i])));
+                            let scaled = $mul_pd(bytemuck::cast(*x), inverse);
+                            *x = bytemuck::cast($sub_pd(scaled, sum));
                         }
                     }
                 }
             }
 
             #[target_feature(enable = $features)]
-            pub fn $round(scale: f64, limit: f64, z: &[f64], q: &mut [f64]) {
-                anchor::round(scale, limit, z, q);
-            }
-
-            #[target_feature(enable = $features)]
             pub fn $products(a: &[f64], b: &[f64], out: &mut [f64]) {
                 type Column = [[f64; $lanes]; BLOCK / $lanes];
-                let columns = a.len() / BLOCK;
+                let columns = b.len() / BLOCK;
                 let a = bytemuck::cast_slice::<f64, Column>(a)
                     .as_chunks::<$rows>()
                     .0;
@@ -303,7 +321,8 @@ mod x86 {
                         for i in 0..BLOCK / $lanes {
                             for (sums, a) in sums.iter_mut().zip(a) {
                                 for (sum, b) in sums.iter_mut().zip(b) {
-                                    *sum = $fma(bytemuck::cast(a[i]), bytemuck::cast(b[i]), *sum);
+                                    *sum =
+                                        $fma_pd(bytemuck::cast(a[i]), bytemuck::cast(b[i]), *sum);
                                 }
                             }
                         }
@@ -321,8 +340,9 @@ mod x86 {
     }
 
     anchors!(
+        read_avx2,
+        add_avx2,
         solve_avx2,
-        round_avx2,
         products_avx2,
         "avx2,fma",
         4,
@@ -331,12 +351,12 @@ mod x86 {
         _mm256_add_pd,
         _mm256_sub_pd,
         _mm256_mul_pd,
-        _mm256_div_pd,
         _mm256_fmadd_pd
     );
     anchors!(
+        read_avx512,
+        add_avx512,
         solve_avx512,
-        round_avx512,
         products_avx512,
         "avx512f,avx512vl,avx512dq,avx2,fma",
         8,
@@ -345,7 +365,6 @@ mod x86 {
         _mm512_add_pd,
         _mm512_sub_pd,
         _mm512_mul_pd,
-        _mm512_div_pd,
         _mm512_fmadd_pd
     );
 
