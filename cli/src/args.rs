@@ -12,7 +12,10 @@ What the guarantee is not: it covers what a run publishes, not how long its step
 start from a non-private fit) void it. Runs on one data set add up: share a ledger with \
 --ledger. A person with k rows has k times the epsilon, and more delta. Private runs are recorded by the path of \
 their table in your data folder, without any cell, so that the next one can say what they add up \
-to; the environment variable DPMC_RECORDS names another folder, or is 'off'.";
+to; the environment variable DPMC_RECORDS names another folder, or is 'off'.
+
+Exit codes: 0 where it worked (a run that spent its budget or was interrupted keeps its draws), 1 for \
+a failure, 2 for bad input.";
 
 const AUDIT_HELP: &str = "\
 A run makes T steps (the same move; or steps that follow gradients) on each of two neighbouring data sets of the audit's own \
@@ -41,6 +44,8 @@ pub(super) enum Command {
     Sample(SampleArguments),
     /// Summarise a run directory: moments, quantiles, ESS, R-hat, privacy spent
     Summary(SummaryArguments),
+    /// Write a run as one page for a browser or a printer: guarantee, cost, results, warnings
+    Report(ReportArguments),
     /// List the GPU adapters that the gpu engine could use
     Devices(JsonArguments),
     /// What a sequence of privacy events costs, by every accountant that applies
@@ -52,6 +57,10 @@ pub(super) enum Command {
     Audit(AuditArguments),
     /// Measure this machine: read bandwidth, passes as a share of it, sampler rates
     Bench(JsonArguments),
+    /// Print completions for a shell: `source <(dpmc completions bash)`
+    Completions(CompletionsArguments),
+    /// Write a manual page for this command and each of its own, dpmc.1, dpmc-sample.1, …
+    Man(ManArguments),
 }
 
 #[derive(Debug, Args)]
@@ -209,6 +218,27 @@ pub(super) struct SummaryArguments {
     /// Also draw the marginal posteriors to this file (SVG alone)
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// The run directory
+    pub directory: PathBuf,
+    /// The page; one that exists is replaced
+    #[arg(long, value_name = "FILE.html", default_value = "report.html")]
+    pub out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArguments {
+    /// bash, elvish, fish, powershell or zsh
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManArguments {
+    /// The folder to write to
+    pub directory: PathBuf,
 }
 
 #[derive(Debug, Args)]

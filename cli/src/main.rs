@@ -21,8 +21,10 @@ mod devices;
 mod error;
 mod init;
 mod out;
+mod pages;
 mod panics;
 mod records;
+mod report;
 mod sample;
 mod signals;
 mod summary;
@@ -59,11 +61,14 @@ fn run() -> ExitCode {
         Command::Check(a) => check::run(&a),
         Command::Sample(a) => sample::run(&a),
         Command::Summary(a) => summary::run(&a),
+        Command::Report(a) => report::run(&a),
         Command::Devices(a) => devices::run(&a),
         Command::Account(a) => account::account(&a),
         Command::Calibrate(a) => account::calibrate(&a),
         Command::Audit(a) => audit::run(&a),
         Command::Bench(a) => bench::run(&a),
+        Command::Completions(a) => pages::completions(&a),
+        Command::Man(a) => pages::manual(&a),
     });
     match result.and_then(|()| out::finish()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,16 +14,7 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     if let Some(path) = &a.plot {
         only_svg(path)?;
     }
-    let mut summary = output::summarize_directory(&a.directory)?;
-    // The public test table may have moved since; the summary stands without it.
-    if let Ok(plan) = Plan::read(&a.directory.join("run.toml"))
-        && let Ok(test) = plan.load_test()
-    {
-        add_test_scores(&mut summary, &a.directory, &plan, test.as_ref())?;
-    }
-    if let Ok(plan) = Plan::read(&a.directory.join("run.toml")) {
-        add_noise_of_moments(&mut summary, &a.directory, &plan)?;
-    }
+    let summary = whole(&a.directory)?;
     if let Some(path) = &a.plot {
         plot(&a.directory, path)?;
     }
@@ -35,6 +26,19 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
         print(&summary);
     }
     Ok(())
+}
+
+/// All that is to be said of a run's directory.
+pub(super) fn whole(directory: &Path) -> Result<RunSummary, CliError> {
+    let mut summary = output::summarize_directory(directory)?;
+    if let Ok(plan) = Plan::read(&directory.join("run.toml")) {
+        // The public test table may have moved since; the summary stands without it.
+        if let Ok(test) = plan.load_test() {
+            add_test_scores(&mut summary, directory, &plan, test.as_ref())?;
+        }
+        add_noise_of_moments(&mut summary, directory, &plan)?;
+    }
+    Ok(summary)
 }
 
 /// Adds scores on the public test table, if there is one.

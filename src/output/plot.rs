@@ -34,11 +34,16 @@ pub fn marginals_svg(
     title: &str,
     path: &Path,
 ) -> Result<(), String> {
+    let svg = marginals(parameters, title)?;
+    std::fs::write(path, svg).map_err(|e| format!("cannot write {}: {e}", path.display()))
+}
+
+/// The same picture as text.
+pub fn marginals(parameters: &[(String, Vec<Vec<f64>>)], title: &str) -> Result<String, String> {
     if parameters.is_empty() {
         return Err("there is no parameter to draw".to_owned());
     }
-    let svg = render(parameters, title).map_err(|e| format!("cannot draw the marginals: {e}"))?;
-    std::fs::write(path, svg).map_err(|e| format!("cannot write {}: {e}", path.display()))
+    render(parameters, title).map_err(|e| format!("cannot draw the marginals: {e}"))
 }
 
 fn render(parameters: &[(String, Vec<Vec<f64>>)], title: &str) -> Result<String, String> {

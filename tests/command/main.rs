@@ -26,6 +26,7 @@ mod labels;
 mod long_fuzz;
 mod moments_run_files;
 mod odd_settings;
+mod report_command;
 mod row_bounds_command;
 mod second_reader;
 mod table_messages;
