@@ -277,11 +277,7 @@ fn pictures(summary: &RunSummary, draws: &DrawTable) -> Result<Markup, CliError>
         .enumerate()
         .map(|(j, name)| (name.clone(), draws.parameter(j)))
         .collect();
-    let c = &summary.certificate;
-    let title = match c.epsilon {
-        Some(epsilon) => format!("Marginal posteriors at ε = {}", number(epsilon)),
-        None => "Marginal posteriors, not private".into(),
-    };
+    let title = summary::title(&summary.certificate);
     let densities = output::plot::marginals(&parameters, &title).map_err(CliError::Failure)?;
     Ok(html! {
         h2 { "Densities" }

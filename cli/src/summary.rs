@@ -9,6 +9,7 @@ use dpmc::data::Dataset;
 use dpmc::diagnostics::noise_aware_moments;
 use dpmc::model::MomentAnchor;
 use dpmc::output::{self, NamedNoise, OutputError, RunSummary};
+use dpmc::privacy::Certificate;
 
 pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     if let Some(path) = &a.plot {
@@ -16,7 +17,7 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     }
     let summary = whole(&a.directory)?;
     if let Some(path) = &a.plot {
-        plot(&a.directory, path)?;
+        plot(&a.directory, &title(&summary.certificate), path)?;
     }
     if a.json {
         let text =
@@ -107,7 +108,19 @@ fn only_svg(path: &Path) -> Result<(), CliError> {
     )))
 }
 
-fn plot(directory: &Path, path: &Path) -> Result<(), CliError> {
+/// What a picture of the draws must say.
+pub(super) fn title(c: &Certificate) -> String {
+    match (c.epsilon, c.delta) {
+        (Some(epsilon), Some(delta)) => format!(
+            "Posterior of {} rows, private at ε = {}, δ = {delta:e}",
+            c.rows,
+            (1e4 * epsilon).ceil() / 1e4
+        ),
+        _ => format!("Posterior of {} rows, not private", c.rows),
+    }
+}
+
+fn plot(directory: &Path, title: &str, path: &Path) -> Result<(), CliError> {
     let table = output::read_draws(directory)?;
     let parameters: Vec<(String, Vec<Vec<f64>>)> = table
         .parameters
@@ -115,7 +128,7 @@ fn plot(directory: &Path, path: &Path) -> Result<(), CliError> {
         .enumerate()
         .map(|(j, name)| (name.clone(), table.parameter(j)))
         .collect();
-    output::plot::marginals_svg(&parameters, "Posterior", path).map_err(|what| {
+    output::plot::marginals_svg(&parameters, title, path).map_err(|what| {
         OutputError::Write {
             path: path.into(),
             what,
