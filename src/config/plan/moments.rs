@@ -5,7 +5,7 @@ use super::anchor::MARGIN;
 use crate::config::ConfigError;
 use crate::config::schema::{AnchorSection, SamplerSection};
 use crate::model::{MOST_MOMENTS, Model, MomentBasis, MomentForm};
-use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
+use crate::privacy::{Acceptance, Curator, Estimator};
 use crate::sampler::{MomentSettings, typical_moment_clip};
 
 /// Highest degree of a mixture's moments.
@@ -46,7 +46,13 @@ impl Plan {
                     format!("is a share of the budget and must lie between 0 and 1, not {share}"),
                 ));
             }
-            None => rho - self.moment_steps(typical, (rho, measure, budget), rows, rule)?,
+            None => {
+                let price = match Curator::cost(rows, typical, rule.0, rule.1) {
+                    Ok(key) => key.map_or(0.0, |(key, _)| self.price_of(key, measure, budget)),
+                    Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
+                };
+                rho - self.moment_steps(rho, price, rule.1)?
+            }
         });
         Ok(settings)
     }
@@ -123,21 +129,16 @@ impl Plan {
         }
     }
 
-    /// ρ kept for the steps: what they are expected to cost with a margin, between a
-    /// hundredth and half of the budget.
+    /// ρ kept for the steps, each of this price: what they are expected to cost with a margin,
+    /// between a hundredth and half of the budget.
     fn moment_steps(
         &self,
-        clip: f64,
-        (rho, measure, budget): (f64, Measure, Budget),
-        rows: usize,
-        (estimator, acceptance): (Estimator, Acceptance),
+        rho: f64,
+        price: f64,
+        acceptance: Acceptance,
     ) -> Result<f64, ConfigError> {
         let length = self.length()?;
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
-        let price = match Curator::cost(rows, clip, estimator, acceptance) {
-            Ok(key) => key.map_or(0.0, |(key, _)| self.price_of(key, measure, budget)),
-            Err(e) => return Err(self.refuse("sampler.clip", e.to_string())),
-        };
         let margin = match acceptance {
             Acceptance::Penalty { .. } => 1.0 + 1e-4,
             _ => MARGIN,

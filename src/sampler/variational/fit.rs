@@ -34,6 +34,16 @@ pub struct Dpvi {
     pub scale: Option<Vec<f64>>,
 }
 
+/// The Gaussian on its way.
+struct Fit {
+    /// μ.
+    mean: Vec<f64>,
+    /// log(sd/scale).
+    spread: Vec<f64>,
+    /// Unit of each parameter.
+    scale: Vec<f64>,
+}
+
 /// A mean-field Gaussian: `θ_j ~ N(mean_j, sd_j²)`, independent.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct VariationalPosterior {
@@ -83,32 +93,33 @@ impl Dpvi {
     ) -> Result<VariationalPosterior, Halt> {
         let scale = self.checked_scale(prior, start)?;
         let d = start.len();
-        let mut mean = start.to_vec();
-        // log(sd/scale).
-        let mut spread = vec![FIRST_SPREAD; d];
+        let mut fit = Fit {
+            mean: start.to_vec(),
+            spread: vec![FIRST_SPREAD; d],
+            scale,
+        };
         let mut adam = Adam::new(2 * d);
         let mut average = (vec![0.0; d], vec![0.0; d]);
         let kept = self.steps.div_ceil(2);
         for t in 0..self.steps {
             releases.check_stop()?;
-            let gradient =
-                self.elbo_gradient(prior, (&mean, &spread, &scale), noise, releases, rng)?;
+            let gradient = self.elbo_gradient(prior, &fit, noise, releases, rng)?;
             let step = adam.step(&gradient);
             let rate = self.learning_rate * (1.0 - t as f64 / self.steps as f64);
             for j in 0..d {
-                let next = mean[j] + rate * scale[j] * step[j];
+                let next = fit.mean[j] + rate * fit.scale[j] * step[j];
                 if next.abs() <= FARTHEST {
-                    mean[j] = next;
+                    fit.mean[j] = next;
                 }
-                spread[j] += rate * step[d + j];
-                spread[j] = spread[j].clamp(-WIDEST, WIDEST);
+                fit.spread[j] += rate * step[d + j];
+                fit.spread[j] = fit.spread[j].clamp(-WIDEST, WIDEST);
                 if t >= self.steps - kept {
-                    average.0[j] += mean[j] / kept as f64;
-                    average.1[j] += spread[j] / kept as f64;
+                    average.0[j] += fit.mean[j] / kept as f64;
+                    average.1[j] += fit.spread[j] / kept as f64;
                 }
             }
         }
-        let sd = average.1.iter().zip(&scale).map(|(r, s)| r.exp() * s);
+        let sd = average.1.iter().zip(&fit.scale).map(|(r, s)| r.exp() * s);
         Ok(VariationalPosterior {
             sd: sd.collect(),
             mean: average.0,
@@ -119,11 +130,16 @@ impl Dpvi {
     fn elbo_gradient(
         &self,
         prior: &Prior,
-        (mean, spread, scale): (&[f64], &[f64], &[f64]),
+        fit: &Fit,
         noise: GradientNoise,
         releases: &mut dyn Releases,
         rng: &mut PublicRng,
     ) -> Result<Vec<f64>, Halt> {
+        let Fit {
+            mean,
+            spread,
+            scale,
+        } = fit;
         let (count, d) = (self.draws_per_step, mean.len());
         let sd: Vec<f64> = spread.iter().zip(scale).map(|(r, s)| r.exp() * s).collect();
         let z: Array2<f64> =

@@ -168,7 +168,7 @@ fn spectra(
 
 /// Adds the tilted, normalised masses of `knots` to `wave`, indices modulo its length.
 fn fold(knots: &Knots, s: f64, wave: &mut [Complex<f64>], add: impl Fn(&mut Complex<f64>, f64)) {
-    let (total, _, _) = moments(knots, s);
+    let total = moments(knots, s).mass;
     if total <= 0.0 {
         return;
     }

@@ -76,6 +76,17 @@ pub(super) struct Atom {
     pub q: f64,
 }
 
+/// A pair's parameters: what is known of it grows in rate and scale.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parameters {
+    /// Which pair.
+    pub kind: u8,
+    /// Sampling rate.
+    pub rate: f64,
+    /// How far the two are apart.
+    pub scale: f64,
+}
+
 impl Pair {
     /// Whether (Q, P) has the same profile as (P, Q).
     pub(super) fn is_symmetric(self) -> bool {
@@ -90,16 +101,17 @@ impl Pair {
         }
     }
 
-    /// (kind, sampling rate, scale): what is known of it grows in rate and scale.
-    pub(super) fn parameters(self) -> (u8, f64, f64) {
-        match self {
+    /// What tells it from others.
+    pub(super) fn parameters(self) -> Parameters {
+        let (kind, rate, scale) = match self {
             Pair::Mixture { rate, shift } => (0, rate, shift),
             Pair::TwoSided { rate, shift } => (1, rate, shift),
             Pair::FixedBatch { rate, shift } => (2, rate, shift),
             Pair::BoundedRange { eta, share } => (3, share, eta),
             Pair::Pure { epsilon } => (4, 1.0, epsilon),
             Pair::Kept { mean, shift } => (5, mean, shift),
-        }
+        };
+        Parameters { kind, rate, scale }
     }
 
     /// The pair of the same kind at another rate and scale.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::pair::Pair;
+use super::pair::{Pair, Parameters};
 use super::pld::Counted;
 use crate::privacy::event::{Event, Neighbours};
 
@@ -208,7 +208,7 @@ impl Sequence {
                 Profile::Free => continue,
                 Profile::Unknown => return None,
             };
-            let (kind, rate, scale) = pair.parameters();
+            let Parameters { kind, rate, scale } = pair.parameters();
             let key = [u64::from(kind), rate.to_bits(), scale.to_bits()];
             merged.entry(key).or_insert((pair, 0)).1 += count;
         }
@@ -224,7 +224,7 @@ impl Sequence {
         let round_rates = rates.len() > MOST_RATES;
         let mut edges: BTreeMap<(u8, u64, i64), Counted> = BTreeMap::new();
         for (pair, count) in merged.into_values() {
-            let (kind, rate, scale) = pair.parameters();
+            let Parameters { kind, rate, scale } = pair.parameters();
             // Profiles grow in the rate too: a smaller one mixes (P, Q) with (Q, Q).
             let rates = if round_rates && rate < 1.0 {
                 let k = (rate.ln() / BUCKET).floor();

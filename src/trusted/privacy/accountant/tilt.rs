@@ -26,10 +26,34 @@ pub(super) struct Tilt {
     pub variance: f64,
 }
 
-/// `(Σ p e^{sℓ}, Σ p e^{sℓ} ℓ, Σ p e^{sℓ} ℓ²)`.
-pub(super) fn moments(knots: &Knots, s: f64) -> (f64, f64, f64) {
+/// Sums over knots of tilted mass.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tilted {
+    /// `Σ p e^{sℓ}`.
+    pub mass: f64,
+    /// `Σ p e^{sℓ} ℓ`.
+    pub first: f64,
+    /// `Σ p e^{sℓ} ℓ²`.
+    pub second: f64,
+}
+
+impl Tilted {
+    /// Mean loss.
+    pub fn mean(self) -> f64 {
+        self.first / self.mass
+    }
+
+    /// Variance of the loss.
+    pub fn variance(self) -> f64 {
+        let mean = self.mean();
+        (self.second / self.mass - mean * mean).max(0.0)
+    }
+}
+
+/// The sums of a grid tilted by s.
+pub(super) fn moments(knots: &Knots, s: f64) -> Tilted {
     let ratio = (s * knots.h).exp();
-    let (mut m0, mut m1, mut m2) = (0.0, 0.0, 0.0);
+    let mut sums = Tilted::default();
     // A fresh exponential every 64 knots keeps the powers exact to 64 ulp.
     for (block, chunk) in knots.p.chunks(64).enumerate() {
         let start = knots.first + 64 * block as i64;
@@ -37,13 +61,13 @@ pub(super) fn moments(knots: &Knots, s: f64) -> (f64, f64, f64) {
         for (k, p) in chunk.iter().enumerate() {
             let loss = (start + k as i64) as f64 * knots.h;
             let w = p * weight;
-            m0 += w;
-            m1 += w * loss;
-            m2 += w * loss * loss;
+            sums.mass += w;
+            sums.first += w * loss;
+            sums.second += w * loss * loss;
             weight *= ratio;
         }
     }
-    (m0, m1, m2)
+    sums
 }
 
 /// The tilt by s of a composition.
@@ -55,14 +79,14 @@ fn tilted(parts: &[Part], grid: Grid, s: f64) -> Tilt {
         variance: 0.0,
     };
     for (knots, count) in parts.iter().map(grid) {
-        let (m0, m1, m2) = moments(knots, s);
-        if m0 <= 0.0 || *count == 0 {
+        let sums = moments(knots, s);
+        if sums.mass <= 0.0 || *count == 0 {
             continue;
         }
-        let (n, mean) = (*count as f64, m1 / m0);
-        tilt.cgf += n * m0.ln();
-        tilt.mean += n * mean;
-        tilt.variance += n * (m2 / m0 - mean * mean).max(0.0);
+        let n = *count as f64;
+        tilt.cgf += n * sums.mass.ln();
+        tilt.mean += n * sums.mean();
+        tilt.variance += n * sums.variance();
     }
     tilt
 }

@@ -49,17 +49,17 @@ pub(super) struct Totals {
 
 impl Totals {
     pub fn add(&mut self, (knots, count): &(Knots, u64), s: f64, chernoff: f64) {
-        let (m0, m1, m2) = moments(knots, s);
-        if m0 <= 0.0 || *count == 0 {
+        let sums = moments(knots, s);
+        if sums.mass <= 0.0 || *count == 0 {
             return;
         }
-        let (n, mean) = (*count as f64, m1 / m0);
-        self.cgf += n * m0.ln();
+        let (n, mean) = (*count as f64, sums.mean());
+        self.cgf += n * sums.mass.ln();
         self.mean += n * mean;
-        self.variance += n * (m2 / m0 - mean * mean).max(0.0);
+        self.variance += n * sums.variance();
         for (sign, beyond) in [1.0, -1.0].into_iter().zip(&mut self.beyond) {
             for (t, sum) in exponents(s, chernoff, sign).into_iter().zip(beyond) {
-                *sum += n * moments(knots, s + sign * t).0.ln();
+                *sum += n * moments(knots, s + sign * t).mass.ln();
             }
         }
         self.support.0 += n * knots.first as f64 * knots.h;
