@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::path;
-use crate::data::{BadCells, Transform};
+use crate::data::{BadCells, Storage, Transform};
 
 /// `[data]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct DataSection {
     /// What becomes of a cell that its declaration cannot read: an error, or a missing cell.
     #[serde(default, skip_serializing_if = "BadCells::is_default")]
     pub bad_cells: BadCells,
+    /// How features are kept in memory: rounded to 16 bits on a public grid, or as floats.
+    #[serde(default)]
+    pub storage: Storage,
     /// NPY file of labels: 0/1, or what a `[data.label]` without a column declares.
     #[serde(
         default,

@@ -207,11 +207,7 @@ impl<'a> RowReader<'a> {
 
     /// Reads row i; its η.
     fn read(&mut self, i: usize) -> f64 {
-        let features = self.row.len();
-        let tile = &self.data.tiles()[(i / TILE) * TILE * features..];
-        for (j, x) in self.row.iter_mut().enumerate() {
-            *x = f64::from(tile[j * TILE + i % TILE]);
-        }
+        self.data.copy_row(i, &mut self.row);
         let eta = match self.query.slopes.predictor {
             Predictor::Linear => {
                 self.z.copy_from_slice(&self.row);

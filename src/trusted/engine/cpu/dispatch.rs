@@ -6,7 +6,7 @@ use super::kernel::{self, RowForms};
 use super::lanes::Lanes;
 use super::network;
 use super::network_gradient::{self, Block, Scratch};
-use crate::data::TILE;
+use crate::data::{Grid, TILE};
 use crate::model::{NetworkShape, RowFunction, Score};
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
@@ -71,6 +71,34 @@ impl InstructionSet {
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => "avx512",
         }
+    }
+
+    /// Values of integers; see [`kernel::decode`].
+    pub(super) fn decode(self, tiles: &[i16], grid: &[Grid], out: &mut [f32]) {
+        by_set!(
+            self,
+            kernel::decode,
+            decode_avx2,
+            decode_avx512,
+            (tiles, grid, out)
+        )
+    }
+
+    /// Affine forms as [`InstructionSet::forms`], of rows in 16 bits.
+    pub(super) fn forms16<const F: usize, const R: usize>(
+        self,
+        weights: &[f32],
+        offsets: &[f32],
+        (tiles, grid): (&[i16], &[Grid]),
+        out: &mut [[f32; R]; F],
+    ) {
+        by_set!(
+            self,
+            kernel::forms16,
+            forms16_avx2,
+            forms16_avx512,
+            (weights, offsets, tiles, grid, out)
+        )
     }
 
     /// Affine forms `out[f][row] = offsets[f] + Σ_j weights[j*F + f]·x_j` of some tiles.
@@ -210,67 +238,160 @@ impl InstructionSet {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m256, __m256i, __m512, __m512i, _mm256_add_epi32, _mm256_castps_si256, _mm256_fmadd_ps,
-        _mm256_set1_ps, _mm512_add_epi32, _mm512_castps_si512, _mm512_fmadd_ps, _mm512_set1_ps,
+        __m128i, __m256, __m256i, __m512, __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_add_epi32,
+        _mm256_castps_si256, _mm256_cvtepi16_epi32, _mm256_cvtepi32_ps, _mm256_fmadd_ps,
+        _mm256_mul_ps, _mm256_set1_ps, _mm512_add_epi32, _mm512_castps_si512,
+        _mm512_cvtepi16_epi32, _mm512_cvtepi32_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_set1_ps,
     };
 
     use super::{
-        Block, Clip, Lanes, NetworkShape, RowForms, RowFunction, STRIP_ROWS, Score, Scratch, TILE,
-        gradient, kernel, network, network_gradient,
+        Block, Clip, Grid, Lanes, NetworkShape, RowForms, RowFunction, STRIP_ROWS, Score, Scratch,
+        TILE, gradient, kernel, network, network_gradient,
     };
 
-    /// One vector version of [`kernel::forms`]: `$parts` vectors of `$vector` make a tile.
+    /// Integers of which a tile is fetched ahead of its use: 4 KiB, enough for a memory's latency.
+    const AHEAD: usize = 2048;
+
+    /// Asks for what will be read soon: decoding outruns what the machine fetches by itself.
+    #[inline(always)]
+    fn fetch_ahead(m: &[i16; TILE]) {
+        // SAFETY: a hint that faults at no address, and reads nothing into the program.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(m.as_ptr().wrapping_add(AHEAD).cast()) }
+    }
+
+    /// Vector versions of [`kernel::forms`] and, of integers, [`kernel::forms16`] and
+    /// [`kernel::decode`]: `$parts` vectors of `$vector` make a tile, and as many of `$half` one of
+    /// integers. So many `$tiles` share the broadcast of a coefficient as registers allow.
     macro_rules! forms {
-        ($name:ident, $features:literal, $vector:ty, $parts:literal, $set1:ident, $fma:ident) => {
+        ($forms:ident, $some:ident, $forms16:ident, $decode:ident, $value:ident, $features:literal,
+         $vector:ty, $half:ty, $parts:literal, $tiles:literal, $set1:ident, $fma:ident, $mul:ident,
+         $widen:ident, $float:ident) => {
             #[target_feature(enable = $features)]
-            pub fn $name<const F: usize, const R: usize>(
+            pub fn $forms<const F: usize, const R: usize>(
                 weights: &[f32],
                 offsets: &[f32],
                 tiles: &[f32],
                 out: &mut [[f32; R]; F],
             ) {
-                let width = weights.len() / F * TILE;
-                for (t, tile) in tiles.chunks_exact(width).enumerate() {
-                    // One part at a time keeps all accumulators in registers.
-                    for part in 0..$parts {
-                        let mut acc: [$vector; F] = std::array::from_fn(|f| $set1(offsets[f]));
-                        for (x, w) in tile
-                            .as_chunks::<TILE>()
-                            .0
-                            .iter()
-                            .zip(weights.as_chunks::<F>().0)
-                        {
-                            let x: [$vector; $parts] = bytemuck::cast(*x);
-                            for f in 0..F {
-                                acc[f] = $fma($set1(w[f]), x[part], acc[f]);
+                let (d, lanes) = (weights.len() / F, tiles.as_chunks::<TILE>().0);
+                let strips = lanes.chunks_exact(d * $tiles);
+                let (rest, done) = (strips.remainder(), strips.len() * $tiles);
+                for (t, strip) in strips.enumerate() {
+                    $some::<F, $tiles, R>(weights, offsets, t * $tiles, out, |n, j| {
+                        bytemuck::cast(strip[n * d + j])
+                    });
+                }
+                for (t, tile) in rest.chunks_exact(d).enumerate() {
+                    $some::<F, 1, R>(weights, offsets, done + t, out, |_, j| {
+                        bytemuck::cast(tile[j])
+                    });
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub fn $forms16<const F: usize, const R: usize>(
+                weights: &[f32],
+                offsets: &[f32],
+                tiles: &[i16],
+                grid: &[Grid],
+                out: &mut [[f32; R]; F],
+            ) {
+                let lanes = tiles.as_chunks::<TILE>().0;
+                for (t, tile) in lanes.chunks_exact(grid.len()).enumerate() {
+                    $some::<F, 1, R>(weights, offsets, t, out, |_, j| $value(&tile[j], &grid[j]));
+                }
+            }
+
+            /// N tiles, of which the first one is number `t`; `value`: of a tile's feature.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn $some<const F: usize, const N: usize, const R: usize>(
+                weights: &[f32],
+                offsets: &[f32],
+                t: usize,
+                out: &mut [[f32; R]; F],
+                value: impl Fn(usize, usize) -> [$vector; $parts],
+            ) {
+                // One part at a time keeps all accumulators in registers.
+                for part in 0..$parts {
+                    let mut acc: [[$vector; F]; N] =
+                        [std::array::from_fn(|f| $set1(offsets[f])); N];
+                    for (j, w) in weights.as_chunks::<F>().0.iter().enumerate() {
+                        let x: [_; N] = std::array::from_fn(|n| value(n, j)[part]);
+                        for f in 0..F {
+                            let w = $set1(w[f]);
+                            for n in 0..N {
+                                acc[n][f] = $fma(w, x[n], acc[n][f]);
                             }
                         }
+                    }
+                    for n in 0..N {
                         for f in 0..F {
-                            let lanes: [f32; TILE / $parts] = bytemuck::cast(acc[f]);
-                            let start = t * TILE + part * (TILE / $parts);
+                            let lanes: [f32; TILE / $parts] = bytemuck::cast(acc[n][f]);
+                            let start = (t + n) * TILE + part * (TILE / $parts);
                             out[f][start..start + TILE / $parts].copy_from_slice(&lanes);
                         }
                     }
                 }
+            }
+
+            #[target_feature(enable = $features)]
+            pub fn $decode(tiles: &[i16], grid: &[Grid], out: &mut [f32]) {
+                let (tiles, out) = (tiles.as_chunks().0, out.as_chunks_mut().0);
+                let lanes = tiles
+                    .chunks_exact(grid.len())
+                    .zip(out.chunks_exact_mut(grid.len()));
+                for (tile, out) in lanes {
+                    for ((m, out), grid) in tile.iter().zip(out).zip(grid) {
+                        let out: &mut Lanes = out;
+                        *out = bytemuck::cast($value(m, grid));
+                    }
+                }
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn $value(m: &[i16; TILE], grid: &Grid) -> [$vector; $parts] {
+                fetch_ahead(m);
+                let m: [$half; $parts] = bytemuck::cast(*m);
+                m.map(|m| $mul($float($widen(m)), $set1(grid.step)))
             }
         };
     }
 
     forms!(
         forms_avx2,
+        some_avx2,
+        forms16_avx2,
+        decode_avx2,
+        value_avx2,
         "avx2,fma",
         __m256,
+        __m128i,
         2,
+        1,
         _mm256_set1_ps,
-        _mm256_fmadd_ps
+        _mm256_fmadd_ps,
+        _mm256_mul_ps,
+        _mm256_cvtepi16_epi32,
+        _mm256_cvtepi32_ps
     );
     forms!(
         forms_avx512,
+        some_avx512,
+        forms16_avx512,
+        decode_avx512,
+        value_avx512,
         "avx512f,avx512vl,avx512dq,avx2,fma",
         __m512,
+        __m256i,
         1,
+        2,
         _mm512_set1_ps,
-        _mm512_fmadd_ps
+        _mm512_fmadd_ps,
+        _mm512_mul_ps,
+        _mm512_cvtepi16_epi32,
+        _mm512_cvtepi32_ps
     );
 
     /// Vector versions of [`gradient::squares`] and [`gradient::accumulate`].
