@@ -28,4 +28,5 @@ mod moments_run_files;
 mod odd_settings;
 mod row_bounds_command;
 mod second_reader;
+mod storage;
 mod table_messages;

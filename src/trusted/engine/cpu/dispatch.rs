@@ -223,6 +223,17 @@ impl InstructionSet {
         )
     }
 
+    /// Sums of quantised ratios; see [`kernel::total`].
+    pub(super) fn total(self, steps: &[i32], bound: i32) -> (i32, u32) {
+        by_set!(
+            self,
+            kernel::total,
+            total_avx2,
+            total_avx512,
+            (steps, bound)
+        )
+    }
+
     /// Quantised ratios, one a row of `out`.
     pub fn steps(self, row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
         by_set!(
@@ -359,40 +370,16 @@ mod x86 {
         };
     }
 
-    forms!(
-        forms_avx2,
-        some_avx2,
-        forms16_avx2,
-        decode_avx2,
-        value_avx2,
-        "avx2,fma",
-        __m256,
-        __m128i,
-        2,
-        1,
-        _mm256_set1_ps,
-        _mm256_fmadd_ps,
-        _mm256_mul_ps,
-        _mm256_cvtepi16_epi32,
+    forms! {
+        forms_avx2, some_avx2, forms16_avx2, decode_avx2, value_avx2, "avx2,fma", __m256, __m128i,
+        2, 1, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_mul_ps, _mm256_cvtepi16_epi32,
         _mm256_cvtepi32_ps
-    );
-    forms!(
-        forms_avx512,
-        some_avx512,
-        forms16_avx512,
-        decode_avx512,
-        value_avx512,
-        "avx512f,avx512vl,avx512dq,avx2,fma",
-        __m512,
-        __m256i,
-        1,
-        2,
-        _mm512_set1_ps,
-        _mm512_fmadd_ps,
-        _mm512_mul_ps,
-        _mm512_cvtepi16_epi32,
-        _mm512_cvtepi32_ps
-    );
+    }
+    forms! {
+        forms_avx512, some_avx512, forms16_avx512, decode_avx512, value_avx512,
+        "avx512f,avx512vl,avx512dq,avx2,fma", __m512, __m256i, 1, 2, _mm512_set1_ps,
+        _mm512_fmadd_ps, _mm512_mul_ps, _mm512_cvtepi16_epi32, _mm512_cvtepi32_ps
+    }
 
     /// Vector versions of [`gradient::squares`] and [`gradient::accumulate`].
     macro_rules! sums {
@@ -434,30 +421,14 @@ mod x86 {
         };
     }
 
-    sums!(
-        squares_avx2,
-        accumulate_avx2,
-        "avx2,fma",
-        __m256,
-        __m256i,
-        2,
-        _mm256_set1_ps,
-        _mm256_fmadd_ps,
-        _mm256_castps_si256,
-        _mm256_add_epi32
-    );
-    sums!(
-        squares_avx512,
-        accumulate_avx512,
-        "avx512f,avx512vl,avx512dq,avx2,fma",
-        __m512,
-        __m512i,
-        1,
-        _mm512_set1_ps,
-        _mm512_fmadd_ps,
-        _mm512_castps_si512,
-        _mm512_add_epi32
-    );
+    sums! {
+        squares_avx2, accumulate_avx2, "avx2,fma", __m256, __m256i, 2, _mm256_set1_ps,
+        _mm256_fmadd_ps, _mm256_castps_si256, _mm256_add_epi32
+    }
+    sums! {
+        squares_avx512, accumulate_avx512, "avx512f,avx512vl,avx512dq,avx2,fma", __m512, __m512i,
+        1, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_castps_si512, _mm512_add_epi32
+    }
 
     /// A plain loop, compiled for both sets.
     macro_rules! compiled {
@@ -479,6 +450,12 @@ mod x86 {
         steps_avx512,
         kernel::steps::<true>,
         (row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32])
+    );
+    compiled!(
+        total_avx2,
+        total_avx512,
+        kernel::total,
+        (steps: &[i32], bound: i32) -> (i32, u32)
     );
     compiled!(
         scores_avx2,

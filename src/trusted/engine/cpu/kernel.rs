@@ -163,16 +163,22 @@ fn sum<const F: usize>(
     }
     for (c, total) in sums.iter_mut().enumerate() {
         row_steps(set, group, c, &forms, labels, &mut steps[..live]);
-        let bound = group.bounds[c];
-        let (mut sum, mut saturated) = (0i32, 0i32);
-        // 128 · 2^20 fits an i32 with room to spare.
-        for &q in &steps[..live] {
-            sum += q;
-            saturated += i32::from(q.abs() == bound);
-        }
+        let (sum, saturated) = set.total(&steps[..live], group.bounds[c]);
         total.steps += i64::from(sum);
-        total.saturated += saturated as u64;
+        total.saturated += u64::from(saturated);
     }
+}
+
+/// The sum of a strip's steps, and how many are at the bound. 128 · 2^20 fits an i32 with room to
+/// spare.
+#[inline(always)]
+pub(super) fn total(steps: &[i32], bound: i32) -> (i32, u32) {
+    let (mut sum, mut saturated) = (0i32, 0u32);
+    for &q in steps {
+        sum += q;
+        saturated += u32::from(q.abs() == bound);
+    }
+    (sum, saturated)
 }
 
 fn tile_steps<const F: usize>(
