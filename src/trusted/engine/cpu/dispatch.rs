@@ -75,13 +75,7 @@ impl InstructionSet {
 
     /// Values of integers; see [`kernel::decode`].
     pub(super) fn decode(self, tiles: &[i16], grid: &[Grid], out: &mut [f32]) {
-        by_set!(
-            self,
-            kernel::decode,
-            decode_avx2,
-            decode_avx512,
-            (tiles, grid, out)
-        )
+        by_set! { self, kernel::decode, decode_avx2, decode_avx512, (tiles, grid, out) }
     }
 
     /// Affine forms as [`InstructionSet::forms`], of rows in 16 bits.
@@ -92,13 +86,10 @@ impl InstructionSet {
         (tiles, grid): (&[i16], &[Grid]),
         out: &mut [[f32; R]; F],
     ) {
-        by_set!(
-            self,
-            kernel::forms16,
-            forms16_avx2,
-            forms16_avx512,
+        by_set! {
+            self, kernel::forms16, forms16_avx2, forms16_avx512,
             (weights, offsets, tiles, grid, out)
-        )
+        }
     }
 
     /// Affine forms `out[f][row] = offsets[f] + Σ_j weights[j*F + f]·x_j` of some tiles.
@@ -109,46 +100,27 @@ impl InstructionSet {
         tiles: &[f32],
         out: &mut [[f32; R]; F],
     ) {
-        by_set!(
-            self,
-            kernel::forms,
-            forms_avx2,
-            forms_avx512,
-            (weights, offsets, tiles, out)
-        )
+        by_set! { self, kernel::forms, forms_avx2, forms_avx512, (weights, offsets, tiles, out) }
     }
 
     /// Sums of squares of every row; see [`gradient::squares`].
     pub(super) fn squares(self, d: usize, tiles: &[f32], out: &mut [f32]) {
-        by_set!(
-            self,
-            gradient::squares,
-            squares_avx2,
-            squares_avx512,
-            (d, tiles, out)
-        )
+        by_set! { self, gradient::squares, squares_avx2, squares_avx512, (d, tiles, out) }
     }
 
     /// Adds rounded products to integers; see [`gradient::accumulate`].
     pub(super) fn accumulate(self, tiles: &[f32], factors: &[f32], integers: &mut [[u32; TILE]]) {
-        by_set!(
-            self,
-            gradient::accumulate,
-            accumulate_avx2,
-            accumulate_avx512,
+        by_set! {
+            self, gradient::accumulate, accumulate_avx2, accumulate_avx512,
             (tiles, factors, integers)
-        )
+        }
     }
 
     /// Scores of some rows.
     pub(super) fn scores(self, score: Score, eta: &[f32], labels: &[f32], out: &mut [f32]) {
-        by_set!(
-            self,
-            gradient::scores::<false>,
-            scores_avx2,
-            scores_avx512,
-            (score, eta, labels, out)
-        )
+        by_set! {
+            self, gradient::scores::<false>, scores_avx2, scores_avx512, (score, eta, labels, out)
+        }
     }
 
     /// Clip factors of some rows.
@@ -159,35 +131,17 @@ impl InstructionSet {
         live: usize,
         factors: &mut [f32],
     ) -> u64 {
-        by_set!(
-            self,
-            gradient::clip,
-            clip_avx2,
-            clip_avx512,
-            (clip, squares, live, factors)
-        )
+        by_set! { self, gradient::clip, clip_avx2, clip_avx512, (clip, squares, live, factors) }
     }
 
     /// The mixture's gradient.
     pub(super) fn mixture(self, forms: &[[f32; STRIP_ROWS]; 3]) -> [[f32; STRIP_ROWS]; 2] {
-        by_set!(
-            self,
-            gradient::mixture::<false>,
-            mixture_avx2,
-            mixture_avx512,
-            (forms)
-        )
+        by_set! { self, gradient::mixture::<false>, mixture_avx2, mixture_avx512, (forms) }
     }
 
     /// Zero for what is no number.
     pub(super) fn sanitize(self, values: &mut [f32]) {
-        by_set!(
-            self,
-            gradient::sanitize,
-            sanitize_avx2,
-            sanitize_avx512,
-            (values)
-        )
+        by_set! { self, gradient::sanitize, sanitize_avx2, sanitize_avx512, (values) }
     }
 
     /// Ratios of one tile of a network's rows.
@@ -198,13 +152,10 @@ impl InstructionSet {
         tile: &[Lanes],
         labels: &Lanes,
     ) -> Lanes {
-        by_set!(
-            self,
-            network::rows::<false>,
-            network_ratios_avx2,
-            network_ratios_avx512,
+        by_set! {
+            self, network::rows::<false>, network_ratios_avx2, network_ratios_avx512,
             (function, weights, tile, labels)
-        )
+        }
     }
 
     /// Quantised gradients of a block of a network's rows.
@@ -214,35 +165,20 @@ impl InstructionSet {
         block: &Block<'_>,
         scratch: &mut Scratch,
     ) {
-        by_set!(
-            self,
-            network_gradient::gradients::<false>,
-            network_gradients_avx2,
-            network_gradients_avx512,
-            (shape, block, scratch)
-        )
+        by_set! {
+            self, network_gradient::gradients::<false>, network_gradients_avx2,
+            network_gradients_avx512, (shape, block, scratch)
+        }
     }
 
     /// Sums of quantised ratios; see [`kernel::total`].
     pub(super) fn total(self, steps: &[i32], bound: i32) -> (i32, u32) {
-        by_set!(
-            self,
-            kernel::total,
-            total_avx2,
-            total_avx512,
-            (steps, bound)
-        )
+        by_set! { self, kernel::total, total_avx2, total_avx512, (steps, bound) }
     }
 
     /// Quantised ratios, one a row of `out`.
     pub fn steps(self, row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
-        by_set!(
-            self,
-            kernel::steps::<false>,
-            steps_avx2,
-            steps_avx512,
-            (row, scale, bound, out)
-        )
+        by_set! { self, kernel::steps::<false>, steps_avx2, steps_avx512, (row, scale, bound, out) }
     }
 }
 
@@ -445,53 +381,31 @@ mod x86 {
         };
     }
 
-    compiled!(
-        steps_avx2,
-        steps_avx512,
-        kernel::steps::<true>,
+    compiled! {
+        steps_avx2, steps_avx512, kernel::steps::<true>,
         (row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32])
-    );
-    compiled!(
-        total_avx2,
-        total_avx512,
-        kernel::total,
-        (steps: &[i32], bound: i32) -> (i32, u32)
-    );
-    compiled!(
-        scores_avx2,
-        scores_avx512,
-        gradient::scores::<true>,
+    }
+    compiled! { total_avx2, total_avx512, kernel::total, (steps: &[i32], bound: i32) -> (i32, u32) }
+    compiled! {
+        scores_avx2, scores_avx512, gradient::scores::<true>,
         (score: Score, eta: &[f32], labels: &[f32], out: &mut [f32])
-    );
-    compiled!(
-        clip_avx2,
-        clip_avx512,
-        gradient::clip,
+    }
+    compiled! {
+        clip_avx2, clip_avx512, gradient::clip,
         (clip: &Clip, squares: &[f32], live: usize, factors: &mut [f32]) -> u64
-    );
-    compiled!(
-        mixture_avx2,
-        mixture_avx512,
-        gradient::mixture::<true>,
+    }
+    compiled! {
+        mixture_avx2, mixture_avx512, gradient::mixture::<true>,
         (forms: &[[f32; STRIP_ROWS]; 3]) -> [[f32; STRIP_ROWS]; 2]
-    );
-    compiled!(
-        sanitize_avx2,
-        sanitize_avx512,
-        gradient::sanitize,
-        (values: &mut [f32])
-    );
+    }
+    compiled! { sanitize_avx2, sanitize_avx512, gradient::sanitize, (values: &mut [f32]) }
 
-    compiled!(
-        network_ratios_avx2,
-        network_ratios_avx512,
-        network::rows::<true>,
+    compiled! {
+        network_ratios_avx2, network_ratios_avx512, network::rows::<true>,
         (function: RowFunction, weights: &[f32], tile: &[Lanes], labels: &Lanes) -> Lanes
-    );
-    compiled!(
-        network_gradients_avx2,
-        network_gradients_avx512,
-        network_gradient::gradients::<true>,
+    }
+    compiled! {
+        network_gradients_avx2, network_gradients_avx512, network_gradient::gradients::<true>,
         (shape: NetworkShape, block: &Block<'_>, scratch: &mut Scratch)
-    );
+    }
 }
