@@ -229,10 +229,7 @@ impl Dataset {
     pub(in crate::trusted) fn copy_feature(&self, j: usize, tile: usize, out: &mut [f32]) {
         let (d, tiles) = (self.features.len(), self.tiles());
         for (t, out) in out.chunks_mut(TILE).enumerate() {
-            let start = ((tile + t) * d + j) * TILE;
-            for (k, to) in out.iter_mut().enumerate() {
-                *to = tiles.value(j, start + k);
-            }
+            out.copy_from_slice(&tiles.lanes(j, (tile + t) * d + j)[..out.len()]);
         }
     }
 

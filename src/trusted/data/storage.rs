@@ -256,12 +256,15 @@ impl<'a> Tiles<'a> {
         starts.map(move |at| self.slice(at..(at + values).min(self.len())))
     }
 
-    /// The value of feature `j` at so many values from the start.
-    #[inline]
-    pub fn value(self, j: usize, at: usize) -> f32 {
+    /// The values of feature `j` that are number `k` of all lanes.
+    #[inline(always)]
+    pub fn lanes(self, j: usize, k: usize) -> [f32; TILE] {
         match self {
-            Tiles::F32(tiles) => tiles[at],
-            Tiles::I16(tiles, grid) => grid[j].value(tiles[at]),
+            Tiles::F32(tiles) => tiles.as_chunks::<TILE>().0[k],
+            Tiles::I16(tiles, grid) => {
+                let (m, grid) = (&tiles.as_chunks::<TILE>().0[k], grid[j]);
+                std::array::from_fn(|i| grid.value(m[i]))
+            }
         }
     }
 }

@@ -4,6 +4,8 @@
 use rayon::prelude::*;
 
 use super::EngineError;
+use super::anchor_rows::TileRows;
+use super::cpu::InstructionSet;
 use crate::data::{Dataset, TILE};
 use crate::model::{Metric, Predictor, Slopes};
 
@@ -13,10 +15,9 @@ const FEATURE_BITS: u32 = 14;
 const WEIGHT_BITS: u32 = 14;
 /// Weights in a profile are in finer units by this power of two: the noise of a release is then on
 /// a lattice as fine beside its sensitivity as that of all others.
-const PROFILE_SHIFT: u32 = 8;
-/// Rows whose products are summed in an i64: weights and features are at most 2^14 whatever
-/// the model's bounds, and 2^(14+14+14+20) fits.
-const BLOCK_ROWS: usize = 1 << 20;
+pub(super) const PROFILE_SHIFT: u32 = 8;
+/// ‖z‖ of a row in its units, at most.
+pub(super) const ROW_LIMIT: f64 = (1u64 << FEATURE_BITS) as f64;
 
 /// Thresholds of a profile in units of the metric's row bound b: 2^(j/2), from 2^-3.5 to 2^4.5.
 const PROFILE_BITS: std::ops::RangeInclusive<i32> = -7..=9;
@@ -145,16 +146,22 @@ impl AnchorSums {
 }
 
 /// The sums over all rows.
-pub(super) fn sums(data: &Dataset, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
+pub(super) fn sums(
+    set: InstructionSet,
+    data: &Dataset,
+    query: &AnchorQuery<'_>,
+) -> Result<AnchorSums, EngineError> {
     query.check(data.features().len(), data.labelled())?;
-    let blocks = data.rows().div_ceil(BLOCK_ROWS);
-    // Chunks of a block keep both cores busy; integers, so any split gives the same bits.
-    let chunk = BLOCK_ROWS.min(data.rows().div_ceil(64).next_multiple_of(TILE));
-    let chunks = data.rows().div_ceil(chunk).max(blocks);
+    let tiles = data.rows().div_ceil(TILE);
+    // Integers, so any split gives the same bits.
+    let chunk = tiles.div_ceil(64);
     let zero = || AnchorSums::zero(query.at.len());
-    Ok((0..chunks)
+    Ok((0..tiles.div_ceil(chunk))
         .into_par_iter()
-        .map(|k| chunk_sums(data, query, k * chunk, ((k + 1) * chunk).min(data.rows())))
+        .map(|k| {
+            let rows = TileRows::new(data, query);
+            set.anchor_sums(rows, k * chunk..((k + 1) * chunk).min(tiles))
+        })
         .reduce(zero, |mut a, b| {
             a.add(b);
             a
@@ -163,6 +170,7 @@ pub(super) fn sums(data: &Dataset, query: &AnchorQuery<'_>) -> Result<AnchorSums
 
 /// Weights ω_i of all rows, padded with zeros to whole tiles: what remainders are multiplied by.
 pub(super) fn row_weights(
+    set: InstructionSet,
     data: &Dataset,
     query: &AnchorQuery<'_>,
 ) -> Result<Vec<f32>, EngineError> {
@@ -171,118 +179,18 @@ pub(super) fn row_weights(
     weights
         .par_chunks_mut(TILE * 64)
         .enumerate()
-        .for_each(|(k, out)| {
-            let mut reader = RowReader::new(data, query);
-            for (i, weight) in out.iter_mut().enumerate() {
-                let i = k * TILE * 64 + i;
-                if i < data.rows() {
-                    let eta = reader.read(i);
-                    let (_, w) = query.slopes.score.slopes(eta, 0.0);
-                    let share = share_of_ball(&reader.z, query.metric.row_bound);
-                    *weight = query.slopes.influence(share, w).omega as f32;
-                }
-            }
-        });
+        .for_each(|(k, out)| set.anchor_weights(TileRows::new(data, query), k * 64, out));
+    weights[data.rows()..].fill(0.0);
     Ok(weights)
-}
-
-/// One row at a time in an anchor's coordinates.
-struct RowReader<'a> {
-    data: &'a Dataset,
-    query: &'a AnchorQuery<'a>,
-    row: Vec<f64>,
-    /// z of the row that was read last.
-    z: Vec<f64>,
-}
-
-impl<'a> RowReader<'a> {
-    fn new(data: &'a Dataset, query: &'a AnchorQuery<'a>) -> Self {
-        RowReader {
-            data,
-            query,
-            row: vec![0.0; data.features().len()],
-            z: vec![0.0; query.at.len()],
-        }
-    }
-
-    /// Reads row i; its η.
-    fn read(&mut self, i: usize) -> f64 {
-        self.data.copy_row(i, &mut self.row);
-        let eta = match self.query.slopes.predictor {
-            Predictor::Linear => {
-                self.z.copy_from_slice(&self.row);
-                self.row.iter().zip(self.query.at).map(|(x, t)| x * t).sum()
-            }
-            Predictor::Network(shape) => shape.slope(self.query.at, &self.row, &mut self.z),
-        };
-        self.query.metric.factor.solve(&mut self.z);
-        eta
-    }
-}
-
-/// At most [`BLOCK_ROWS`] rows.
-fn chunk_sums(data: &Dataset, query: &AnchorQuery<'_>, start: usize, end: usize) -> AnchorSums {
-    let d = query.at.len();
-    let (parts, bound) = (query.parts, query.metric.row_bound);
-    let mut gradient = vec![0i64; d];
-    let mut curvature = vec![0i64; d * (d + 1) / 2];
-    let mut profile = vec![0i64; PROFILE_BITS.count() + 1];
-    let thresholds: Vec<f64> = AnchorSums::profile_thresholds()
-        .iter()
-        .map(|t| t * bound)
-        .collect();
-    let mut q = vec![0i64; d];
-    let mut reader = RowReader::new(data, query);
-    for i in start..end {
-        let eta = reader.read(i);
-        let label = data.labels().get(i).map_or(0.0, |y| f64::from(*y));
-        if parts.profile {
-            let (_, weight) = quantize_slopes(&query.slopes, 1.0, eta, label);
-            let norm = norm(&reader.z);
-            // NaN lies beyond the last.
-            let place = thresholds.iter().position(|t| norm <= *t);
-            profile[place.unwrap_or(thresholds.len())] += weight << PROFILE_SHIFT;
-        }
-        if !(parts.gradient || parts.curvature) {
-            continue;
-        }
-        quantize_row(&reader.z, bound, &mut q);
-        let share = share_of_ball(&reader.z, bound);
-        let (score, weight) = quantize_slopes(&query.slopes, share, eta, label);
-        for (g, q) in gradient.iter_mut().zip(&q) {
-            *g += score * q;
-        }
-        if parts.curvature {
-            let mut triangle = curvature.as_mut_slice();
-            for j in 0..d {
-                let scaled = weight * q[j];
-                let (row, rest) = triangle.split_at_mut(j + 1);
-                for (c, q) in row.iter_mut().zip(&q) {
-                    *c += scaled * q;
-                }
-                triangle = rest;
-            }
-        }
-    }
-    let wide = |sums: Vec<i64>| sums.into_iter().map(i128::from).collect();
-    AnchorSums {
-        gradient: wide(gradient),
-        curvature: wide(curvature),
-        profile: wide(profile),
-    }
-}
-
-fn norm(z: &[f64]) -> f64 {
-    z.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
 /// What ‖z‖ is scaled by to lie in the ball of radius `bound`: 1 inside it, NaN → 1 (such a row is
 /// all zeros).
-fn share_of_ball(z: &[f64], bound: f64) -> f64 {
-    (bound / norm(z)).min(1.0)
+pub(super) fn share_of_ball(norm: f64, bound: f64) -> f64 {
+    (bound / norm).min(1.0)
 }
 
-fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
+pub(super) fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
     quantize_in_ball(FEATURE_BITS, z, bound, q);
 }
 
@@ -314,7 +222,7 @@ pub(super) fn quantize_in_ball(bits: u32, z: &[f64], bound: f64, q: &mut [i64]) 
 
 /// Score and weight of a row that is shortened by `share`, in units of their bounds over 2^14:
 /// |score| ≤ 2^14, 0 ≤ weight ≤ 2^14 whatever η, the label and the bounds are. NaN becomes 0.
-fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64) -> (i64, i64) {
+pub(super) fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64) -> (i64, i64) {
     let limit = 1i64 << WEIGHT_BITS;
     let (score, weight) = slopes.score.slopes(eta, label);
     let influence = slopes.influence(share, weight);
@@ -415,7 +323,7 @@ mod tests {
             slopes,
             parts: AnchorParts::EXPANSION,
         };
-        let sums = sums(data, &query).unwrap();
+        let sums = sums(InstructionSet::detect(), data, &query).unwrap();
         let mut gradient = [0.0; 3];
         let mut curvature = [0.0; 6];
         for (row, y) in rows.chunks(3).zip(data.labels()) {

@@ -1,12 +1,16 @@
 //! Picks the instruction set at run time. The one place of the library with `unsafe`: calls of
 //! functions compiled for a set that was detected first.
 
+use std::ops::Range;
+
 use super::gradient::{self, Clip, STRIP_ROWS};
 use super::kernel::{self, RowForms};
 use super::lanes::Lanes;
 use super::network;
 use super::network_gradient::{self, Block, Scratch};
 use crate::data::{Grid, TILE};
+use crate::engine::AnchorSums;
+use crate::engine::anchor_rows::{self, TileRows};
 use crate::model::{NetworkShape, RowFunction, Score};
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
@@ -115,70 +119,81 @@ impl InstructionSet {
             (tiles, factors, integers)
         }
     }
+}
 
-    /// Scores of some rows.
-    pub(super) fn scores(self, score: Score, eta: &[f32], labels: &[f32], out: &mut [f32]) {
-        by_set! {
-            self, gradient::scores::<false>, scores_avx2, scores_avx512, (score, eta, labels, out)
+/// Methods that are plain loops, compiled for every set: the second one with fused operations.
+macro_rules! loops {
+    ($($(#[$doc:meta])* $vis:vis $name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)? {
+        $plain:expr, $fused:expr
+    })*) => {
+        impl InstructionSet {
+            $($(#[$doc])* $vis fn $name(self, $($arg: $type),*) $(-> $out)? {
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx2,fma")]
+                fn avx2($($arg: $type),*) $(-> $out)? {
+                    $fused($($arg),*)
+                }
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
+                fn avx512($($arg: $type),*) $(-> $out)? {
+                    $fused($($arg),*)
+                }
+                match self.0 {
+                    Set::Baseline => $plain($($arg),*),
+                    // SAFETY: a set's value exists only where AVX2 and FMA were detected.
+                    #[cfg(target_arch = "x86_64")]
+                    Set::Avx2 => unsafe { avx2($($arg),*) },
+                    // SAFETY: as above, and these AVX-512 sets.
+                    #[cfg(target_arch = "x86_64")]
+                    Set::Avx512 => unsafe { avx512($($arg),*) },
+                }
+            })*
         }
-    }
+    };
+}
 
-    /// Clip factors of some rows.
-    pub(super) fn clip(
-        self,
-        clip: &Clip,
-        squares: &[f32],
-        live: usize,
-        factors: &mut [f32],
-    ) -> u64 {
-        by_set! { self, gradient::clip, clip_avx2, clip_avx512, (clip, squares, live, factors) }
-    }
-
-    /// The mixture's gradient.
-    pub(super) fn mixture(self, forms: &[[f32; STRIP_ROWS]; 3]) -> [[f32; STRIP_ROWS]; 2] {
-        by_set! { self, gradient::mixture::<false>, mixture_avx2, mixture_avx512, (forms) }
-    }
-
-    /// Zero for what is no number.
-    pub(super) fn sanitize(self, values: &mut [f32]) {
-        by_set! { self, gradient::sanitize, sanitize_avx2, sanitize_avx512, (values) }
-    }
-
-    /// Ratios of one tile of a network's rows.
-    pub(super) fn network_ratios(
-        self,
-        function: RowFunction,
-        weights: &[f32],
-        tile: &[Lanes],
-        labels: &Lanes,
-    ) -> Lanes {
-        by_set! {
-            self, network::rows::<false>, network_ratios_avx2, network_ratios_avx512,
-            (function, weights, tile, labels)
-        }
-    }
-
-    /// Quantised gradients of a block of a network's rows.
-    pub(super) fn network_gradients(
-        self,
-        shape: NetworkShape,
-        block: &Block<'_>,
-        scratch: &mut Scratch,
-    ) {
-        by_set! {
-            self, network_gradient::gradients::<false>, network_gradients_avx2,
-            network_gradients_avx512, (shape, block, scratch)
-        }
-    }
-
-    /// Sums of quantised ratios; see [`kernel::total`].
-    pub(super) fn total(self, steps: &[i32], bound: i32) -> (i32, u32) {
-        by_set! { self, kernel::total, total_avx2, total_avx512, (steps, bound) }
-    }
-
+loops! {
     /// Quantised ratios, one a row of `out`.
-    pub fn steps(self, row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
-        by_set! { self, kernel::steps::<false>, steps_avx2, steps_avx512, (row, scale, bound, out) }
+    pub(super) steps(row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
+        kernel::steps::<false>, kernel::steps::<true>
+    }
+    /// Sums of quantised ratios.
+    pub(super) total(steps: &[i32], bound: i32) -> (i32, u32) { kernel::total, kernel::total }
+    /// Scores of some rows.
+    pub(super) scores(score: Score, eta: &[f32], labels: &[f32], out: &mut [f32]) {
+        gradient::scores::<false>, gradient::scores::<true>
+    }
+    /// Clip factors of some rows.
+    pub(super) clip(clip: &Clip, squares: &[f32], live: usize, factors: &mut [f32]) -> u64 {
+        gradient::clip, gradient::clip
+    }
+    /// The mixture's gradient.
+    pub(super) mixture(forms: &[[f32; STRIP_ROWS]; 3]) -> [[f32; STRIP_ROWS]; 2] {
+        gradient::mixture::<false>, gradient::mixture::<true>
+    }
+    /// Zero for what is no number.
+    pub(super) sanitize(values: &mut [f32]) { gradient::sanitize, gradient::sanitize }
+    /// Ratios of one tile of a network's rows.
+    pub(super) network_ratios(
+        function: RowFunction, weights: &[f32], tile: &[Lanes], labels: &Lanes
+    ) -> Lanes {
+        network::rows::<false>, network::rows::<true>
+    }
+    /// Quantised gradients of a block of a network's rows.
+    pub(super) network_gradients(shape: NetworkShape, block: &Block<'_>, scratch: &mut Scratch) {
+        network_gradient::gradients::<false>, network_gradient::gradients::<true>
+    }
+    /// Sums of some tiles at an anchor.
+    pub(in crate::trusted::engine) anchor_sums(
+        rows: TileRows<'_>, tiles: Range<usize>
+    ) -> AnchorSums {
+        anchor_rows::sums::<false>, anchor_rows::sums::<true>
+    }
+    /// Weights at an anchor of the rows of the tiles from `first` on.
+    pub(in crate::trusted::engine) anchor_weights(
+        rows: TileRows<'_>, first: usize, out: &mut [f32]
+    ) {
+        anchor_rows::weights, anchor_rows::weights
     }
 }
 
@@ -191,13 +206,10 @@ mod x86 {
         _mm512_cvtepi16_epi32, _mm512_cvtepi32_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_set1_ps,
     };
 
-    use super::{
-        Block, Clip, Grid, Lanes, NetworkShape, RowForms, RowFunction, STRIP_ROWS, Score, Scratch,
-        TILE, gradient, kernel, network, network_gradient,
-    };
+    use super::{Grid, Lanes, TILE, gradient};
 
-    /// Integers of which a tile is fetched ahead of its use: 4 KiB, enough for a memory's latency.
-    const AHEAD: usize = 2048;
+    /// Integers of which a tile is fetched ahead of its use: 8 KiB, enough for a memory's latency.
+    const AHEAD: usize = 4096;
 
     /// Asks for what will be read soon: decoding outruns what the machine fetches by itself.
     #[inline(always)]
@@ -364,48 +376,5 @@ mod x86 {
     sums! {
         squares_avx512, accumulate_avx512, "avx512f,avx512vl,avx512dq,avx2,fma", __m512, __m512i,
         1, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_castps_si512, _mm512_add_epi32
-    }
-
-    /// A plain loop, compiled for both sets.
-    macro_rules! compiled {
-        ($avx2:ident, $avx512:ident, $plain:expr, ($($name:ident: $type:ty),*) $(-> $out:ty)?) => {
-            #[target_feature(enable = "avx2,fma")]
-            pub fn $avx2($($name: $type),*) $(-> $out)? {
-                $plain($($name),*)
-            }
-
-            #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-            pub fn $avx512($($name: $type),*) $(-> $out)? {
-                $plain($($name),*)
-            }
-        };
-    }
-
-    compiled! {
-        steps_avx2, steps_avx512, kernel::steps::<true>,
-        (row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32])
-    }
-    compiled! { total_avx2, total_avx512, kernel::total, (steps: &[i32], bound: i32) -> (i32, u32) }
-    compiled! {
-        scores_avx2, scores_avx512, gradient::scores::<true>,
-        (score: Score, eta: &[f32], labels: &[f32], out: &mut [f32])
-    }
-    compiled! {
-        clip_avx2, clip_avx512, gradient::clip,
-        (clip: &Clip, squares: &[f32], live: usize, factors: &mut [f32]) -> u64
-    }
-    compiled! {
-        mixture_avx2, mixture_avx512, gradient::mixture::<true>,
-        (forms: &[[f32; STRIP_ROWS]; 3]) -> [[f32; STRIP_ROWS]; 2]
-    }
-    compiled! { sanitize_avx2, sanitize_avx512, gradient::sanitize, (values: &mut [f32]) }
-
-    compiled! {
-        network_ratios_avx2, network_ratios_avx512, network::rows::<true>,
-        (function: RowFunction, weights: &[f32], tile: &[Lanes], labels: &Lanes) -> Lanes
-    }
-    compiled! {
-        network_gradients_avx2, network_gradients_avx512, network_gradient::gradients::<true>,
-        (shape: NetworkShape, block: &Block<'_>, scratch: &mut Scratch)
     }
 }

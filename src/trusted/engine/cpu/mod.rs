@@ -184,11 +184,11 @@ impl Engine for CpuEngine {
     }
 
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
-        anchor::sums(&self.data, query)
+        anchor::sums(self.set, &self.data, query)
     }
 
     fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError> {
-        self.weights = anchor::row_weights(&self.data, query)?;
+        self.weights = anchor::row_weights(self.set, &self.data, query)?;
         Ok(())
     }
 
