@@ -95,12 +95,14 @@ impl<'a> TileRows<'a> {
         let scale = ROW_LIMIT / bound;
         let mut squares = [0.0; TILE];
         for (z, units) in self.z.iter().zip(&mut *units) {
+            let (z, mut nearest) = (*z, [0.0; TILE]);
             for i in 0..TILE {
-                let nearest = (z[i] * scale).round_ties_even();
-                let nearest = nearest.clamp(-ROW_LIMIT, ROW_LIMIT);
-                units[i] = if nearest.is_nan() { 0.0 } else { nearest };
-                squares[i] += units[i] * units[i];
+                let unit = (z[i] * scale).round_ties_even();
+                let unit = unit.clamp(-ROW_LIMIT, ROW_LIMIT);
+                nearest[i] = if unit.is_nan() { 0.0 } else { unit };
+                squares[i] += nearest[i] * nearest[i];
             }
+            *units = nearest;
         }
         let width = d.div_ceil(COLUMNS);
         for (i, q) in q.chunks_exact_mut(width).enumerate() {
@@ -206,15 +208,18 @@ fn add_products<const FMA: bool>(
 #[inline(always)]
 fn add<const FMA: bool, const N: usize>(sums: &mut [Columns], by: [f64; N], q: [&[Columns]; N]) {
     for (k, sums) in sums.iter_mut().enumerate() {
+        // A copy stays in registers.
+        let mut sum = *sums;
         for r in 0..N {
-            let q = &q[r][k];
+            let q = q[r][k];
             for c in 0..COLUMNS {
-                sums[c] = match FMA {
-                    true => by[r].mul_add(q[c], sums[c]),
-                    false => by[r] * q[c] + sums[c],
+                sum[c] = match FMA {
+                    true => by[r].mul_add(q[c], sum[c]),
+                    false => by[r] * q[c] + sum[c],
                 };
             }
         }
+        *sums = sum;
     }
 }
 

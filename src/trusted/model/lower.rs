@@ -99,16 +99,17 @@ impl Lower {
     pub(in crate::trusted) fn solve_each<const N: usize>(&self, x: &mut [[f64; N]]) {
         for i in 0..self.dim() {
             let (known, rest) = x.split_at_mut(i);
-            let row = self.row(i);
-            let mut sum = [0.0; N];
+            // Copies stay in registers.
+            let (row, mut right, mut sum) = (self.row(i), rest[0], [0.0; N]);
             for (l, z) in row.iter().zip(known) {
                 for n in 0..N {
                     sum[n] += l * z[n];
                 }
             }
             for n in 0..N {
-                rest[0][n] = (rest[0][n] - sum[n]) / row[i];
+                right[n] = (right[n] - sum[n]) / row[i];
             }
+            rest[0] = right;
         }
     }
 
