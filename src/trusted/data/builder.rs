@@ -126,11 +126,6 @@ impl DatasetBuilder {
         self
     }
 
-    /// Bytes of a feature of a row.
-    pub(super) fn value_bytes(&self) -> usize {
-        self.set.cells.value_bytes()
-    }
-
     pub(super) fn rows(&self) -> usize {
         self.set.rows
     }
@@ -176,7 +171,8 @@ impl DatasetBuilder {
     /// Makes room for so many rows in all.
     pub(super) fn reserve(&mut self, rows: usize) {
         let tiles = rows.div_ceil(TILE);
-        self.set.cells.reserve(tiles * TILE * self.width());
+        let values = tiles * TILE * self.width();
+        self.set.cells.room(Some(values));
     }
 
     /// Ends the data set.
@@ -189,7 +185,7 @@ impl DatasetBuilder {
                 rows: self.set.rows,
             });
         }
-        self.set.cells.shrink();
+        self.set.cells.room(None);
         Ok(self.set)
     }
 }

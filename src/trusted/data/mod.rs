@@ -177,15 +177,13 @@ impl Dataset {
     /// Rows that are kept so already stay as they are.
     pub fn in_16_bits(&self) -> Dataset {
         let d = self.features.len();
-        let column = Column {
-            bound: self.row_norm,
-            parts: 1.0,
-        };
+        let (bound, parts) = (self.row_norm, 1.0);
+        let column = Column { bound, parts };
         let mut cells = match &self.cells {
             Cells::F32(_) => Cells::I16(Vec::new(), vec![column.grid(self.row_norm); d]),
             kept => kept.empty(),
         };
-        cells.reserve(self.cells.view().len());
+        cells.room(Some(self.tiles().len()));
         let (mut row, mut room) = (vec![0.0; d], vec![0; d]);
         for i in 0..self.rows {
             self.copy_row(i, &mut row);

@@ -191,13 +191,11 @@ impl Number {
     /// Whole numbers between whole bounds are mapped onto multiples of one over this.
     fn parts(&self) -> f64 {
         let [low, high] = self.bounds;
-        let range = high - low;
-        match self.transform {
-            None if low.fract() == 0.0 && high.fract() == 0.0 => match range % 2.0 == 0.0 {
-                true => range / 2.0,
-                false => range,
-            },
-            _ => 1.0,
+        let whole = self.transform.is_none() && low.fract() == 0.0 && high.fract() == 0.0;
+        match (whole, (high - low) % 2.0 == 0.0) {
+            (true, true) => (high - low) / 2.0,
+            (true, false) => high - low,
+            (false, _) => 1.0,
         }
     }
 

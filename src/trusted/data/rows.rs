@@ -242,7 +242,7 @@ impl<'a> Rows<'a> {
         // A row's bound, twice, and its place in the table that draws rows by it.
         let bounds = if rule.source.bounds.is_some() { 6 } else { 0 };
         let beside = 4 * (usize::from(rule.label.is_some()) + bounds);
-        let row = built.value_bytes() * built.width() + beside;
+        let row = built.set.cells.value_bytes() * built.width() + beside;
         let tile = (TILE * row) as u64;
         let most = available.map(|bytes| ((bytes / tile).saturating_mul(TILE as u64), bytes));
         Rows {

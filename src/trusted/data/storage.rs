@@ -43,10 +43,8 @@ impl Column {
 
     /// The column of the products.
     pub fn times(self, other: Column) -> Column {
-        Column {
-            bound: self.bound * other.bound,
-            parts: self.parts * other.parts,
-        }
+        let (bound, parts) = (self.bound * other.bound, self.parts * other.parts);
+        Column { bound, parts }
     }
 
     /// The grid of its values in rows of norm at most `norm`: steps of one over a whole number that
@@ -144,10 +142,7 @@ impl Cells {
 
     /// Bytes of a value.
     pub fn value_bytes(&self) -> usize {
-        match self {
-            Cells::F32(_) => 4,
-            Cells::I16(..) => 2,
-        }
+        if matches!(self, Cells::I16(..)) { 2 } else { 4 }
     }
 
     pub fn view(&self) -> Tiles<'_> {
@@ -177,17 +172,13 @@ impl Cells {
         }
     }
 
-    pub fn reserve(&mut self, values: usize) {
-        match self {
-            Cells::F32(tiles) => tiles.reserve_exact(values),
-            Cells::I16(tiles, _) => tiles.reserve_exact(values),
-        }
-    }
-
-    pub fn shrink(&mut self) {
-        match self {
-            Cells::F32(tiles) => tiles.shrink_to_fit(),
-            Cells::I16(tiles, _) => tiles.shrink_to_fit(),
+    /// Makes room for so many more values, or gives back what is not used.
+    pub fn room(&mut self, more: Option<usize>) {
+        match (self, more) {
+            (Cells::F32(tiles), Some(more)) => tiles.reserve_exact(more),
+            (Cells::F32(tiles), None) => tiles.shrink_to_fit(),
+            (Cells::I16(tiles, _), Some(more)) => tiles.reserve_exact(more),
+            (Cells::I16(tiles, _), None) => tiles.shrink_to_fit(),
         }
     }
 }
