@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TILE;
 
-/// How the features of a table are kept in memory.
+/// How features are kept in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Storage {
@@ -51,10 +51,9 @@ impl Column {
     /// `parts` divides, or else that holds whole numbers, or else as fine as the bound allows.
     pub fn grid(self, norm: f64) -> Grid {
         let bound = self.bound.min(norm);
-        let finest = (bound / MOST) as f32;
         let mut choices = [self.parts, 1.0].into_iter();
         let whole = choices.find_map(|parts| whole_step(parts, bound));
-        let step = whole.unwrap_or(finest);
+        let step = whole.unwrap_or((bound / MOST) as f32);
         Grid {
             step,
             most: (bound / f64::from(step) * (1.0 + 1e-7)).floor().min(MOST),
@@ -65,14 +64,12 @@ impl Column {
 /// The finest step that reaches `bound`, is one over a multiple of `parts`, and by which whole
 /// numbers are held to the bit: its multiples are nearer to them than half of an f32's last place.
 fn whole_step(parts: f64, bound: f64) -> Option<f32> {
+    // A bound under one part holds no whole one but 0.
+    if parts * bound < 1.0 {
+        return None;
+    }
     let most = (MOST / (parts * bound)).floor();
-    // Bounds under one part hold no whole one but 0.
-    let tries = if parts * bound >= 1.0 {
-        most.min(64.0)
-    } else {
-        0.0
-    };
-    let inverses = (0..tries as u32).map(|k| parts * (most - f64::from(k)));
+    let inverses = (0..most.min(64.0) as u32).map(|k| parts * (most - f64::from(k)));
     inverses
         .map(|inverse| (inverse, inverse.recip() as f32))
         .find(|(inverse, step)| (inverse * f64::from(*step) - 1.0).abs() < f64::powi(2.0, -25))

@@ -398,11 +398,9 @@ pub(super) fn forms<const F: usize, const R: usize>(
 
 /// Values of the integers of some tiles; portable twin as above.
 pub(super) fn decode(tiles: &[i16], grid: &[Grid], out: &mut [f32]) {
-    let (tiles, out) = (tiles.as_chunks::<TILE>().0, out.as_chunks_mut::<TILE>().0);
+    let (tiles, out) = (tiles.as_chunks::<TILE>().0, out.as_chunks_mut().0);
     for ((m, out), grid) in tiles.iter().zip(out).zip(grid.iter().cycle()) {
-        for i in 0..TILE {
-            out[i] = grid.value(m[i]);
-        }
+        *out = m.map(|m| grid.value(m));
     }
 }
 
@@ -414,7 +412,19 @@ pub(super) fn forms16<const F: usize, const R: usize>(
     grid: &[Grid],
     out: &mut [[f32; R]; F],
 ) {
-    let mut values = vec![0.0; tiles.len()];
-    decode(tiles, grid, &mut values);
-    forms(weights, offsets, &values, out);
+    let tiles = tiles.as_chunks::<TILE>().0;
+    for (t, tile) in tiles.chunks_exact(grid.len()).enumerate() {
+        let mut acc: [Lanes; F] = std::array::from_fn(|f| [offsets[f]; TILE]);
+        for ((m, w), grid) in tile.iter().zip(weights.as_chunks::<F>().0).zip(grid) {
+            let x = m.map(|m| grid.value(m));
+            for f in 0..F {
+                for i in 0..TILE {
+                    acc[f][i] += w[f] * x[i];
+                }
+            }
+        }
+        for (out, acc) in out.iter_mut().zip(&acc) {
+            out[t * TILE..(t + 1) * TILE].copy_from_slice(acc);
+        }
+    }
 }
