@@ -5,34 +5,43 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dpmc::benchmark::{gradient_pass, logistic_problem, mixture_problem, ratio_pass};
+use dpmc::data::Storage;
 use dpmc::engine::EngineChoice;
 
 fn ratio_passes(c: &mut Criterion) {
     let (rows, features) = (1_000_000, 50);
-    let Ok((mut curator, _)) = logistic_problem(rows, features, EngineChoice::Cpu) else {
-        return;
-    };
     let mut group = c.benchmark_group("logistic ratio pass, cpu, N = 1e6, d = 50");
     group.sample_size(20);
-    group.throughput(Throughput::Bytes((rows * features * 4) as u64));
-    for chains in [1, 2, 4, 8] {
-        let mut pass = ratio_pass(&mut curator, features, chains);
-        group.bench_function(format!("{chains} chains"), |b| b.iter(&mut pass));
+    for (storage, bytes) in [(Storage::I16, 2), (Storage::F32, 4)] {
+        let problem = logistic_problem(rows, features, storage, EngineChoice::Cpu);
+        let Ok((mut curator, _)) = problem else {
+            return;
+        };
+        group.throughput(Throughput::Bytes((rows * features * bytes) as u64));
+        for chains in [1, 2, 4, 8] {
+            let mut pass = ratio_pass(&mut curator, features, chains);
+            let name = format!("{chains} chains, {} bits", 8 * bytes);
+            group.bench_function(name, |b| b.iter(&mut pass));
+        }
     }
     group.finish();
 }
 
 fn gradient_passes(c: &mut Criterion) {
     let (rows, features) = (1_000_000, 50);
-    let Ok((mut curator, _)) = logistic_problem(rows, features, EngineChoice::Cpu) else {
-        return;
-    };
     let mut group = c.benchmark_group("logistic gradient pass, cpu, N = 1e6, d = 50");
     group.sample_size(20);
-    group.throughput(Throughput::Bytes((rows * features * 4) as u64));
-    for chains in [1, 2, 4, 8] {
-        let mut pass = gradient_pass(&mut curator, features, chains);
-        group.bench_function(format!("{chains} chains"), |b| b.iter(&mut pass));
+    for (storage, bytes) in [(Storage::I16, 2), (Storage::F32, 4)] {
+        let problem = logistic_problem(rows, features, storage, EngineChoice::Cpu);
+        let Ok((mut curator, _)) = problem else {
+            return;
+        };
+        group.throughput(Throughput::Bytes((rows * features * bytes) as u64));
+        for chains in [1, 2, 4, 8] {
+            let mut pass = gradient_pass(&mut curator, features, chains);
+            let name = format!("{chains} chains, {} bits", 8 * bytes);
+            group.bench_function(name, |b| b.iter(&mut pass));
+        }
     }
     group.finish();
 }

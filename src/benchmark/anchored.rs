@@ -1,6 +1,7 @@
 //! `anchored-barker` steps, and the pass that an anchor takes, on synthetic logistic rows.
 
 use super::{Measurement, logistic_problem, measurement, paired};
+use crate::data::Storage;
 use crate::engine::EngineChoice;
 use crate::model::{Metric, Model, Slopes};
 use crate::privacy::{
@@ -32,12 +33,13 @@ pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
     let mut measurements = Vec::new();
     for (rows, features) in SIZES {
         let fail = |e: Halt| CuratorError::Mismatch(e.to_string());
-        let (mut curator, model) = logistic_problem(rows, features, EngineChoice::Cpu)?;
+        let (mut curator, model) =
+            logistic_problem(rows, features, Storage::I16, EngineChoice::Cpu)?;
         let start = vec![0.0; features];
         let pass = anchor_pass(&mut curator, features);
         if let Some((floors, mut times)) = paired(5, || 1.0, pass) {
             let shape = (rows, features, 1);
-            measurements.push(measurement(ANCHOR, shape, &floors, &mut times, false));
+            measurements.push(measurement(ANCHOR, shape, &floors, &mut times, None));
         }
         let mut sampler = sampler(&*model, rows);
         let anchor = sampler.release_anchor(&mut curator).map_err(fail)?;
@@ -50,7 +52,7 @@ pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
             let read = sampler_rows(rows, &sampler, features);
             let name = format!("anchored-barker, {read:.0} rows a step, 1000 steps");
             let shape = (rows, features, 1);
-            let mut m = measurement(&name, shape, &floors, &mut times, false);
+            let mut m = measurement(&name, shape, &floors, &mut times, None);
             m.per_second *= 1000.0;
             measurements.push(m);
         }

@@ -84,7 +84,7 @@ fn rate(
         CuratorError::Mismatch(failure.unwrap_or_else(|| "the sampler stopped".into()))
     })?;
     let name = format!("{name}, mixture, 1000 steps");
-    let mut m = measurement(&name, (ROWS, 1, 1), &floors, &mut times, false);
+    let mut m = measurement(&name, (ROWS, 1, 1), &floors, &mut times, None);
     m.per_second *= 1000.0;
     Ok(m)
 }

@@ -15,7 +15,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::data::{Dataset, synthetic};
+use crate::data::{Dataset, Storage, synthetic};
 use crate::engine::{EngineChoice, EngineInfo, EngineSetup};
 use crate::model::{Model, Prior, Regression};
 use crate::privacy::{
@@ -97,18 +97,22 @@ impl ReadBandwidth {
     }
 }
 
-/// A logistic problem with N rows of d features, opened without privacy.
+/// A logistic problem with N rows of d features, kept so, opened without privacy.
 ///
 /// # Errors
 /// [`CuratorError`] where the engine cannot be had.
 pub fn logistic_problem(
     rows: usize,
     features: usize,
+    storage: Storage,
     engine: EngineChoice,
 ) -> Result<(OpenCurator, Arc<dyn Model>), CuratorError> {
     let theta: Vec<f64> = (0..features).map(|j| (j as f64 * 0.7).sin()).collect();
     let fail = |e: String| CuratorError::Mismatch(e);
-    let data = synthetic::logistic(rows, &theta, 1).map_err(|e| fail(e.to_string()))?;
+    let mut data = synthetic::logistic(rows, &theta, 1).map_err(|e| fail(e.to_string()))?;
+    if storage == Storage::I16 {
+        data = data.in_16_bits();
+    }
     let prior = Prior::normal(features, 10.0);
     let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0)
         .map_err(|e| fail(e.to_string()))?;
@@ -197,27 +201,48 @@ pub fn walk(
     )
 }
 
-/// Paired repeats of a bandwidth measurement and a pass.
+/// Repeats of a bandwidth measurement and a pass, in turn.
 fn paired(
     repeats: usize,
-    mut bandwidth: impl FnMut() -> f64,
+    bandwidth: impl FnMut() -> f64,
     mut pass: impl FnMut() -> bool,
 ) -> Option<(Vec<f64>, Vec<f64>)> {
-    let (mut floors, mut times) = (Vec::new(), Vec::new());
+    let (floors, mut times) = in_turn(repeats, bandwidth, &mut [&mut pass])?;
+    Some((floors, times.swap_remove(0)))
+}
+
+/// Repeats of a bandwidth measurement and each of some passes, in turn: times by pass.
+fn in_turn(
+    repeats: usize,
+    mut bandwidth: impl FnMut() -> f64,
+    passes: &mut [&mut dyn FnMut() -> bool],
+) -> Option<(Vec<f64>, Vec<Vec<f64>>)> {
+    let (mut floors, mut times) = (Vec::new(), vec![Vec::new(); passes.len()]);
     for i in 0..=repeats {
         let floor = bandwidth();
-        let mut fine = false;
-        let time = seconds(|| fine = pass());
-        if !fine {
-            return None;
-        }
         // The first round compiles and warms up.
         if i > 0 {
             floors.push(floor);
-            times.push(time);
+        }
+        for (pass, times) in passes.iter_mut().zip(&mut times) {
+            let mut fine = false;
+            let time = seconds(|| fine = pass());
+            if !fine {
+                return None;
+            }
+            if i > 0 {
+                times.push(time);
+            }
         }
     }
     Some((floors, times))
+}
+
+fn bits(storage: Storage) -> &'static str {
+    match storage {
+        Storage::I16 => "16 bits",
+        Storage::F32 => "32 bits",
+    }
 }
 
 fn measurement(
@@ -225,15 +250,19 @@ fn measurement(
     (rows, features, chains): (usize, usize, usize),
     floors: &[f64],
     times: &mut [f64],
-    share: bool,
+    rows_are: Option<Storage>,
 ) -> Measurement {
-    let bytes = (rows * (features + 1) * 4) as f64;
-    let mut shares: Vec<f64> = floors
-        .iter()
-        .zip(times.iter())
-        .map(|(floor, time)| bytes / time / floor)
-        .collect();
-    let share = share.then(|| median(&mut shares));
+    let share = rows_are.map(|storage| {
+        let value = match storage {
+            Storage::I16 => 2,
+            Storage::F32 => 4,
+        };
+        // And a label.
+        let bytes = (rows * (features * value + 4)) as f64;
+        let pairs = floors.iter().zip(times.iter());
+        let mut shares: Vec<f64> = pairs.map(|(floor, time)| bytes / time / floor).collect();
+        median(&mut shares)
+    });
     let median_s = median(times);
     Measurement {
         name: name.into(),
@@ -247,8 +276,8 @@ fn measurement(
     }
 }
 
-/// Measures one engine: ratio and gradient passes at 1 and 8 chains, on the GPU an anchor's,
-/// and a whole `mh` iteration.
+/// Measures one engine: ratio and gradient passes at 1 and 8 chains, on the CPU over rows of
+/// either storage in turn, on the GPU an anchor's, and a whole `mh` iteration.
 ///
 /// # Errors
 /// [`CuratorError`] where the engine cannot be had.
@@ -258,33 +287,50 @@ pub fn passes(
     features: usize,
     mut bandwidth: impl FnMut() -> f64,
 ) -> Result<Report, CuratorError> {
-    let (mut curator, model) = logistic_problem(rows, features, engine)?;
+    let open = |storage| logistic_problem(rows, features, storage, engine);
+    let (mut curator, model) = open(Storage::I16)?;
+    // A GPU holds floats either way.
+    let mut floats = match engine {
+        EngineChoice::Gpu => None,
+        _ => Some(open(Storage::F32)?.0),
+    };
     let info = curator.engine_info();
+    let kept = floats.as_ref().map_or(Storage::F32, |_| Storage::I16);
     let mut measurements = Vec::new();
     let mut all_floors = Vec::new();
     for chains in [1, 8] {
         let shape = (rows, features, chains);
-        let mut add = |name: &str, pass: &mut dyn FnMut() -> bool| {
-            if let Some((floors, mut times)) = paired(15, &mut bandwidth, pass) {
-                measurements.push(measurement(name, shape, &floors, &mut times, true));
-                all_floors.extend(floors);
+        for (name, gradient) in [
+            ("logistic ratio pass", false),
+            ("logistic gradient pass", true),
+        ] {
+            let pass = |curator| -> Box<dyn FnMut() -> bool + '_> {
+                match gradient {
+                    true => Box::new(gradient_pass(curator, features, chains)),
+                    false => Box::new(ratio_pass(curator, features, chains)),
+                }
+            };
+            let mut integers = pass(&mut curator);
+            let mut floats = floats.as_mut().map(pass);
+            let mut passes: Vec<&mut dyn FnMut() -> bool> = vec![&mut integers];
+            passes.extend(floats.as_mut().map(|f| f as &mut dyn FnMut() -> bool));
+            let Some((floors, times)) = in_turn(15, &mut bandwidth, &mut passes) else {
+                continue;
+            };
+            for (mut times, storage) in times.into_iter().zip([kept, Storage::F32]) {
+                let name = format!("{name}, rows in {}", bits(storage));
+                let m = measurement(&name, shape, &floors, &mut times, Some(storage));
+                measurements.push(m);
             }
-        };
-        add(
-            "logistic ratio pass",
-            &mut ratio_pass(&mut curator, features, chains),
-        );
-        add(
-            "logistic gradient pass",
-            &mut gradient_pass(&mut curator, features, chains),
-        );
+            all_floors.extend(floors);
+        }
     }
     // `anchored::rates` has the CPU's.
     if engine == EngineChoice::Gpu {
         let pass = anchored::anchor_pass(&mut curator, features);
         if let Some((floors, mut times)) = paired(7, &mut bandwidth, pass) {
             let shape = (rows, features, 1);
-            let m = measurement(anchored::ANCHOR, shape, &floors, &mut times, true);
+            let m = measurement(anchored::ANCHOR, shape, &floors, &mut times, Some(kept));
             measurements.push(m);
         }
     }
@@ -304,7 +350,7 @@ pub fn passes(
             shape,
             &floors,
             &mut times,
-            true,
+            Some(kept),
         ));
     }
     let mut sampler = hamiltonian::sampler(&*model)?;
@@ -316,7 +362,7 @@ pub fn passes(
             hamiltonian::LEAPFROG_STEPS + 1
         );
         let shape = (rows, features, 1);
-        measurements.push(measurement(&name, shape, &floors, &mut times, false));
+        measurements.push(measurement(&name, shape, &floors, &mut times, None));
     }
     Ok(Report {
         engine: info,
@@ -337,7 +383,7 @@ fn privacy_core() -> Result<Vec<Measurement>, CuratorError> {
     let mut measurements = Vec::new();
     let mut add = |name: &str, repeats: usize, units: f64, work: &mut dyn FnMut() -> bool| {
         if let Some((floors, mut times)) = paired(repeats, || 1.0, work) {
-            let mut m = measurement(name, (0, 0, 0), &floors, &mut times, false);
+            let mut m = measurement(name, (0, 0, 0), &floors, &mut times, None);
             m.per_second *= units;
             measurements.push(m);
         }

@@ -22,6 +22,7 @@ row_norm = 2.0   => delimiter = ";;"         => @delimiter; data.delimiter; one 
 row_norm = 2.0   => delimiter = "é"          => @delimiter; data.delimiter; one ASCII character
 row_norm = 2.0   => delimiter = '"'          => @delimiter; data.delimiter; one ASCII character
 row_norm = 2.0   => bad_cells = "mising"     => @bad_cells; nearest valid one is `missing`
+row_norm = 2.0   => storage = "f16"          => @storage; `i16`; `f32`
 row_norm = 2.0   => bad_cells = "missing"    => @bad_cells; data.bad_cells; column 'a'; give 'missing'
 0.571,-0.800,0   => 0.571,s3cretcell         => table.csv, line 6
 0.571,-0.800,0   => 0,0,1,s3cretcell         => table.csv, line 6

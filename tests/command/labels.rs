@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use crate::common::tables::{RUN, csv, edit, folder_with, gzip, npy, parquet, run_over};
-use dpmc::data::{self, Feature, FeatureKind, Label, LabelKind, LabelValues, Source};
+use dpmc::data::{self, Feature, FeatureKind, Label, LabelKind, LabelValues, Source, Storage};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Model, Prior, Regression};
 use dpmc::privacy::Curator;
@@ -31,6 +31,7 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
         bounds: None,
         text: Default::default(),
         bad_cells: Default::default(),
+        storage: Storage::F32,
     }
 }
 

@@ -29,4 +29,5 @@ mod odd_settings;
 mod report_command;
 mod row_bounds_command;
 mod second_reader;
+mod storage;
 mod table_messages;

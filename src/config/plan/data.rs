@@ -117,6 +117,7 @@ impl Plan {
             bounds: None,
             text: self.text_format()?,
             bad_cells: data.bad_cells,
+            storage: data.storage,
         })
     }
 

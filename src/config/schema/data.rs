@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::key::{keyed, section};
 use super::path;
-use crate::data::{BadCells, Transform};
+use crate::data::{BadCells, Storage, Transform};
 
 keyed! {
     /// `[data]`
@@ -33,6 +33,10 @@ keyed! {
         /// as.
         #[serde(default, skip_serializing_if = "BadCells::is_default")]
         bad_cells: BadCells, "`\"error\"` or `\"missing\"`, `\"error\"`";
+        /// How features are kept in memory: rounded to 16 bits, or as floats of 32 bits, which take
+        /// twice the memory and time. See **Rounding** below.
+        #[serde(default)]
+        storage: Storage, "`\"i16\"` or `\"f32\"`, `\"i16\"`";
         /// One-dimensional `.npy` file of labels, one a row: 0/1, or what a `[data.label]` without
         /// `column` declares. Not beside a label `column`.
         #[serde(default, with = "path::optional", skip_serializing_if = "Option::is_none")]

@@ -54,6 +54,11 @@ impl RowBounds {
         &self.units
     }
 
+    /// `w_i`.
+    pub(super) fn share(&self, row: usize) -> f64 {
+        f64::from(self.units[row]) / f64::from(UNIT)
+    }
+
     /// The bound of a row's integer answer on a grid of bound `most`: `⌊w_i·most⌋`.
     pub fn clamp(&self, row: usize, most: i32) -> i32 {
         ((i64::from(self.units[row]) * i64::from(most)) >> UNIT_BITS) as i32

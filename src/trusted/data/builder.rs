@@ -1,5 +1,6 @@
 //! Rows, one by one or in blocks, into a [`Dataset`].
 
+use super::storage::{Cells, Column};
 use super::{DataError, Dataset, RowBounds, TILE};
 
 /// Collects rows into a [`Dataset`].
@@ -7,6 +8,7 @@ pub struct DatasetBuilder {
     pub(super) set: Dataset,
     /// Room for a row.
     pub(super) clipped: Vec<f32>,
+    pub(super) rounded: Vec<i16>,
 }
 
 impl DatasetBuilder {
@@ -105,22 +107,23 @@ impl DatasetBuilder {
         for (to, &from) in self.clipped.iter_mut().zip(row) {
             *to = (f64::from(from) * shrink) as f32;
         }
-        let lane = i % TILE;
-        if lane == 0 {
-            set.tiles.resize(set.tiles.len() + d * TILE, 0.0);
-        }
-        let start = (i / TILE) * d * TILE;
-        for (j, &v) in self.clipped.iter().enumerate() {
-            set.tiles[start + j * TILE + lane] = v;
-        }
+        set.cells.push(i, &self.clipped, most, &mut self.rounded);
         if let (Some(labels), Some(y)) = (&mut set.labels, label) {
-            if lane == 0 {
+            if i.is_multiple_of(TILE) {
                 labels.resize(labels.len() + TILE, 0.0);
             }
             labels[i] = y;
         }
         set.rows += 1;
         Ok(())
+    }
+
+    /// Keeps rows on the grids of these columns, one a feature; before the first row.
+    pub(super) fn on_grids(mut self, columns: &[Column]) -> Self {
+        let norm = self.set.row_norm;
+        let grids = columns.iter().map(|c| c.grid(norm)).collect();
+        self.set.cells = Cells::I16(Vec::new(), grids);
+        self
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -138,13 +141,14 @@ impl DatasetBuilder {
             set: Dataset {
                 features: set.features.clone(),
                 rows: 0,
-                tiles: Vec::new(),
+                cells: set.cells.empty(),
                 labels: set.labels.as_ref().map(|_| Vec::new()),
                 label_kind: set.label_kind,
                 row_norm: set.row_norm,
                 bounds: None,
             },
             clipped: self.clipped.clone(),
+            rounded: self.rounded.clone(),
         }
     }
 
@@ -154,29 +158,12 @@ impl DatasetBuilder {
         if let Some(more) = &from.bounds {
             set.bounds.get_or_insert_default().append(more);
         }
-        if set.rows.is_multiple_of(TILE) {
-            set.tiles.extend_from_slice(&from.tiles);
-            if let (Some(labels), Some(more)) = (&mut set.labels, &from.labels) {
-                labels.extend_from_slice(more);
-            }
-            set.rows += from.rows;
-            return;
-        }
-        let tile = set.features.len() * TILE;
-        let tiles = (set.rows + from.rows).div_ceil(TILE);
-        set.tiles.resize(tiles * tile, 0.0);
-        for i in 0..from.rows {
-            let (to, lane) = ((set.rows + i) / TILE * tile, (set.rows + i) % TILE);
-            let source = &from.tiles[i / TILE * tile..][..tile];
-            let target = &mut set.tiles[to..][..tile];
-            for j in 0..set.features.len() {
-                target[j * TILE + lane] = source[j * TILE + i % TILE];
-            }
-        }
+        let (rows, width) = (set.rows, set.features.len());
+        set.cells.append(rows, &from.cells, from.rows, width);
         if let (Some(labels), Some(more)) = (&mut set.labels, &from.labels) {
-            labels.truncate(set.rows);
+            labels.truncate(rows);
             labels.extend_from_slice(&more[..from.rows]);
-            labels.resize(tiles * TILE, 0.0);
+            labels.resize((rows + from.rows).next_multiple_of(TILE), 0.0);
         }
         set.rows += from.rows;
     }
@@ -184,7 +171,8 @@ impl DatasetBuilder {
     /// Makes room for so many rows in all.
     pub(super) fn reserve(&mut self, rows: usize) {
         let tiles = rows.div_ceil(TILE);
-        self.set.tiles.reserve_exact(tiles * TILE * self.width());
+        let values = tiles * TILE * self.width();
+        self.set.cells.room(Some(values));
     }
 
     /// Ends the data set.
@@ -197,7 +185,7 @@ impl DatasetBuilder {
                 rows: self.set.rows,
             });
         }
-        self.set.tiles.shrink_to_fit();
+        self.set.cells.room(None);
         Ok(self.set)
     }
 }

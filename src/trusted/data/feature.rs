@@ -3,6 +3,7 @@
 
 use super::number::{Form, Number};
 use super::one_hot::{OneHot, check_levels};
+use super::storage::Column;
 
 const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' for this feature, or name the level (\"\" for an empty cell)";
 
@@ -102,6 +103,14 @@ impl Feature {
         match &self.kind {
             FeatureKind::Number(number) => number.max_square(),
             _ => 1.0,
+        }
+    }
+
+    /// What is declared of its features' values, in order.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        match &self.kind {
+            FeatureKind::Number(number) => number.columns(),
+            _ => vec![Column::UNIT; self.names().len()],
         }
     }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Feature;
 use super::number::toward_zero;
+use super::storage::Column;
 
 /// Most columns of one interaction.
 const MOST_COLUMNS: usize = 1 << 16;
@@ -75,6 +76,19 @@ impl Interaction {
             names = products.collect();
         }
         names
+    }
+
+    /// What follows for the values of its columns from those of the features'.
+    pub(super) fn columns(&self, main: &[Column]) -> Vec<Column> {
+        let mut products = vec![Column::UNIT];
+        for part in &self.parts {
+            let columns = main.get(part.columns.clone()).unwrap_or_default();
+            let next = products
+                .iter()
+                .flat_map(|p| columns.iter().map(move |c| p.times(*c)));
+            products = next.collect();
+        }
+        products
     }
 
     /// Largest sum of its columns' squares in a row: the product of those of its parts.

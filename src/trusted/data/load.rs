@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::rows::{BadCells, Rows, Rule};
+use super::storage::{Column, Storage};
 use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, TextFormat};
 use super::{read_csv, read_npy, read_parquet};
 
@@ -27,6 +28,8 @@ pub struct Source {
     pub text: TextFormat,
     /// What becomes of a cell that its declaration cannot read.
     pub bad_cells: BadCells,
+    /// How rows are kept in memory.
+    pub storage: Storage,
 }
 
 impl Source {
@@ -37,6 +40,15 @@ impl Source {
             let products: f64 = self.interactions.iter().map(Interaction::max_square).sum();
             (square + products).sqrt()
         })
+    }
+
+    /// What is declared of all columns' values, in order.
+    fn columns(&self) -> Vec<Column> {
+        let mut columns: Vec<Column> = self.features.iter().flat_map(Feature::columns).collect();
+        let products = self.interactions.iter().flat_map(|i| i.columns(&columns));
+        let products: Vec<Column> = products.collect();
+        columns.extend(products);
+        columns
     }
 
     /// Names of all columns, in order.
@@ -148,7 +160,10 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
         }
     }
     let kind = label.as_ref().map(Label::kind);
-    let builder = Dataset::builder_with(source.names(), kind, source.norm_bound())?;
+    let mut builder = Dataset::builder_with(source.names(), kind, source.norm_bound())?;
+    if source.storage == Storage::I16 {
+        builder = builder.on_grids(&source.columns());
+    }
     let rule = Rule::new(source, label)?;
     let mut rows = Rows::new(&rule, builder, super::memory::available_memory());
     match format {

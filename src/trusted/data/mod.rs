@@ -25,6 +25,7 @@ mod read_npy;
 mod read_parquet;
 mod rows;
 mod spline;
+mod storage;
 pub mod synthetic;
 
 pub(in crate::trusted) use bounds::RowBounds;
@@ -44,6 +45,9 @@ pub use public_rows::PublicRows;
 pub use read_parquet::silence_damaged_files;
 pub(crate) use read_parquet::without_panics;
 pub use rows::BadCells;
+pub use storage::Storage;
+use storage::{Cells, Column};
+pub(in crate::trusted) use storage::{Grid, Tiles};
 
 /// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
 pub(in crate::trusted) const TILE: usize = 16;
@@ -52,10 +56,11 @@ pub(in crate::trusted) const TILE: usize = 16;
 ///
 /// Layout: tiles of 16 rows, feature-major within a tile, so that one vector
 /// load holds one feature of 16 rows. Lanes past the last row are zero.
+/// A value is an f32 or an integer of 16 bits on its column's grid ([`Storage`]).
 pub struct Dataset {
     features: Vec<String>,
     rows: usize,
-    tiles: Vec<f32>,
+    cells: Cells,
     labels: Option<Vec<f32>>,
     label_kind: Option<LabelKind>,
     row_norm: f64,
@@ -105,13 +110,14 @@ impl Dataset {
             set: Dataset {
                 features,
                 rows: 0,
-                tiles: Vec::new(),
+                cells: Cells::F32(Vec::new()),
                 labels: label.map(|_| Vec::new()),
                 label_kind: label,
                 row_norm,
                 bounds: None,
             },
             clipped: vec![0.0; width],
+            rounded: vec![0; width],
         })
     }
 
@@ -154,12 +160,48 @@ impl Dataset {
     /// Bytes held by the rows.
     pub fn bytes(&self) -> usize {
         let bounds = self.bounds.as_ref().map_or(0, |b| b.units().len());
-        4 * (self.tiles.len() + self.labels.as_ref().map_or(0, Vec::len) + bounds)
+        self.cells.value_bytes() * self.tiles().len()
+            + 4 * (self.labels.as_ref().map_or(0, Vec::len) + bounds)
+    }
+
+    /// How features are kept.
+    pub fn storage(&self) -> Storage {
+        match self.cells {
+            Cells::F32(_) => Storage::F32,
+            Cells::I16(..) => Storage::I16,
+        }
+    }
+
+    /// The same rows in half the bytes: rounded to a grid that follows from the declared norm
+    /// alone, by at most 2^-16 of it and a little (rows on the edge of the ball by twice that).
+    /// Rows that are kept so already stay as they are.
+    pub fn in_16_bits(&self) -> Dataset {
+        let d = self.features.len();
+        let (bound, parts) = (self.row_norm, 1.0);
+        let column = Column { bound, parts };
+        let mut cells = match &self.cells {
+            Cells::F32(_) => Cells::I16(Vec::new(), vec![column.grid(self.row_norm); d]),
+            kept => kept.empty(),
+        };
+        cells.room(Some(self.tiles().len()));
+        let (mut row, mut room) = (vec![0.0; d], vec![0; d]);
+        for i in 0..self.rows {
+            self.copy_row(i, &mut row);
+            let most = self.bounds.as_ref().map_or(1.0, |b| b.share(i)) * self.row_norm;
+            cells.push(i, &row, most, &mut room);
+        }
+        Dataset {
+            features: self.features.clone(),
+            labels: self.labels.clone(),
+            bounds: self.bounds.clone(),
+            cells,
+            ..*self
+        }
     }
 
     /// Tiles, each `features × TILE` values, feature-major.
-    pub(in crate::trusted) fn tiles(&self) -> &[f32] {
-        &self.tiles
+    pub(in crate::trusted) fn tiles(&self) -> Tiles<'_> {
+        self.cells.view()
     }
 
     /// Labels as their kind stores them (binary: −1 / +1), one a row, padded to whole tiles; empty when unlabelled.
@@ -169,48 +211,50 @@ impl Dataset {
 
     /// Copies up to [`TILE`] rows into the lanes of one tile.
     pub(in crate::trusted) fn gather(&self, rows: &[u64], tile: &mut [f32]) {
-        let width = self.features.len() * TILE;
         for (lane, &row) in rows.iter().enumerate() {
-            let row = row as usize;
-            let source = &self.tiles[row / TILE * width..][..width];
-            let (to, from) = (tile.as_chunks_mut::<TILE>().0, source.as_chunks::<TILE>().0);
-            for (x, source) in to.iter_mut().zip(from) {
-                x[lane] = source[row % TILE];
-            }
-        }
-    }
-
-    /// Copies the features of the rows from `first` on, the first of a tile, each feature in a
-    /// column of its own of `out`; zeros beyond the last row's tile.
-    pub(in crate::trusted) fn copy_columns(&self, first: usize, out: &mut [f64]) {
-        let d = self.features.len();
-        let rows = out.len() / d;
-        for (j, column) in out.chunks_exact_mut(rows).enumerate() {
-            for (t, to) in column.chunks_mut(TILE).enumerate() {
-                let start = ((first / TILE + t) * d + j) * TILE;
-                match self.tiles.get(start..start + TILE) {
-                    Some(x) => to.iter_mut().zip(x).for_each(|(to, x)| *to = f64::from(*x)),
-                    None => to.fill(0.0),
-                }
-            }
+            let to = tile.as_chunks_mut::<TILE>().0.iter_mut();
+            self.each(row as usize, to, |lanes, v| lanes[lane] = v);
         }
     }
 
     /// Copies row `i`.
-    pub(in crate::trusted) fn copy_row(&self, i: usize, out: &mut [f64]) {
-        let tile = &self.tiles[(i / TILE) * TILE * self.features.len()..];
-        for (j, v) in out.iter_mut().enumerate() {
-            *v = f64::from(tile[j * TILE + i % TILE]);
+    pub(in crate::trusted) fn copy_row<T: From<f32>>(&self, i: usize, out: &mut [T]) {
+        self.each(i, out.iter_mut(), |to, v| *to = v.into());
+    }
+
+    /// Copies feature `j` of the tiles from `tile` on.
+    #[cfg(feature = "gpu")]
+    pub(in crate::trusted) fn copy_feature(&self, j: usize, tile: usize, out: &mut [f32]) {
+        let (d, tiles) = (self.features.len(), self.tiles());
+        for (t, out) in out.chunks_mut(TILE).enumerate() {
+            out.copy_from_slice(&tiles.lanes(j, (tile + t) * d + j)[..out.len()]);
+        }
+    }
+
+    /// Hands out the values of row `i`, feature by feature.
+    #[inline]
+    fn each<T>(&self, i: usize, out: impl Iterator<Item = T>, mut put: impl FnMut(T, f32)) {
+        let width = self.features.len() * TILE;
+        let start = i / TILE * width;
+        match self.tiles().slice(start..start + width) {
+            Tiles::F32(tile) => {
+                let lanes = tile.as_chunks::<TILE>().0;
+                out.zip(lanes).for_each(|(to, x)| put(to, x[i % TILE]));
+            }
+            Tiles::I16(tile, grid) => {
+                let lanes = tile.as_chunks::<TILE>().0.iter().zip(grid);
+                out.zip(lanes)
+                    .for_each(|(to, (x, grid))| put(to, grid.value(x[i % TILE])));
+            }
         }
     }
 
     /// Row-major copy.
     pub(in crate::trusted) fn public_rows(&self) -> Vec<f32> {
         let d = self.features.len();
-        let mut rows = Vec::with_capacity(self.rows * d);
-        for i in 0..self.rows {
-            let tile = &self.tiles[(i / TILE) * TILE * d..];
-            rows.extend((0..d).map(|j| tile[j * TILE + i % TILE]));
+        let mut rows = vec![0.0; self.rows * d];
+        for (i, row) in rows.chunks_exact_mut(d).enumerate() {
+            self.copy_row(i, row);
         }
         rows
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::feature::missing_within;
 use super::spline::Spline;
+use super::storage::Column;
 
 /// Largest size of a value in its own units: rows are sums of squares in f32.
 const LARGEST: f64 = 1e18;
@@ -167,6 +168,34 @@ impl Number {
                 .map(|v| f64::from(v as f32).powi(2))
                 .into_iter()
                 .fold(0.0, f64::max),
+        }
+    }
+
+    /// What is declared of its columns' values.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let one = match &self.form {
+            Form::Scaled => Column {
+                parts: self.parts(),
+                ..Column::UNIT
+            },
+            Form::Kept | Form::Standardized { .. } => Column {
+                bound: self.max_square().sqrt(),
+                ..Column::UNIT
+            },
+            Form::Polynomial(degree) => return vec![Column::UNIT; *degree as usize],
+            Form::Spline(knots) => return vec![Column::UNIT; knots.len() + 1],
+        };
+        vec![one]
+    }
+
+    /// Whole numbers between whole bounds are mapped onto multiples of one over this.
+    fn parts(&self) -> f64 {
+        let [low, high] = self.bounds;
+        let whole = self.transform.is_none() && low.fract() == 0.0 && high.fract() == 0.0;
+        match (whole, (high - low) % 2.0 == 0.0) {
+            (true, true) => (high - low) / 2.0,
+            (true, false) => high - low,
+            (false, _) => 1.0,
         }
     }
 

@@ -232,7 +232,8 @@ pub(super) struct Rows<'a> {
     built: DatasetBuilder,
     /// Rows that fit in memory, and what is available.
     most: Option<(u64, u64)>,
-    words: usize,
+    /// Bytes of a row.
+    row: usize,
 }
 
 impl<'a> Rows<'a> {
@@ -240,14 +241,15 @@ impl<'a> Rows<'a> {
     pub fn new(rule: &'a Rule<'a>, built: DatasetBuilder, available: Option<u64>) -> Self {
         // A row's bound, twice, and its place in the table that draws rows by it.
         let bounds = if rule.source.bounds.is_some() { 6 } else { 0 };
-        let words = built.width() + usize::from(rule.label.is_some()) + bounds;
-        let tile = (TILE * 4 * words) as u64;
+        let beside = 4 * (usize::from(rule.label.is_some()) + bounds);
+        let row = built.set.cells.value_bytes() * built.width() + beside;
+        let tile = (TILE * row) as u64;
         let most = available.map(|bytes| ((bytes / tile).saturating_mul(TILE as u64), bytes));
         Rows {
             rule,
             built,
             most,
-            words,
+            row,
         }
     }
 
@@ -258,7 +260,7 @@ impl<'a> Rows<'a> {
         };
         // The first number that is too large, whatever was read so far.
         let rows = most.saturating_add(1);
-        let needed = rows.saturating_mul(4 * self.words as u64);
+        let needed = rows.saturating_mul(self.row as u64);
         Err(DataError::TooLarge {
             path: self.rule.path().into(),
             rows,

@@ -79,7 +79,7 @@ fn blocks_add_up() -> Result<(), DataError> {
                 blocks.append(&block);
             }
             let (whole, blocks) = (whole.finish()?, blocks.finish()?);
-            assert_eq!(whole.tiles(), blocks.tiles(), "{sizes:?}");
+            assert_eq!(whole.public_rows(), blocks.public_rows(), "{sizes:?}");
             assert_eq!(whole.labels(), blocks.labels(), "{sizes:?}");
             assert_eq!(whole.population(), blocks.population(), "{sizes:?}");
             assert_eq!((whole.rows(), blocks.rows()), (53, 53));

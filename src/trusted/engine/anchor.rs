@@ -1,16 +1,23 @@
 //! Exact sums for an anchor: gradient and curvature of the log likelihood at a public θ*,
 //! row by row in integers, so that sensitivities are facts about integers.
 
+use rayon::prelude::*;
+
 use super::EngineError;
+use super::anchor_rows::TileRows;
+use super::cpu::InstructionSet;
+use crate::data::{Dataset, TILE};
 use crate::model::{Metric, Predictor, Slopes};
 
 /// A row's whitened z in units of b/2^14.
-pub(super) const FEATURE_BITS: u32 = 14;
+const FEATURE_BITS: u32 = 14;
 /// Scores and curvature weights in units of their public bounds over 2^14.
 const WEIGHT_BITS: u32 = 14;
 /// Weights in a profile are in finer units by this power of two: the noise of a release is then on
 /// a lattice as fine beside its sensitivity as that of all others.
-const PROFILE_SHIFT: u32 = 8;
+pub(super) const PROFILE_SHIFT: u32 = 8;
+/// ‖z‖ of a row in its units, at most.
+pub(super) const ROW_LIMIT: f64 = (1u64 << FEATURE_BITS) as f64;
 
 /// Thresholds of a profile in units of the metric's row bound b: 2^(j/2), from 2^-3.5 to 2^4.5.
 const PROFILE_BITS: std::ops::RangeInclusive<i32> = -7..=9;
@@ -115,17 +122,8 @@ impl AnchorSums {
         slopes.largest_weight * f64::powi(2.0, -((WEIGHT_BITS + PROFILE_SHIFT) as i32))
     }
 
-    /// Adds a row of this ‖z‖ and weight to the profile.
-    pub(super) fn add_to_profile(&mut self, norm: f64, row_bound: f64, weight: i64) {
-        // NaN lies beyond the last.
-        let mut thresholds = PROFILE_BITS.map(|j| f64::powi(2.0, j).sqrt());
-        let place = thresholds.position(|t| norm <= t * row_bound);
-        let last = self.profile.len() - 1;
-        self.profile[place.unwrap_or(last)] += i128::from(weight << PROFILE_SHIFT);
-    }
-
     /// Adds other rows' sums.
-    pub(super) fn add(&mut self, other: AnchorSums) {
+    fn add(&mut self, other: AnchorSums) {
         for (mine, others) in [
             (&mut self.gradient, other.gradient),
             (&mut self.curvature, other.curvature),
@@ -147,13 +145,51 @@ impl AnchorSums {
     }
 }
 
-/// What a z of this norm is scaled by to lie in the ball of radius `bound`: 1 inside it, NaN → 1
-/// (such a row is all zeros).
+/// The sums over all rows.
+pub(super) fn sums(
+    set: InstructionSet,
+    data: &Dataset,
+    query: &AnchorQuery<'_>,
+) -> Result<AnchorSums, EngineError> {
+    query.check(data.features().len(), data.labelled())?;
+    let tiles = data.rows().div_ceil(TILE);
+    // Integers, so any split gives the same bits.
+    let chunk = tiles.div_ceil(64);
+    let zero = || AnchorSums::zero(query.at.len());
+    Ok((0..tiles.div_ceil(chunk))
+        .into_par_iter()
+        .map(|k| {
+            let rows = TileRows::new(data, query);
+            set.anchor_sums(rows, k * chunk..((k + 1) * chunk).min(tiles))
+        })
+        .reduce(zero, |mut a, b| {
+            a.add(b);
+            a
+        }))
+}
+
+/// Weights ω_i of all rows, padded with zeros to whole tiles: what remainders are multiplied by.
+pub(super) fn row_weights(
+    set: InstructionSet,
+    data: &Dataset,
+    query: &AnchorQuery<'_>,
+) -> Result<Vec<f32>, EngineError> {
+    query.check(data.features().len(), data.labelled())?;
+    let mut weights = vec![0.0f32; data.rows().next_multiple_of(TILE)];
+    weights
+        .par_chunks_mut(TILE * 64)
+        .enumerate()
+        .for_each(|(k, out)| set.anchor_weights(TileRows::new(data, query), k * 64, out));
+    weights[data.rows()..].fill(0.0);
+    Ok(weights)
+}
+
+/// What ‖z‖ is scaled by to lie in the ball of radius `bound`: 1 inside it, NaN → 1 (such a row is
+/// all zeros).
 pub(super) fn share_of_ball(norm: f64, bound: f64) -> f64 {
     (bound / norm).min(1.0)
 }
 
-/// z in units of `b/2^14`; see [`quantize_in_ball`].
 pub(super) fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
     quantize_in_ball(FEATURE_BITS, z, bound, q);
 }
@@ -201,12 +237,12 @@ pub(super) fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Dataset, LabelKind, synthetic};
+    use crate::data::{LabelKind, synthetic};
     use crate::engine::Engine;
-    use crate::engine::cpu::{CpuEngine, InstructionSet};
-    use crate::model::{Lower, NetworkShape, Score};
-    use proptest::prelude::*;
+    use crate::engine::cpu::CpuEngine;
+    use crate::model::{Lower, NetworkShape, Predictor, Score};
     use std::sync::Arc;
+    use proptest::prelude::*;
 
     proptest! {
         /// The integer bound holds whatever the row is: huge, tiny in many coordinates, NaN.
@@ -275,14 +311,13 @@ mod tests {
             row_bound: 4.0,
         };
         for (data, slopes) in sets {
-            let data = Arc::new(data);
             for metric in [Metric::identity(3, 3.0), whitened.clone()] {
                 check_sums(&data, slopes, &metric);
             }
         }
     }
 
-    fn check_sums(data: &Arc<Dataset>, slopes: Slopes, metric: &Metric) {
+    fn check_sums(data: &Dataset, slopes: Slopes, metric: &Metric) {
         let rows = data.public_rows();
         let at = [0.1, -0.2, 0.5];
         let query = AnchorQuery {
@@ -291,7 +326,7 @@ mod tests {
             slopes,
             parts: AnchorParts::EXPANSION,
         };
-        let sums = CpuEngine::new(data.clone()).anchor_sums(&query).unwrap();
+        let sums = sums(InstructionSet::detect(), data, &query).unwrap();
         let mut gradient = [0.0; 3];
         let mut curvature = [0.0; 6];
         for (row, y) in rows.chunks(3).zip(data.labels()) {

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::EngineError;
 use super::anchor::quantize_in_ball;
-use crate::data::{Dataset, TILE};
+use crate::data::Dataset;
 use crate::model::MomentBasis;
 
 /// A row's weighted moments in units of R/2^24.
@@ -59,10 +59,7 @@ fn block_sums(data: &Dataset, basis: &MomentBasis, start: usize, end: usize) -> 
     let mut sums = vec![0i64; m];
     let (mut row, mut moments, mut q) = (vec![0.0; d], vec![0.0; m], vec![0i64; m]);
     for i in start..end {
-        let tile = &data.tiles()[(i / TILE) * TILE * d..];
-        for (j, x) in row.iter_mut().enumerate() {
-            *x = f64::from(tile[j * TILE + i % TILE]);
-        }
+        data.copy_row(i, &mut row);
         basis.of_row(&row, &mut moments);
         quantize_in_ball(BITS, &moments, radius, &mut q);
         for (s, q) in sums.iter_mut().zip(&q) {

@@ -16,24 +16,52 @@ pub(super) struct Case {
     pub data: Arc<Dataset>,
     pub rows: Vec<f64>,
     pub labels: Vec<f64>,
-    pub model: Box<dyn Model>,
+    pub model: Arc<dyn Model>,
 }
 
 pub(super) fn case(data: Dataset, model: impl Fn(&Dataset) -> Box<dyn Model>) -> Case {
+    let model = model(&data);
+    with(data, model.into())
+}
+
+fn with(data: Dataset, model: Arc<dyn Model>) -> Case {
     let rows = data.public_rows().iter().map(|v| f64::from(*v)).collect();
     let labels = data.labels().iter().map(|v| f64::from(*v)).collect();
     Case {
-        model: model(&data),
+        model,
         data: Arc::new(data),
         rows,
         labels,
     }
 }
 
-/// Row counts that leave partial tiles, quads and workgroups.
+/// The same cases again, over rows in 16 bits.
+fn of_both_storages(floats: Vec<Case>) -> Vec<Case> {
+    let integers = floats
+        .iter()
+        .map(|c| with(c.data.in_16_bits(), c.model.clone()));
+    let integers: Vec<Case> = integers.collect();
+    floats.into_iter().chain(integers).collect()
+}
+
+/// A table of floats with the rows of another one.
+pub(super) fn floats(data: &Dataset) -> Dataset {
+    let d = data.features().len();
+    // Wider, so that no row is scaled.
+    let norm = 1.001 * data.row_norm();
+    let kind = data.label_kind();
+    let mut builder = Dataset::builder_with(data.features().to_vec(), kind, norm).unwrap();
+    for (i, row) in data.public_rows().chunks(d).enumerate() {
+        let label = data.labels().get(i).map(|y| f64::from(*y));
+        builder.push_value(row, label).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+/// Row counts that leave partial tiles, quads and workgroups; rows of either storage.
 pub(super) fn cases() -> Vec<Case> {
     let theta: Vec<f64> = (0..7).map(|j| 0.5 * f64::from(j) - 1.5).collect();
-    vec![
+    of_both_storages(vec![
         case(synthetic::logistic(3_003, &theta, 1).unwrap(), |d| {
             let prior = Prior::normal(7, 10.0);
             Box::new(Regression::logistic(d.features(), d.row_norm(), prior, 0.3).unwrap())
@@ -81,7 +109,7 @@ pub(super) fn cases() -> Vec<Case> {
                 Box::new(Banana::new(0.5, [2.0, 1.5], d.row_norm(), prior, 0.7).unwrap())
             },
         ),
-    ]
+    ])
 }
 
 /// Networks with a Bernoulli and a softmax head, and one seen from an anchor, which the CPU
@@ -94,7 +122,7 @@ pub(super) fn networks() -> Vec<Case> {
         Mlp::new(names, hidden, label, prior, 0.7).unwrap()
     };
     let network = |hidden| move |d: &Dataset| -> Box<dyn Model> { Box::new(make(hidden, d)) };
-    vec![
+    of_both_storages(vec![
         case(
             synthetic::logistic(1_101, &[2.0, -1.0, 0.5], 3).unwrap(),
             |d| {
@@ -112,7 +140,7 @@ pub(super) fn networks() -> Vec<Case> {
             synthetic::classes(777, &[2.0, -1.0], 4, 9).unwrap(),
             network(7),
         ),
-    ]
+    ])
 }
 
 /// Anchored logistic, linear or Poisson regression, by the label, in plain coordinates, far

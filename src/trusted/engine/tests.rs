@@ -7,10 +7,10 @@ use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
 use super::test_cases::{
-    Case, anchored, bound, case, cases, distance, moments, networks, pairs, query,
+    Case, anchored, bound, case, cases, distance, floats, moments, networks, pairs, query,
 };
-use super::{Engine, RatioQuery, RatioSum};
-use crate::data::{Dataset, LabelKind, synthetic};
+use super::{Engine, GradientQuery, RatioQuery, RatioSum, Rows};
+use crate::data::{Dataset, LabelKind, Storage, synthetic};
 use crate::model::{Model, Prior, Regression, Score};
 
 /// How far an f32 ratio may lie from the f64 oracle, in grid steps: a relative error of
@@ -119,6 +119,47 @@ fn cpu_sums_have_the_same_bits_for_any_threads_blocks_and_row_order() {
             assert_eq!(pool.install(|| cpu.ratio_sums(&q)).unwrap(), expected);
         }
     }
+}
+
+/// Rows in 16 bits are the rounded rows: a table of floats that holds these gives the same bits, by
+/// every instruction set, for one chain, some and many, and for listed rows.
+#[test]
+fn rows_in_16_bits_are_the_rounded_rows() {
+    let mut tables = 0;
+    for case in cases().into_iter().chain(networks()) {
+        if case.data.storage() == Storage::F32 {
+            continue;
+        }
+        tables += 1;
+        let floats = Arc::new(floats(&case.data));
+        assert_eq!(floats.storage(), Storage::F32);
+        for set in InstructionSet::available() {
+            let mut integers = CpuEngine::with(case.data.clone(), set, 512);
+            let mut floats = CpuEngine::with(floats.clone(), set, 512);
+            for chains in [1, 2, 3, 11] {
+                let pairs = pairs(&*case.model, chains, 5);
+                let q = query(&*case.model, &pairs, 0.3);
+                let name = (case.model.name(), set, chains);
+                let sums = integers.ratio_sums(&q).unwrap();
+                assert_eq!(sums, floats.ratio_sums(&q).unwrap(), "{name:?}");
+                let some: Vec<u64> = (0..200).map(|i| i * 7 % 777).collect();
+                let rows = vec![some; chains];
+                let listed = ratio_rows(&mut integers, &q, &rows);
+                assert_eq!(listed, ratio_rows(&mut floats, &q, &rows), "{name:?}");
+                // An anchored model's gradient is another model's.
+                if case.model.prior().anchor.is_some() {
+                    continue;
+                }
+                let thetas: Vec<&[f64]> = pairs.iter().map(|p| &p.0[..]).collect();
+                let q = GradientQuery::new(&*case.model, &thetas, 0.3).unwrap();
+                for which in [Rows::All, Rows::Listed(&rows)] {
+                    let sums = integers.gradient_sums(&q, which).unwrap();
+                    assert_eq!(sums, floats.gradient_sums(&q, which).unwrap(), "{name:?}");
+                }
+            }
+        }
+    }
+    assert_eq!(tables, 11);
 }
 
 #[test]

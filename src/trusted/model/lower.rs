@@ -91,10 +91,25 @@ impl Lower {
 
     /// Solves `L z = x` in place.
     pub fn solve(&self, x: &mut [f64]) {
+        self.solve_each(x.as_chunks_mut::<1>().0);
+    }
+
+    /// [`Lower::solve`] for N right sides at once, each with the operations of that in its order.
+    #[inline(always)]
+    pub(in crate::trusted) fn solve_each<const N: usize>(&self, x: &mut [[f64; N]]) {
         for i in 0..self.dim() {
-            let row = self.row(i);
-            let sum: f64 = row.iter().zip(&*x).take(i).map(|(l, z)| l * z).sum();
-            x[i] = (x[i] - sum) / row[i];
+            let (known, rest) = x.split_at_mut(i);
+            // Copies stay in registers.
+            let (row, mut right, mut sum) = (self.row(i), rest[0], [0.0; N]);
+            for (l, z) in row.iter().zip(known) {
+                for n in 0..N {
+                    sum[n] += l * z[n];
+                }
+            }
+            for n in 0..N {
+                right[n] = (right[n] - sum[n]) / row[i];
+            }
+            rest[0] = right;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::data::feature::Cell;
-use crate::data::{Condition, FeatureKind, Form, Number, OneHot, Source, Transform, load};
+use crate::data::{Condition, FeatureKind, Form, Number, OneHot, Source, Storage, Transform, load};
 use proptest::prelude::*;
 
 fn feature(column: &str, kind: FeatureKind) -> Feature {
@@ -59,6 +59,7 @@ fn source(interactions: &[&[&str]]) -> Source {
         bounds: None,
         text: Default::default(),
         bad_cells: Default::default(),
+        storage: Storage::F32,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of notes: each fault of declarations has one, declarations without a fault have none.
 
 use super::*;
-use crate::data::{OneHot, Transform};
+use crate::data::{OneHot, Storage, Transform};
 
 fn feature(column: &str, kind: FeatureKind) -> Feature {
     Feature {
@@ -61,6 +61,7 @@ fn notes(intercept: bool, features: &[(&str, FeatureKind)], products: &[&[&str]]
         bounds: None,
         text: Default::default(),
         bad_cells: Default::default(),
+        storage: Storage::F32,
     };
     source.notes()
 }

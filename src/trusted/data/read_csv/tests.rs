@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use crate::data::rows::{Rows, Rule};
 use crate::data::{
-    BadCells, DataError, Dataset, Feature, FeatureKind, Label, LabelValues, Source, TextFormat,
-    load,
+    BadCells, DataError, Dataset, Feature, FeatureKind, Label, LabelValues, Source, Storage,
+    TextFormat, load,
 };
 
 fn feature(column: &str, missing: Option<f64>) -> Feature {
@@ -30,6 +30,7 @@ fn source(features: Vec<Feature>) -> Source {
         bounds: None,
         text: TextFormat::default(),
         bad_cells: BadCells::Error,
+        storage: Storage::F32,
     }
 }
 

@@ -2,9 +2,10 @@
 //! of the rows from memory serves every chain: a strip stays in the first-level cache.
 
 use super::dispatch::InstructionSet;
+use super::kernel::floats;
 use super::lanes::{exp, multiply_add};
 use super::network_gradient;
-use crate::data::TILE;
+use crate::data::{TILE, Tiles};
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{GradientQuery, GradientSum};
 use crate::model::{GradientFunction, Score};
@@ -28,18 +29,19 @@ pub(super) fn sum_tiles(
     set: InstructionSet,
     query: &GradientQuery,
     first: usize,
-    tiles: &[f32],
+    tiles: Tiles<'_>,
     labels: &[f32],
     rows: usize,
     sums: &mut [GradientSum],
 ) {
     let width = query.features() * TILE;
-    let tiles = &tiles[..rows.div_ceil(TILE) * width];
+    let tiles = tiles.slice(0..rows.div_ceil(TILE) * width);
+    let mut room = Vec::new();
     if let GradientFunction::Network(shape) = query.function() {
         let block = network_gradient::Block {
             query,
             first,
-            tiles,
+            tiles: floats(set, tiles, &mut room),
             labels,
             rows,
         };
@@ -55,6 +57,7 @@ pub(super) fn sum_tiles(
     let strip = (STRIP_FLOATS / width).clamp(1, STRIP);
     let mut work = Work::new(query, first, sums.len(), strip);
     for (s, part) in tiles.chunks(width * strip).enumerate() {
+        let part = floats(set, part, &mut room);
         let start = s * strip * TILE;
         let live = (rows - start).min(strip * TILE);
         let mut y = [0.0; STRIP_ROWS];

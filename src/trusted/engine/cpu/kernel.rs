@@ -4,7 +4,7 @@
 use super::dispatch::InstructionSet;
 use super::lanes::{Lanes, chebyshev, poisson_ratio, quantize, softplus_difference};
 use super::remainder::{exponential_difference, weighted_remainder_difference};
-use crate::data::TILE;
+use crate::data::{Grid, TILE, Tiles};
 use crate::engine::{RatioQuery, RatioSum};
 use crate::model::RowFunction;
 
@@ -75,23 +75,54 @@ impl Group {
     }
 }
 
-/// Adds the sums of `rows` rows, laid out in `tiles`, to `sums[..group.chains]`.
+/// Adds the sums of `rows` rows, laid out in `tiles`, to `sums` of all groups' chains.
 pub(super) fn sum_tiles(
     set: InstructionSet,
-    group: &Group,
-    tiles: &[f32],
+    groups: &[Group],
+    tiles: Tiles<'_>,
     labels: &[f32],
     rows: usize,
     sums: &mut [RatioSum],
 ) {
-    match group.offsets.len() {
-        1 => sum::<1>(set, group, tiles, labels, rows, sums),
-        2 => sum::<2>(set, group, tiles, labels, rows, sums),
-        3 => sum::<3>(set, group, tiles, labels, rows, sums),
-        4 => sum::<4>(set, group, tiles, labels, rows, sums),
-        6 => sum::<6>(set, group, tiles, labels, rows, sums),
-        8 => sum::<8>(set, group, tiles, labels, rows, sums),
-        _ => sum::<12>(set, group, tiles, labels, rows, sums),
+    let mut room = Vec::new();
+    let width = |g: &Group| g.weights.len() / g.offsets.len() * TILE;
+    let width = groups.first().map_or(TILE, width);
+    for (t, strip) in tiles.chunks(width * STRIP).enumerate() {
+        let live = (rows - t * STRIP_ROWS).min(STRIP_ROWS);
+        let label = labels.get(t * STRIP_ROWS..).unwrap_or(&[]);
+        // Several groups read a strip's values from the first-level cache.
+        let strip = match groups {
+            [_] => strip,
+            _ => Tiles::F32(floats(set, strip, &mut room)),
+        };
+        for group in groups {
+            let sums = &mut sums[group.first..group.first + group.chains];
+            match group.offsets.len() {
+                1 => sum::<1>(set, group, strip, label, live, sums),
+                2 => sum::<2>(set, group, strip, label, live, sums),
+                3 => sum::<3>(set, group, strip, label, live, sums),
+                4 => sum::<4>(set, group, strip, label, live, sums),
+                6 => sum::<6>(set, group, strip, label, live, sums),
+                8 => sum::<8>(set, group, strip, label, live, sums),
+                _ => sum::<12>(set, group, strip, label, live, sums),
+            }
+        }
+    }
+}
+
+/// Tiles as floats; `room`: for the values of integers.
+pub(super) fn floats<'a>(
+    set: InstructionSet,
+    tiles: Tiles<'a>,
+    room: &'a mut Vec<f32>,
+) -> &'a [f32] {
+    match tiles {
+        Tiles::F32(tiles) => tiles,
+        Tiles::I16(tiles, grid) => {
+            room.resize(tiles.len(), 0.0);
+            set.decode(tiles, grid, room);
+            room
+        }
     }
 }
 
@@ -114,35 +145,40 @@ pub(super) fn ratio_tile(
 const STRIP: usize = 8;
 const STRIP_ROWS: usize = STRIP * TILE;
 
-/// F = K forms × C chains.
+/// One strip; F = K forms × C chains.
 fn sum<const F: usize>(
     set: InstructionSet,
     group: &Group,
-    tiles: &[f32],
+    strip: Tiles<'_>,
     labels: &[f32],
-    rows: usize,
+    live: usize,
     sums: &mut [RatioSum],
 ) {
-    let width = group.weights.len() / F * TILE;
     let mut forms = [[0.0f32; STRIP_ROWS]; F];
     let mut steps = [0i32; STRIP_ROWS];
-    for (t, strip) in tiles.chunks(width * STRIP).enumerate() {
-        set.forms(&group.weights, &group.offsets, strip, &mut forms);
-        let live = (rows - t * STRIP_ROWS).min(STRIP_ROWS);
-        let label = labels.get(t * STRIP_ROWS..).unwrap_or(&[]);
-        for (c, total) in sums.iter_mut().enumerate().take(group.chains) {
-            row_steps(set, group, c, &forms, label, &mut steps[..live]);
-            let bound = group.bounds[c];
-            let (mut sum, mut saturated) = (0i32, 0i32);
-            // 128 · 2^20 fits an i32 with room to spare.
-            for &q in &steps[..live] {
-                sum += q;
-                saturated += i32::from(q.abs() == bound);
-            }
-            total.steps += i64::from(sum);
-            total.saturated += saturated as u64;
-        }
+    let (weights, offsets) = (&group.weights, &group.offsets);
+    match strip {
+        Tiles::F32(tiles) => set.forms(weights, offsets, tiles, &mut forms),
+        Tiles::I16(tiles, grid) => set.forms16(weights, offsets, (tiles, grid), &mut forms),
     }
+    for (c, total) in sums.iter_mut().enumerate() {
+        row_steps(set, group, c, &forms, labels, &mut steps[..live]);
+        let (sum, saturated) = set.total(&steps[..live], group.bounds[c]);
+        total.steps += i64::from(sum);
+        total.saturated += u64::from(saturated);
+    }
+}
+
+/// The sum of a strip's steps, and how many are at the bound. 128 · 2^20 fits an i32 with room to
+/// spare.
+#[inline(always)]
+pub(super) fn total(steps: &[i32], bound: i32) -> (i32, u32) {
+    let (mut sum, mut saturated) = (0i32, 0u32);
+    for &q in steps {
+        sum += q;
+        saturated += u32::from(q.abs() == bound);
+    }
+    (sum, saturated)
 }
 
 fn tile_steps<const F: usize>(
@@ -356,6 +392,39 @@ pub(super) fn forms<const F: usize, const R: usize>(
                 }
             }
             out[f][t * TILE..(t + 1) * TILE].copy_from_slice(&acc);
+        }
+    }
+}
+
+/// Values of the integers of some tiles; portable twin as above.
+pub(super) fn decode(tiles: &[i16], grid: &[Grid], out: &mut [f32]) {
+    let (tiles, out) = (tiles.as_chunks::<TILE>().0, out.as_chunks_mut().0);
+    for ((m, out), grid) in tiles.iter().zip(out).zip(grid.iter().cycle()) {
+        *out = m.map(|m| grid.value(m));
+    }
+}
+
+/// As [`forms`], of rows in 16 bits.
+pub(super) fn forms16<const F: usize, const R: usize>(
+    weights: &[f32],
+    offsets: &[f32],
+    tiles: &[i16],
+    grid: &[Grid],
+    out: &mut [[f32; R]; F],
+) {
+    let tiles = tiles.as_chunks::<TILE>().0;
+    for (t, tile) in tiles.chunks_exact(grid.len()).enumerate() {
+        let mut acc: [Lanes; F] = std::array::from_fn(|f| [offsets[f]; TILE]);
+        for ((m, w), grid) in tile.iter().zip(weights.as_chunks::<F>().0).zip(grid) {
+            let x = m.map(|m| grid.value(m));
+            for f in 0..F {
+                for i in 0..TILE {
+                    acc[f][i] += w[f] * x[i];
+                }
+            }
+        }
+        for (out, acc) in out.iter_mut().zip(&acc) {
+            out[t * TILE..(t + 1) * TILE].copy_from_slice(acc);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The native CPU engine: tiles of 16 rows, blocks over threads, the best instruction
 //! set chosen at run time.
 
-mod anchor;
 mod dispatch;
 mod gradient;
 mod kernel;
@@ -19,9 +18,9 @@ use rayon::prelude::*;
 
 use super::{
     AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
-    MomentSums, RatioQuery, RatioSum, Rows, moments,
+    MomentSums, RatioQuery, RatioSum, Rows, anchor, moments,
 };
-use crate::data::{Dataset, TILE};
+use crate::data::{Dataset, TILE, Tiles};
 use crate::model::{GradientFunction, MomentBasis};
 
 /// Rows of one unit of parallel work; any multiple of 16 gives the same bits.
@@ -94,8 +93,10 @@ impl Engine for CpuEngine {
             let label = labels.get(t0 * TILE..t1 * TILE).unwrap_or(&[]);
             let weight = weights.get(t0 * TILE..t1 * TILE).unwrap_or(&ones);
             let mut sums = vec![RatioSum::default(); query.chains()];
+            let tiles = data.tiles().slice(t0 * width..t1 * width);
             if query.function().network().is_some() {
-                let tiles = &data.tiles()[t0 * width..t1 * width];
+                let mut room = Vec::new();
+                let tiles = kernel::floats(set, tiles, &mut room);
                 let rows = network::Rows {
                     labels: label,
                     weights: if weighted { weight } else { &[] },
@@ -105,16 +106,7 @@ impl Engine for CpuEngine {
                 return sums;
             }
             let label = if weighted { weight } else { label };
-            for group in &groups {
-                kernel::sum_tiles(
-                    set,
-                    group,
-                    &data.tiles()[t0 * width..t1 * width],
-                    label,
-                    end - start,
-                    &mut sums[group.first..group.first + group.chains],
-                );
-            }
+            kernel::sum_tiles(set, &groups, tiles, label, end - start, &mut sums);
             sums
         };
         let add = |mut a: Vec<RatioSum>, b: Vec<RatioSum>| {
@@ -236,7 +228,7 @@ impl CpuEngine {
         let block_sum = |b: usize| {
             let (start, end) = (b * block, ((b + 1) * block).min(rows));
             let (t0, t1) = (start / TILE, end.div_ceil(TILE));
-            let tiles = &data.tiles()[t0 * width..t1 * width];
+            let tiles = data.tiles().slice(t0 * width..t1 * width);
             let labels = data.labels().get(t0 * TILE..t1 * TILE).unwrap_or(&[]);
             let mut sums = no_gradients(query);
             gradient::sum_tiles(set, query, 0, tiles, labels, end - start, &mut sums);
@@ -280,7 +272,8 @@ impl CpuEngine {
                     *label = self.data.labels().get(row as usize).copied().unwrap_or(0.0);
                 }
                 let sum = &mut sums[c..=c];
-                gradient::sum_tiles(self.set, query, c, &tiles, &labels, chunk.len(), sum);
+                let tiles = Tiles::F32(&tiles);
+                gradient::sum_tiles(self.set, query, c, tiles, &labels, chunk.len(), sum);
             }
         }
         Ok(sums)

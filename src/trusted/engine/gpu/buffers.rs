@@ -93,10 +93,7 @@ impl RowBuffers {
         let padded = rows.div_ceil(4) * 4;
         let mut column = vec![0.0f32; padded];
         for j in 0..d {
-            for (t, out) in column.chunks_mut(TILE).enumerate() {
-                let tile = (first / TILE + t) * d * TILE + j * TILE;
-                out.copy_from_slice(&data.tiles()[tile..tile + out.len()]);
-            }
+            data.copy_feature(j, first / TILE, &mut column);
             let offset = (4 * j * padded) as u64;
             device.write(&self.rows, offset, bytemuck::cast_slice(&column));
         }
