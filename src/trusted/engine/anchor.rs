@@ -241,8 +241,8 @@ mod tests {
     use crate::engine::Engine;
     use crate::engine::cpu::CpuEngine;
     use crate::model::{Lower, NetworkShape, Predictor, Score};
-    use std::sync::Arc;
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     proptest! {
         /// The integer bound holds whatever the row is: huge, tiny in many coordinates, NaN.
