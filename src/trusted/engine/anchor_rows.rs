@@ -62,8 +62,8 @@ impl<'a> TileRows<'a> {
                 self.z.copy_from_slice(&self.x);
                 self.eta = [0.0; TILE];
                 for (x, at) in self.x.iter().zip(self.query.at) {
-                    for i in 0..TILE {
-                        self.eta[i] += x[i] * at;
+                    for (eta, x) in self.eta.iter_mut().zip(x) {
+                        *eta += x * at;
                     }
                 }
             }
@@ -83,9 +83,7 @@ impl<'a> TileRows<'a> {
                 squares[i] += z[i] * z[i];
             }
         }
-        for i in 0..TILE {
-            self.norms[i] = squares[i].sqrt();
-        }
+        self.norms = squares.map(f64::sqrt);
     }
 
     /// The integers of every row, as [`quantize_row`] makes them, into a row of `q`.
