@@ -310,6 +310,11 @@ mod tests {
                     for set in InstructionSet::available() {
                         let got = super::super::anchor::sums(set, &data, &query).unwrap();
                         assert_eq!(got, sums, "{d} {bound} {set:?}");
+                        // In one piece, so that sums are moved in between.
+                        let tiles = 0..data.rows().div_ceil(TILE);
+                        assert!(tiles.end > 2 * EXACT_TILES);
+                        let got = set.anchor_sums(TileRows::new(&data, &query), tiles);
+                        assert_eq!(got, sums, "{d} {bound} {set:?}");
                         let got = super::super::anchor::row_weights(set, &data, &query);
                         assert_eq!(got.unwrap(), weights, "{d} {bound} {set:?}");
                     }
