@@ -62,8 +62,8 @@ impl<'a> TileRows<'a> {
                 self.z.copy_from_slice(&self.x);
                 self.eta = [0.0; TILE];
                 for (x, at) in self.x.iter().zip(self.query.at) {
-                    for i in 0..TILE {
-                        self.eta[i] += x[i] * at;
+                    for (eta, x) in self.eta.iter_mut().zip(x) {
+                        *eta += x * at;
                     }
                 }
             }
@@ -83,9 +83,7 @@ impl<'a> TileRows<'a> {
                 squares[i] += z[i] * z[i];
             }
         }
-        for i in 0..TILE {
-            self.norms[i] = squares[i].sqrt();
-        }
+        self.norms = squares.map(f64::sqrt);
     }
 
     /// The integers of every row, as [`quantize_row`] makes them, into a row of `q`.
@@ -311,6 +309,11 @@ mod tests {
                     let (sums, weights) = plain(&data, &query);
                     for set in InstructionSet::available() {
                         let got = super::super::anchor::sums(set, &data, &query).unwrap();
+                        assert_eq!(got, sums, "{d} {bound} {set:?}");
+                        // In one piece, so that sums are moved in between.
+                        let tiles = 0..data.rows().div_ceil(TILE);
+                        assert!(tiles.end > 2 * EXACT_TILES);
+                        let got = set.anchor_sums(TileRows::new(&data, &query), tiles);
                         assert_eq!(got, sums, "{d} {bound} {set:?}");
                         let got = super::super::anchor::row_weights(set, &data, &query);
                         assert_eq!(got.unwrap(), weights, "{d} {bound} {set:?}");

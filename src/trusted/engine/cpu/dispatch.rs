@@ -66,6 +66,11 @@ impl InstructionSet {
         sets
     }
 
+    /// Whether integers are widened on the way to the sums, without a stop in memory.
+    pub fn widens(self) -> bool {
+        self.0 != Set::Baseline
+    }
+
     /// Name for the certificate.
     pub fn name(self) -> &'static str {
         match self.0 {

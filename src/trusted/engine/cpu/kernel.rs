@@ -92,7 +92,7 @@ pub(super) fn sum_tiles(
         let label = labels.get(t * STRIP_ROWS..).unwrap_or(&[]);
         // Several groups read a strip's values from the first-level cache.
         let strip = match groups {
-            [_] => strip,
+            [_] if set.widens() => strip,
             _ => Tiles::F32(floats(set, strip, &mut room)),
         };
         for group in groups {
@@ -412,19 +412,7 @@ pub(super) fn forms16<const F: usize, const R: usize>(
     grid: &[Grid],
     out: &mut [[f32; R]; F],
 ) {
-    let tiles = tiles.as_chunks::<TILE>().0;
-    for (t, tile) in tiles.chunks_exact(grid.len()).enumerate() {
-        let mut acc: [Lanes; F] = std::array::from_fn(|f| [offsets[f]; TILE]);
-        for ((m, w), grid) in tile.iter().zip(weights.as_chunks::<F>().0).zip(grid) {
-            let x = m.map(|m| grid.value(m));
-            for f in 0..F {
-                for i in 0..TILE {
-                    acc[f][i] += w[f] * x[i];
-                }
-            }
-        }
-        for (out, acc) in out.iter_mut().zip(&acc) {
-            out[t * TILE..(t + 1) * TILE].copy_from_slice(acc);
-        }
-    }
+    let mut values = vec![0.0; tiles.len()];
+    decode(tiles, grid, &mut values);
+    forms(weights, offsets, &values, out);
 }
