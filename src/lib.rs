@@ -19,7 +19,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use dpmc::{data::synthetic, engine::EngineChoice, model::{Logistic, Prior}};
+//! use dpmc::{data::synthetic, engine::EngineChoice, model::{Prior, Regression}};
 //! use dpmc::privacy::{Acceptance, Budget, Curator, Estimator, Lambda, Ledger};
 //! use dpmc::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
 //!
