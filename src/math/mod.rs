@@ -2,5 +2,6 @@
 
 mod matrix;
 pub mod normal;
+pub(crate) mod single;
 
 pub use matrix::{cholesky, inverse};

@@ -1,0 +1,26 @@
+//! Expressions of a row's log likelihood: `y * eta - exp(eta)`.
+//!
+//! A text is parsed into a graph of operations; derivatives, changes without cancellation, bounds,
+//! programs that run over rows and shader texts are made from the graph, all by the same few
+//! rules. Nothing in here keeps a value of a row: an evaluation is a pure function of numbers, which
+//! can neither fail nor stop.
+
+mod bounds;
+mod change;
+mod derivative;
+mod families;
+mod graph;
+mod law;
+mod number;
+mod parse;
+mod program;
+mod special;
+
+pub use bounds::Range;
+pub use families::{FAMILIES, Family, Labels, family};
+pub use law::{Law, LawError, Reach};
+pub(crate) use number::Number;
+pub use parse::{FUNCTIONS, ParseError};
+
+#[cfg(test)]
+mod tests;

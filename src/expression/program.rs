@@ -1,0 +1,221 @@
+//! An expression as a list of instructions over a few slots, run for many rows at a time: each
+//! instruction is one plain loop, which vectorises for the caller's instruction set.
+
+use super::graph::{Binary, Graph, Id, Node, Unary};
+use super::number::Number;
+
+/// Rows that an instruction works on at a time.
+pub(crate) const LANES: usize = 32;
+/// Values kept at a time.
+const SLOTS: usize = 24;
+
+/// What an expression of rows is evaluated at: one label, predictor and change a row, one value of
+/// each shared parameter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inputs<'a, T> {
+    pub labels: &'a [T],
+    pub predictor: &'a [T],
+    /// Δη; empty where nothing moves.
+    pub change: &'a [T],
+    pub shared: &'a [T],
+    /// Changes of the shared parameters; empty where nothing moves.
+    pub shared_change: &'a [T],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Operation {
+    Number(f64),
+    Label,
+    Predictor,
+    PredictorChange,
+    Shared(usize),
+    SharedChange(usize),
+    Unary(Unary),
+    Binary(Binary),
+    Choose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Instruction {
+    operation: Operation,
+    from: [u8; 3],
+    to: u8,
+}
+
+/// A compiled expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Program {
+    instructions: Vec<Instruction>,
+    result: u8,
+}
+
+impl Program {
+    /// Compiles `root`; `None` where it takes more than [`SLOTS`] values at a time.
+    pub fn compile(graph: &Graph, root: Id) -> Option<Program> {
+        let order = graph.order(root);
+        let mut last_use = vec![root + 1; root + 1];
+        for &id in &order {
+            graph
+                .arguments(id)
+                .into_iter()
+                .for_each(|a| last_use[a] = id);
+        }
+        last_use[root] = usize::MAX;
+        let mut place = vec![0u8; root + 1];
+        let mut free: Vec<u8> = (0..SLOTS as u8).rev().collect();
+        let mut instructions = Vec::with_capacity(order.len());
+        for &id in &order {
+            let arguments = graph.arguments(id);
+            let mut from = [0; 3];
+            for (slot, a) in from.iter_mut().zip(&arguments) {
+                *slot = place[*a];
+            }
+            // A result may take the place of what is used up.
+            for (k, a) in arguments.iter().enumerate() {
+                if last_use[*a] == id && !arguments[..k].contains(a) {
+                    free.push(place[*a]);
+                }
+            }
+            place[id] = free.pop()?;
+            let operation = match graph.node(id) {
+                Node::Number(bits) => Operation::Number(f64::from_bits(bits)),
+                Node::Label => Operation::Label,
+                Node::Predictor => Operation::Predictor,
+                Node::PredictorChange => Operation::PredictorChange,
+                Node::Shared(k) => Operation::Shared(k),
+                Node::SharedChange(k) => Operation::SharedChange(k),
+                Node::Unary(function, _) => Operation::Unary(function),
+                Node::Binary(operation, ..) => Operation::Binary(operation),
+                Node::Choose(..) => Operation::Choose,
+            };
+            let to = place[id];
+            instructions.push(Instruction {
+                operation,
+                from,
+                to,
+            });
+        }
+        let result = place[root];
+        Some(Program {
+            instructions,
+            result,
+        })
+    }
+
+    /// The value for every row: as many as `out` has room for.
+    #[inline(always)]
+    pub fn run<T: Number + From<S> + Into<S>, S: Copy, const R: usize>(
+        &self,
+        inputs: &Inputs<'_, S>,
+        out: &mut [S],
+    ) {
+        let mut slots = [[T::of(0.0); R]; SLOTS];
+        for (n, out) in out.chunks_mut(R).enumerate() {
+            for instruction in &self.instructions {
+                let to = instruction.to as usize;
+                let [a, b, c] = instruction.from.map(usize::from);
+                match instruction.operation {
+                    Operation::Number(v) => slots[to] = [T::of(v); R],
+                    Operation::Label => load(&mut slots[to], inputs.labels, n),
+                    Operation::Predictor => load(&mut slots[to], inputs.predictor, n),
+                    Operation::PredictorChange => load(&mut slots[to], inputs.change, n),
+                    Operation::Shared(k) => slots[to] = [one(inputs.shared, k); R],
+                    Operation::SharedChange(k) => slots[to] = [one(inputs.shared_change, k); R],
+                    Operation::Unary(function) => {
+                        let u = slots[a];
+                        each(function, &u, &mut slots[to]);
+                    }
+                    Operation::Binary(operation) => {
+                        let (u, v) = (slots[a], slots[b]);
+                        both(operation, &u, &v, &mut slots[to]);
+                    }
+                    Operation::Choose => {
+                        let (u, v, w) = (slots[a], slots[b], slots[c]);
+                        for i in 0..R {
+                            slots[to][i] = u[i].choose(v[i], w[i]);
+                        }
+                    }
+                }
+            }
+            let result = &slots[self.result as usize];
+            for (out, value) in out.iter_mut().zip(result) {
+                *out = (*value).into();
+            }
+        }
+    }
+
+    /// The value at one row.
+    pub fn at(&self, inputs: &Inputs<'_, f64>) -> f64 {
+        let mut out = [0.0];
+        self.run::<f64, f64, 1>(inputs, &mut out);
+        out[0]
+    }
+}
+
+#[inline(always)]
+fn load<T: From<S>, S: Copy, const R: usize>(slot: &mut [T; R], values: &[S], n: usize) {
+    let values = values.get(n * R..).unwrap_or(&[]);
+    for (s, v) in slot.iter_mut().zip(values) {
+        *s = (*v).into();
+    }
+}
+
+fn one<T: Number + From<S>, S: Copy>(values: &[S], k: usize) -> T {
+    values.get(k).map_or(T::of(0.0), |v| (*v).into())
+}
+
+/// One loop a function: the choice is made outside of it.
+#[inline(always)]
+fn each<T: Number, const R: usize>(function: Unary, u: &[T; R], to: &mut [T; R]) {
+    macro_rules! loops {
+        ($($name:ident),*) => {
+            match function {
+                $(Unary::$name => {
+                    for i in 0..R {
+                        to[i] = u[i].apply(Unary::$name);
+                    }
+                })*
+            }
+        };
+    }
+    loops!(
+        Negate,
+        Exp,
+        ExpM1,
+        Log,
+        Log1p,
+        Sqrt,
+        Softplus,
+        Sigmoid,
+        LogGamma,
+        Digamma,
+        Trigamma,
+        LogNormalCdf,
+        Mills
+    );
+}
+
+/// As [`each`].
+#[inline(always)]
+fn both<T: Number, const R: usize>(operation: Binary, u: &[T; R], v: &[T; R], to: &mut [T; R]) {
+    macro_rules! loops {
+        ($($name:ident),*) => {
+            match operation {
+                $(Binary::$name => {
+                    for i in 0..R {
+                        to[i] = u[i].combine(Binary::$name, v[i]);
+                    }
+                })*
+            }
+        };
+    }
+    loops!(
+        Add,
+        Subtract,
+        Multiply,
+        Divide,
+        SoftplusChange,
+        LogGammaChange,
+        LogNormalCdfChange
+    );
+}

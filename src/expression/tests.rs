@@ -1,0 +1,256 @@
+//! Derivatives against differences, changes against plain differences, f32 against f64, bounds
+//! against values.
+
+use proptest::prelude::*;
+
+use super::{FAMILIES, Labels, Law, Range};
+
+/// Laws with a value of each shared parameter, and a label of each kind.
+fn laws() -> Vec<(Law, Vec<f64>, Vec<f64>)> {
+    let mut all: Vec<(Law, Vec<f64>, Vec<f64>)> = FAMILIES
+        .iter()
+        .map(|f| {
+            let fixed = |n: &str| ["nu", "share", "width"].contains(&n);
+            let (numbers, names): (Vec<_>, Vec<_>) = f
+                .parameters
+                .iter()
+                .map(|(n, _)| n.to_string())
+                .partition(|n| fixed(n));
+            let numbers: Vec<(String, f64)> = numbers
+                .into_iter()
+                .map(|n| match n.as_str() {
+                    "nu" => (n, 4.0),
+                    "share" => (n, 0.7),
+                    _ => (n, 0.3),
+                })
+                .collect();
+            let law = Law::new(f.name, f.likelihood, &names, &numbers).unwrap();
+            let labels = match f.label {
+                Labels::Binary => vec![-1.0, 1.0],
+                Labels::Number => vec![-2.5, 0.7, 3.0],
+                Labels::Positive => vec![0.05, 1.0, 7.5],
+                Labels::Share => vec![0.02, 0.5, 0.9],
+                Labels::Count => vec![0.0, 1.0, 17.0],
+            };
+            (law, names.iter().map(|_| 0.3).collect(), labels)
+        })
+        .collect();
+    let own = |text| Law::new("expression", text, &[], &[]).unwrap();
+    all.push((own("-log1p_exp(-y * eta)"), vec![], vec![-1.0, 1.0]));
+    all.push((own("y * eta - exp(eta)"), vec![], vec![0.0, 5.0]));
+    all.push((own("-sqrt(1 + (y - eta)^2)"), vec![], vec![-1.0, 4.0]));
+    all.push((
+        own("if(y >= 2, log(inv_logit(eta)), -eta^2 / 8)"),
+        vec![],
+        vec![1.0, 2.0],
+    ));
+    all
+}
+
+#[test]
+fn derivatives_are_those_of_differences() {
+    for (law, shared, labels) in laws() {
+        for y in labels {
+            for eta in [-1.7, -0.2, 0.4, 2.1] {
+                let f = |eta: f64, shared: &[f64]| law.log_likelihood(y, eta, shared);
+                let h = 1e-5;
+                let scores = law.scores(y, eta, &shared);
+                let plain = (f(eta + h, &shared) - f(eta - h, &shared)) / (2.0 * h);
+                let close =
+                    |a: f64, b: f64| (a - b).abs() < 1e-7 * (1.0 + a.abs() + f(eta, &shared).abs());
+                assert!(
+                    close(scores[0], plain),
+                    "{law:?} {y} {eta}: {} {plain}",
+                    scores[0]
+                );
+                for k in 0..shared.len() {
+                    let (mut up, mut down) = (shared.clone(), shared.clone());
+                    up[k] += h;
+                    down[k] -= h;
+                    let plain = (f(eta, &up) - f(eta, &down)) / (2.0 * h);
+                    assert!(close(scores[k + 1], plain), "{law:?} {k} {y} {eta}");
+                }
+                if shared.is_empty() {
+                    let s = |e: f64| law.slopes(y, e).0;
+                    let plain = -(s(eta + h) - s(eta - h)) / (2.0 * h);
+                    assert!(close(law.slopes(y, eta).1, plain), "{law:?} {y} {eta}");
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Large moves against plain differences; small ones against the slope, to many digits.
+    #[test]
+    fn changes_keep_their_digits(which in 0usize..14, place in 0usize..3, eta in -3f64..3.0, log in -16f64..0.5, up in any::<bool>()) {
+        let all = laws();
+        let (law, shared, labels) = &all[which % all.len()];
+        let y = labels[place % labels.len()];
+        let delta = if up { log.exp() } else { -log.exp() };
+        let moved: Vec<f64> = shared.iter().map(|_| 0.3 * delta).collect();
+        let there: Vec<f64> = shared.iter().zip(&moved).map(|(s, m)| s + m).collect();
+        let change = law.change(y, [eta, delta], [shared, &moved]);
+        let (a, b) = (law.log_likelihood(y, eta, shared), law.log_likelihood(y, eta + delta, &there));
+        let rounding = 1e-12 * (1.0 + a.abs() + b.abs());
+        prop_assert!((change - (b - a)).abs() <= rounding, "{law:?} {y} {eta} {delta}: {change} {}", b - a);
+        // The trapezoidal rule is off by the third derivative's δ³/12.
+        let slope = |eta: f64, shared: &[f64]| -> f64 {
+            let scores = law.scores(y, eta, shared);
+            scores[0] + 0.3 * scores[1..].iter().sum::<f64>()
+        };
+        let ends = [slope(eta, shared), slope(eta + delta, &there)];
+        let mean = 0.5 * (ends[0] + ends[1]) * delta;
+        let allowed = 1e-11 * change.abs() + 1e4 * delta.abs().powi(3) + 1e-12 * delta.abs() * (ends[0].abs() + 1.0);
+        prop_assert!((change - mean).abs() <= allowed, "{law:?} {y} {eta} {delta}: {change} {mean}");
+    }
+
+    /// f32 to what f32 can hold of the terms, by every kind of code.
+    #[test]
+    fn lanes_match_f64(which in 0usize..14, place in 0usize..3, eta in -3f32..3.0, log in -12f32..0.5, up in any::<bool>()) {
+        let all = laws();
+        let (law, shared, labels) = &all[which % all.len()];
+        let y = labels[place % labels.len()];
+        let delta = if up { log.exp() } else { -log.exp() };
+        let moved: Vec<f64> = shared.iter().map(|_| 0.3 * f64::from(delta)).collect();
+        let there: Vec<f64> = shared.iter().zip(&moved).map(|(s, m)| s + m).collect();
+        let exact = law.change(y, [f64::from(eta), f64::from(delta)], [shared, &moved]);
+        let constants: Vec<f32> = shared.iter().chain(&moved).map(|v| *v as f32).collect();
+        // The size of what is added up: slopes at both ends.
+        let size = |eta: f64, shared: &[f64]| -> f64 { law.scores(y, eta, shared).iter().map(|s| s.abs()).sum() };
+        let far = f64::from(eta + delta);
+        let scale = f64::from(delta.abs()) * (1.0 + y.abs() + size(f64::from(eta), shared) + size(far, &there));
+        let mut out = [0.0f32; 5];
+        for fused in [true, false] {
+            let (labels, etas, deltas) = ([y as f32; 5], [eta; 5], [delta; 5]);
+            match fused {
+                true => law.changes::<true>(&labels, &etas, &deltas, &constants, &mut out),
+                false => law.changes::<false>(&labels, &etas, &deltas, &constants, &mut out),
+            }
+            let gap = (f64::from(out[4]) - exact).abs();
+            prop_assert!(gap <= 2e-5 * scale, "{law:?} {y} {eta} {delta}: {} for {exact}", out[4]);
+            let mut score = [0.0f32; 5];
+            law.score_lanes::<true>(0, &labels, &etas, &constants[..shared.len()], &mut score);
+            let exact = law.scores(y, f64::from(eta), shared)[0];
+            let gap = (f64::from(score[0]) - exact).abs();
+            prop_assert!(gap <= 2e-5 * (1.0 + y.abs() + exact.abs()), "{law:?} {y} {eta}: {} for {exact}", score[0]);
+        }
+    }
+
+    #[test]
+    fn bounds_hold(which in 0usize..14, place in 0usize..3, share in 0f64..1.0, spread in 0f64..1.0) {
+        let all = laws();
+        let (law, shared, labels) = &all[which % all.len()];
+        let ranges: Vec<Range> = shared.iter().map(|_| Range { low: 0.0, high: 0.6 }).collect();
+        let eta = Range { low: -1.0, high: 2.0 };
+        let y = labels[place % labels.len()];
+        let bounds = law.score_bounds(&[Range::of(y)], eta, &ranges);
+        let here: Vec<f64> = shared.iter().map(|_| 0.6 * spread).collect();
+        for (score, bound) in law.scores(y, -1.0 + 3.0 * share, &here).iter().zip(&bounds) {
+            prop_assert!(score.abs() <= *bound, "{law:?} {y}: {score} over {bound}");
+            prop_assert!(bound.is_finite());
+        }
+    }
+
+    /// No text makes the parser stop.
+    #[test]
+    fn any_text_is_read_or_refused(text in "[-+*/^()0-9.eEyt if,<>=!lgamxp_]{0,60}") {
+        if let Err(e) = Law::new("expression", &text, &["a".into()], &[]) {
+            prop_assert!(!e.to_string().is_empty());
+        }
+    }
+}
+
+#[test]
+fn special_functions_are_those_of_tables() {
+    let law = |text: &str| Law::new("expression", text, &[], &[]).unwrap();
+    // R: lgamma, pnorm(log.p = TRUE), digamma, trigamma.
+    let gamma = law("lgamma(eta)");
+    for (u, value, score, weight) in [
+        (
+            0.1,
+            2.252712651734206,
+            -10.423754940411076,
+            101.43329915079275,
+        ),
+        (
+            3.7,
+            1.428072326665388,
+            1.1671535393615113,
+            0.31003785767003833,
+        ),
+        (
+            42.0,
+            114.03421178146169,
+            3.725717617937282,
+            0.02409521984367057,
+        ),
+    ] {
+        assert!((gamma.log_likelihood(0.0, u, &[]) - value).abs() < 1e-12 * value);
+        let (s, w) = gamma.slopes(0.0, u);
+        assert!((s - score).abs() < 1e-11 * score.abs(), "{s}");
+        assert!((w + weight).abs() < 1e-11 * weight, "{w}");
+    }
+    let normal = law("std_normal_lcdf(eta)");
+    for (u, value) in [
+        (-40.0, -804.6084420137538),
+        (-3.0, -6.607726221510349),
+        (0.0, -std::f64::consts::LN_2),
+        (2.5, -0.006229025485860002),
+    ] {
+        let ours = normal.log_likelihood(0.0, u, &[]);
+        assert!((ours - value).abs() < 1e-12 * value.abs(), "{ours} {value}");
+    }
+}
+
+#[test]
+fn wrong_expressions_say_where() {
+    let message = |text: &str| {
+        Law::new("expression", text, &["a".into()], &[])
+            .unwrap_err()
+            .to_string()
+    };
+    for (text, place, word) in [
+        ("a * eta +", 10, "the end"),
+        ("a * eta)", 8, "')'"),
+        ("a * eta + b", 11, "'b' is not known"),
+        ("exp a * eta", 5, "'('"),
+        ("a * 1.2.3 + eta", 5, "not a number"),
+        ("if(eta > 0, a, eta)", 4, "no slope"),
+        ("if(y, a, eta)", 5, "comparison"),
+        ("a + eta^0.5", 9, "whole numbers"),
+        ("a + eta $", 9, "'$'"),
+    ] {
+        let message = message(text);
+        assert!(
+            message.contains(&format!("character {place} ")),
+            "{text}: {message}"
+        );
+        assert!(message.contains(word), "{text}: {message}");
+    }
+    assert!(message("a * y").contains("eta"));
+    assert!(message("y * eta").contains("'a'"));
+    assert!(message(&"(".repeat(100)).contains("deep"));
+}
+
+/// What an anchor clips at agrees with what is known of the models that are written by hand.
+#[test]
+fn reaches_are_those_known() {
+    let law = |text: &str| Law::new("expression", text, &[], &[]).unwrap();
+    let close = |a: f64, b: f64, digits: f64| assert!((a - b).abs() < digits * b, "{a} for {b}");
+    let logistic = law("-log1p_exp(-y * eta)").reach(&[-1.0, 1.0], true);
+    close(logistic.weight, 0.25, 1e-6);
+    close(logistic.score, 1.0, 1e-3);
+    close(logistic.third, 0.0962, 1e-2);
+    let numbers: Vec<f64> = (0..=32).map(|k| -2.0 + f64::from(k) / 8.0).collect();
+    let linear = law("-0.5 * ((y - eta) / 0.5)^2").reach(&numbers, false);
+    close(linear.weight, 4.0, 1e-9);
+    close(linear.score, 16.0, 1e-6);
+    close(linear.first_weight, 4.0, 1e-9);
+    assert_eq!(linear.third, 0.0);
+    let counts: Vec<f64> = (0..=25).map(f64::from).collect();
+    let poisson = law("y * eta - exp(eta)").reach(&counts, false);
+    close(poisson.weight, 25.0, 1e-6);
+    close(poisson.first_weight, 1.0, 1e-9);
+    assert_eq!(poisson.crossing, 1.0);
+}
