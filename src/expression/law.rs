@@ -138,13 +138,13 @@ impl Law {
     }
 
     /// What a second-order expansion at η leaves of a move from η + t to η + t + δ, of −log p
-    /// without shared parameters; the curvature of the expansion is the weight, where it is
-    /// positive.
-    pub fn remainder(self, label: f64, eta: f64, offset: f64, delta: f64) -> f64 {
+    /// without shared parameters; the curvature of the expansion is the weight between 0 and
+    /// `most`.
+    pub fn remainder(self, label: f64, most: f64, [eta, offset, delta]: [f64; 3]) -> f64 {
         let (score, weight) = self.slopes(label, eta);
+        let weight = weight.max(0.0).min(most);
         let whole = self.change(label, [eta + offset, delta], [&[], &[]]);
-        let linear = score * delta;
-        linear - weight.max(0.0) * delta * (offset + 0.5 * delta) - whole
+        score * delta - weight * delta * (offset + 0.5 * delta) - whole
     }
 
     /// Changes of many rows in f32; no number where η or Δη is none.
@@ -333,6 +333,10 @@ const CLASS_SDS: f64 = 4.0;
 const MOST_SDS: f64 = 8.0;
 /// |η| of rows whose class is all but certain.
 const CERTAIN: f64 = 8.0;
+/// Chance of a class that is seldom seen.
+const RARE: f64 = 0.05;
+/// Weights of labels that are not the best fitted come to this many times those that are.
+const MOST_SPREAD: f64 = 4.0;
 
 impl Law {
     /// For labels like these; `classes`: they are all there are.
@@ -357,27 +361,26 @@ impl Law {
         }
     }
 
-    /// Expected weights: the law itself says how often a label is seen.
+    /// The law itself says how often a label is seen: rare ones do not count.
     fn class_reach(self, labels: &[f64]) -> Reach {
         let (mut score, mut weight, mut third, mut first) = (0.0f64, 0.0f64, 0.0f64, 0.0);
         for k in -160..=160 {
             let eta = CERTAIN * f64::from(k) / 160.0;
-            let chances: Vec<f64> = labels
+            let chances = labels
                 .iter()
-                .map(|y| self.log_likelihood(*y, eta, &[]).exp())
-                .collect();
+                .map(|y| self.log_likelihood(*y, eta, &[]).exp());
+            let chances: Vec<f64> = chances.collect();
             let whole: f64 = chances.iter().sum();
-            let (mut w, mut t) = (0.0, 0.0);
             for (y, p) in labels.iter().zip(&chances) {
-                let share = p / whole;
-                w += share * self.slopes(*y, eta).1;
-                t += share * self.third(*y, eta, 1e-3).abs();
-                score = score.max(self.slopes(*y, eta).0.abs());
-            }
-            weight = weight.max(w);
-            third = third.max(t);
-            if k == 0 {
-                first = w;
+                let (s, w) = self.slopes(*y, eta);
+                score = score.max(s.abs());
+                if *p >= RARE * whole {
+                    weight = weight.max(w);
+                    third = third.max(self.third(*y, eta, 1e-3).abs());
+                }
+                if k == 0 {
+                    first += p / whole * w;
+                }
             }
         }
         Reach {
@@ -392,43 +395,36 @@ impl Law {
     /// Weights of labels where they are best fitted, and a few sds beside.
     fn number_reach(self, labels: &[f64]) -> Reach {
         let best: Vec<f64> = labels.iter().map(|y| self.best(*y)).collect();
-        let weights: Vec<f64> = labels
-            .iter()
-            .zip(&best)
-            .map(|(y, e)| self.slopes(*y, *e).1)
-            .collect();
-        let weight = weights.iter().fold(0.0f64, |m, w| m.max(*w));
-        let least = weights.iter().fold(f64::INFINITY, |m, w| m.min(*w));
+        let fitted = labels.iter().zip(&best).map(|(y, e)| self.slopes(*y, *e).1);
+        let fitted: Vec<f64> = fitted.filter(|w| w.is_finite()).collect();
+        let weight = fitted.iter().fold(0.0f64, |m, w| m.max(*w));
+        let least = fitted.iter().fold(f64::INFINITY, |m, w| m.min(*w));
         let sd = 1.0 / weight.sqrt();
-        let (mut score, mut third) = (0.0f64, 0.0f64);
+        let (mut score, mut third, mut beside) = (0.0f64, 0.0f64, weight);
+        let larger = |m: f64, v: f64| if v.is_finite() { m.max(v.abs()) } else { m };
         for (y, e) in labels.iter().zip(&best) {
-            for k in [-2.0, -1.0, 0.0, 1.0, 2.0] {
-                let t = self.third(*y, e + k * sd, 1e-3 * sd).abs();
-                third = third.max(if t.is_finite() { t } else { 0.0 });
+            for k in [-1.5, -0.75, 0.0, 0.75, 1.5] {
+                third = larger(third, self.third(*y, e + k * sd, 1e-3 * sd));
+                beside = larger(beside, self.slopes(*y, e + k * sd).1.max(0.0));
             }
             for e in &best {
-                let s = self.slopes(*y, *e).0.abs();
-                score = score.max(if s.is_finite() { s } else { 0.0 });
+                score = larger(score, self.slopes(*y, *e).0);
             }
         }
-        let score = score.min(MOST_SDS * weight.sqrt());
         let firsts = labels.iter().map(|y| self.slopes(*y, 0.0).1.max(0.0));
         let first_weight = firsts.sum::<f64>() / labels.len().max(1) as f64;
         // η itself is on the labels' scale where weights are all the same.
         let low = best.iter().fold(f64::INFINITY, |m, e| m.min(*e));
         let high = best.iter().fold(f64::NEG_INFINITY, |m, e| m.max(*e));
         let far = (high - low).max(high.abs()).max(low.abs());
-        let crossing = if least > 0.5 * weight {
-            far * weight / score
-        } else {
-            1.0
-        };
+        let score = score.min(MOST_SDS * weight.sqrt());
+        let alike = least > 0.5 * weight;
         Reach {
             score,
-            weight,
+            weight: beside.min(MOST_SPREAD * weight),
             third,
             first_weight,
-            crossing,
+            crossing: if alike { far * weight / score } else { 1.0 },
         }
     }
 

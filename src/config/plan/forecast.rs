@@ -126,7 +126,7 @@ pub fn noise_of_means(anchoring: &Anchoring, rho: f64) -> f64 {
 /// `Σ κw` over rows, as expected of a posterior.
 fn whole_weight(anchoring: &Anchoring) -> f64 {
     let slopes = &anchoring.slopes;
-    let mean = slopes.typical_weight * slopes.first_weight();
+    let mean = slopes.typical_weight * slopes.first_weight;
     anchoring.unit * anchoring.rows as f64 * mean
 }
 

@@ -54,7 +54,8 @@ impl Norms {
             .collect();
         let beyond = match slopes.score {
             Score::Linear => Beyond::Clipped { sds: MOST_SDS },
-            Score::Poisson => Beyond::Clipped {
+            Score::Declared(_) if !slopes.clips_residuals => Beyond::Weighted { slopes, mean },
+            Score::Poisson | Score::Declared(_) => Beyond::Clipped {
                 sds: slopes.largest_score / (OVERDISPERSED * mean.sqrt()),
             },
             Score::Logistic => Beyond::Weighted { slopes, mean },

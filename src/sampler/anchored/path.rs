@@ -239,9 +239,15 @@ impl<'a> Path<'a> {
     }
 
     fn eta_unit(&self) -> f64 {
-        match self.plan.slopes.score {
-            Score::Linear => self.plan.slopes.largest_score / MOST_SDS,
+        let slopes = &self.plan.slopes;
+        match slopes.score {
+            Score::Linear => slopes.largest_score / MOST_SDS,
             Score::Logistic | Score::Poisson => 1.0,
+            // Where η is on the labels' own scale, as for linear models.
+            Score::Declared(_) if slopes.is_quadratic() || slopes.crossing > 1.0 => {
+                1.0 / slopes.largest_weight.sqrt()
+            }
+            Score::Declared(_) => 1.0,
         }
     }
 
@@ -257,7 +263,7 @@ impl<'a> Path<'a> {
         let (_, prior) = self.prior_slopes();
         let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
         let wide = (STAGE_BOUND * coordinates.usual).min(longest);
-        let bound = match self.plan.slopes.clips_residuals() {
+        let bound = match self.plan.slopes.clips_residuals {
             true => wide.min(STAGE_CLIP * coordinates.usual),
             false => wide,
         };
@@ -327,6 +333,9 @@ impl<'a> Path<'a> {
         let least = noise.max(0.01 * self.first_weight).max(0.3 * self.weight);
         let most = match self.plan.slopes.score {
             Score::Logistic => self.plan.rows as f64 * self.plan.unit * 0.25,
+            Score::Declared(_) if !self.plan.slopes.clips_residuals => {
+                self.plan.rows as f64 * self.plan.unit * self.plan.slopes.largest_weight
+            }
             _ => 3.0 * self.weight,
         };
         let weight = sum.max(least).min(most.max(least));
@@ -500,7 +509,7 @@ impl<'a> Path<'a> {
         };
         let bound = bound.min(longest);
         // Rows that are clipped with their residuals have weights of their own.
-        let wide = match self.plan.slopes.clips_residuals() {
+        let wide = match self.plan.slopes.clips_residuals {
             true => wide.max(bound),
             false => bound,
         };

@@ -57,7 +57,7 @@ impl Anchoring {
         let tau = |share: f64| self.split.map_or(0.0, |s| multiplier(share * s.refresh));
         let noise = AnchorNoise::expansion(tau(SHARES[0]), tau(SHARES[1]));
         let bound = before.metric.row_bound;
-        let narrow = match self.slopes.clips_residuals() {
+        let narrow = match self.slopes.clips_residuals {
             true => STAGE_CLIP / STAGE_BOUND * bound,
             false => bound,
         };

@@ -204,7 +204,7 @@ impl Anchoring {
 
     /// Σ κw where the mean weight is `weight` of that at the origin.
     fn whole_weight(&self, weight: f64) -> f64 {
-        weight * self.slopes.first_weight() * self.unit * self.rows as f64
+        weight * self.slopes.first_weight * self.unit * self.rows as f64
     }
 
     /// Σ κw at the start, taken for the origin.

@@ -342,6 +342,7 @@ mod tests {
                 }
                 Score::Linear => (y - eta, 1.0),
                 Score::Poisson => (y - eta.exp(), eta.exp()),
+                Score::Declared(_) => unreachable!("rows one by one are compared below"),
             };
             assert!(score.abs() <= slopes.largest_score && weight <= slopes.largest_weight);
             let mut k = 0;

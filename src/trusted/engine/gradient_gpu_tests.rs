@@ -9,7 +9,7 @@ use super::gradient_tests::{adversarial, assert_in_ball, label, query, thetas, t
 use super::test_cases::Case;
 use super::{Engine, EngineError, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, LabelKind, synthetic};
-use crate::model::{GradientFunction, Prior, Regression};
+use crate::model::{Prior, Regression};
 
 /// An engine without host rows, or `None` without an adapter: a failure under
 /// DPMC_REQUIRE_GPU=1.
@@ -27,7 +27,7 @@ pub(super) fn open(data: &Arc<Dataset>, listed: bool, limits: GpuLimits) -> Opti
 /// Every model that has a shader.
 fn cases() -> Vec<Case> {
     let all = super::gradient_tests::cases().into_iter();
-    all.filter(|c| !matches!(c.model.gradient_function(), GradientFunction::Network(_)))
+    all.filter(|c| c.model.row_function().shader().is_some())
         .collect()
 }
 

@@ -15,6 +15,7 @@ use super::{
     MomentSums, RatioQuery, RatioSum, Rows,
 };
 use crate::data::{Dataset, LabelKind};
+use crate::expression::Law;
 use crate::model::{Anchored, GaussianMean, Mixture, Mlp, Model, MomentBasis, Prior, Regression};
 
 /// Rows of each data set: partial tiles, quads and workgroups.
@@ -69,6 +70,28 @@ fn anchored_network() -> Family {
     let at = (0..d).map(|j| (1.7 * j as f64 + 0.3).sin()).collect();
     let anchored = Anchored::new(Arc::new(model.unwrap()), plain_anchor(at, 3.0));
     family(Box::new(anchored.unwrap()))
+}
+
+/// Declared likelihoods: one whose parameter is sampled along, one that takes anything for an
+/// answer, one seen from an anchor.
+fn declared() -> Vec<Family> {
+    let names = ["a".to_string(), "b".to_string()];
+    let count = LabelKind::Count { max: 9 };
+    let model = |text: &str, shared: &[String]| {
+        let law = Law::new("expression", text, shared, &[]).unwrap();
+        let prior = Prior::normal(2 + shared.len(), 10.0);
+        Regression::declared(&names, law, count, 3.0, prior, 1.0).unwrap()
+    };
+    let spread = model("-((y - eta) * exp(-a))^2 - a", &["a".into()]);
+    let wild = model("log(eta) / (y - eta) + exp(eta^3) * sqrt(eta)", &[]);
+    let anchored = model("y * eta - exp(eta) - eta^4", &[]);
+    let anchored = Anchored::new(Arc::new(anchored), plain_anchor(vec![0.3, -0.2], 3.0));
+    let all: [Box<dyn Model>; 3] = [
+        Box::new(spread),
+        Box::new(wild),
+        Box::new(anchored.unwrap()),
+    ];
+    all.into_iter().map(family).collect()
 }
 
 /// A model with its neighbouring data sets.
@@ -189,6 +212,7 @@ fn check_all(
 fn no_row_moves_a_sum_by_more_than_the_sensitivity_on_the_cpu() {
     for set in InstructionSet::available() {
         let alone = [network(), anchored_network()];
+        let alone = alone.into_iter().chain(declared());
         let families = families().into_iter().chain(alone).collect();
         let open =
             |d: &Arc<Dataset>| -> Box<dyn Engine> { Box::new(CpuEngine::with(d.clone(), set, 16)) };

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha12Rng;
 
 use super::RatioQuery;
 use crate::data::{Dataset, LabelKind, synthetic};
+use crate::expression::Law;
 use crate::model::{
     Anchor, Anchored, Banana, GaussianMean, Metric, Mixture, Mlp, Model, MomentAnchor, MomentBasis,
     MomentRemainder, Moments, Prior, Regression, RowFunction, Slopes, Surrogate,
@@ -112,9 +113,10 @@ pub(super) fn cases() -> Vec<Case> {
     ])
 }
 
-/// Networks with a Bernoulli and a softmax head, and one seen from an anchor, which the CPU
-/// engine alone computes.
-pub(super) fn networks() -> Vec<Case> {
+/// What the CPU engine alone computes: networks with a Bernoulli and a softmax head, and one seen
+/// from an anchor; declared likelihoods with and without shared parameters, and seen from an
+/// anchor.
+pub(super) fn cpu_alone() -> Vec<Case> {
     let make = |hidden, d: &Dataset| {
         let (names, label) = (d.features(), d.label_kind().unwrap());
         let shape = Mlp::shape(names.len(), hidden, label).unwrap();
@@ -140,7 +142,63 @@ pub(super) fn networks() -> Vec<Case> {
             synthetic::classes(777, &[2.0, -1.0], 4, 9).unwrap(),
             network(7),
         ),
+        case(
+            synthetic::logistic(1_103, &[2.0, -1.0, 0.5], 3).unwrap(),
+            |d| Box::new(declared(d, "probit", &[], 0.7)),
+        ),
+        case(
+            synthetic::poisson(1_203, &[0.8, -0.5], 12, 6).unwrap(),
+            |d| Box::new(declared(d, "negative-binomial", &[], 0.7)),
+        ),
+        case(
+            synthetic::linear(901, &[0.8, -1.1], 0.6, 2.5, 5).unwrap(),
+            |d| Box::new(declared(d, "gaussian", &[], 1.0)),
+        ),
+        case(
+            synthetic::logistic(1_103, &[2.0, -1.0, 0.5], 3).unwrap(),
+            |d| {
+                let model = Arc::new(declared(d, "cloglog", &[], 0.7));
+                let anchor = plain_anchor(vec![0.3, -0.2, 0.1], 9.0);
+                Box::new(Anchored::new(model, anchor).unwrap())
+            },
+        ),
+        case(
+            synthetic::linear(901, &[0.8, -1.1], 0.6, 2.5, 5).unwrap(),
+            |d| {
+                let fixed = [("log_sigma", -0.5), ("nu", 4.0)];
+                let model = Arc::new(declared(d, "student-t", &fixed, 0.7));
+                let anchor = plain_anchor(vec![0.6, -0.4], 9.0);
+                Box::new(Anchored::new(model, anchor).unwrap())
+            },
+        ),
     ])
+}
+
+/// A family's likelihood over some rows, in a box; parameters that are not fixed are sampled.
+pub(super) fn declared(
+    data: &Dataset,
+    name: &str,
+    fixed: &[(&str, f64)],
+    tempering: f64,
+) -> Regression {
+    let family = crate::expression::family(name).unwrap();
+    let fixed: Vec<(String, f64)> = fixed.iter().map(|(n, v)| (n.to_string(), *v)).collect();
+    let names = family.parameters.iter().map(|(n, _)| n.to_string());
+    let shared: Vec<String> = names
+        .filter(|n| fixed.iter().all(|(f, _)| f != n))
+        .collect();
+    let law = Law::new(name, family.likelihood, &shared, &fixed).unwrap();
+    let prior = Prior::flat_box(data.features().len() + shared.len(), 1.0);
+    let label = data.label_kind().unwrap();
+    let model = Regression::declared(
+        data.features(),
+        law,
+        label,
+        data.row_norm(),
+        prior,
+        tempering,
+    );
+    model.unwrap()
 }
 
 /// Anchored logistic, linear or Poisson regression, by the label, in plain coordinates, far
@@ -218,6 +276,8 @@ pub(super) fn bound(model: &dyn Model, theta: &[f64], proposal: &[f64]) -> f64 {
                         ..Slopes::poisson(1.0, None)
                     }
                 }
+                // No bound is known: the largest slope times the step.
+                RowFunction::DeclaredRemainder(_) => return 8.0 * step,
                 _ => Slopes::logistic(),
             };
             slopes.remainder_rate(model.tempering(), norm) * reach * reach * step

@@ -104,7 +104,7 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
             long += usize::from(omega < 1.0);
             let y64 = f64::from(*y);
             expected += omega * model.log_ratio(&row, y64, &theta, &end);
-            if slopes.clips_residuals() {
+            if slopes.clips_residuals {
                 // The score is clipped with the row, and not multiplied by ω.
                 let (share, eta, by) = shortened(&metric, &at, &row, &theta, &end);
                 let (score, weight) = slopes.score.slopes(eta, y64);

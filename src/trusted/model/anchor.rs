@@ -155,12 +155,14 @@ impl Anchored {
     /// [`ModelError`] where the model has no known remainder or the anchor does not fit it.
     pub fn new(inner: Arc<dyn Model>, anchor: Anchor) -> Result<Self, ModelError> {
         check_anchorable(&*inner)?;
+        let quadratic = inner.slopes().is_some_and(|s| s.is_quadratic());
         let remainder = match inner.slopes().map(|s| (s.predictor, s.score)) {
             Some((Predictor::Network(shape), _)) => RowFunction::NetworkRemainder(shape),
             Some((_, Score::Logistic)) => RowFunction::LogisticRemainder,
             Some((_, Score::Poisson)) => RowFunction::PoissonRemainder,
+            Some((_, Score::Declared(law))) if !quadratic => RowFunction::DeclaredRemainder(law),
             // Nothing is left over a quadratic.
-            Some((_, Score::Linear)) | None => RowFunction::Affine,
+            Some((_, Score::Linear | Score::Declared(_))) | None => RowFunction::Affine,
         };
         if !anchor.is_valid(inner.dim()) || !inner.prior().contains(&anchor.at) {
             return Err(ModelError::new(
@@ -250,7 +252,7 @@ pub fn check_anchorable(model: &dyn Model) -> Result<(), ModelError> {
             shape.outputs
         ),
         None => format!(
-            "model '{}' has no anchored form: its rows' remainders are not known; logistic, linear, poisson, mlp with a binary label, mixture, gaussian-mean and banana have, others use barker or poisson-barker",
+            "model '{}' has no anchored form: its rows' remainders are not known; regressions without parameters beside their coefficients have one (hold the others fixed in [model.constants]), and so have mlp with a binary label, mixture, gaussian-mean and banana; others use barker or poisson-barker",
             model.name()
         ),
     };
@@ -301,8 +303,12 @@ impl Model for Anchored {
         let at = &self.anchor.at;
         let offset = theta.iter().zip(at).map(|(t, a)| t - a);
         let step = proposal.iter().zip(theta).map(|(p, t)| p - t);
+        let mut offsets = vec![0.0; self.remainder.forms()];
+        if let RowFunction::DeclaredRemainder(_) = self.remainder {
+            offsets.extend(self.inner.slopes().map(|s| s.largest_weight));
+        }
         Forms {
-            offsets: vec![0.0; self.remainder.forms()],
+            offsets,
             weights: at.iter().copied().chain(offset).chain(step).collect(),
         }
     }
@@ -312,6 +318,16 @@ impl Model for Anchored {
             let whole = self.inner.log_ratio(row, label, theta, proposal);
             let expanded = shape.expansion_change((row, label), &self.anchor.at, theta, proposal);
             return omega * (whole - self.tempering() * expanded);
+        }
+        if let RowFunction::DeclaredRemainder(law) = self.remainder {
+            let forms = self.forms(theta, proposal);
+            let most = omega * forms.offsets[3];
+            let form = |k: usize| -> f64 {
+                let weights = &forms.weights[k * row.len()..];
+                row.iter().zip(weights).map(|(x, w)| x * w).sum()
+            };
+            let rest = law.remainder(label, most, [form(0), form(1), form(2)]);
+            return -self.tempering() * self.unit() * omega * rest;
         }
         // The label's part of the log likelihood is linear and has no remainder.
         let difference = match self.remainder {

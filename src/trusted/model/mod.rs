@@ -6,6 +6,7 @@
 //! f64 oracle here, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
 
 use crate::data::LabelKind;
+use crate::expression::Law;
 
 mod anchor;
 mod banana;
@@ -78,6 +79,11 @@ pub enum RowFunction {
     Linear,
     /// `u = (x·θ, x·Δθ)`, label y a count: `y u₁ − e^{u₀}(e^{u₁} − 1)`.
     Poisson,
+    /// `u = (x·β, x·Δβ)` and constants (φ, Δφ): the change of a declared log likelihood.
+    Declared(Law),
+    /// `u = (x·θ*, x·v, x·Δθ)` and the largest weight W: what the expansion of a declared one at u₀
+    /// leaves of its change from u₀ + u₁ to u₀ + u₁ + u₂.
+    DeclaredRemainder(Law),
     /// `u = (t = x/B, log odds s, their change)` and constants b_0 … b_K:
     /// `softplus(u₁+u₂) − softplus(u₁) − Σ b_k T_k(t)`.
     MixtureRemainder {
@@ -97,6 +103,7 @@ impl RowFunction {
             self,
             RowFunction::LogisticRemainder
                 | RowFunction::PoissonRemainder
+                | RowFunction::DeclaredRemainder(_)
                 | RowFunction::NetworkRemainder(_)
         )
     }
@@ -106,10 +113,14 @@ impl RowFunction {
         match self {
             RowFunction::Network(_) | RowFunction::NetworkRemainder(_) => 0,
             RowFunction::Affine => 1,
-            RowFunction::Logistic | RowFunction::Linear | RowFunction::Poisson => 2,
+            RowFunction::Logistic
+            | RowFunction::Linear
+            | RowFunction::Poisson
+            | RowFunction::Declared(_) => 2,
             RowFunction::Mixture
             | RowFunction::LogisticRemainder
             | RowFunction::MixtureRemainder { .. }
+            | RowFunction::DeclaredRemainder(_)
             | RowFunction::PoissonRemainder => 3,
         }
     }
@@ -119,6 +130,8 @@ impl RowFunction {
         self.forms()
             + match self {
                 RowFunction::MixtureRemainder { degree } => degree + 1,
+                RowFunction::Declared(law) => 2 * law.shared().len(),
+                RowFunction::DeclaredRemainder(_) => 1,
                 _ => 0,
             }
     }
@@ -151,7 +164,10 @@ impl RowFunction {
             RowFunction::Linear => Some("linear"),
             RowFunction::Poisson => Some("poisson"),
             RowFunction::MixtureRemainder { .. } => Some("mixture_remainder"),
-            RowFunction::Network(_) | RowFunction::NetworkRemainder(_) => None,
+            RowFunction::Network(_)
+            | RowFunction::NetworkRemainder(_)
+            | RowFunction::Declared(_)
+            | RowFunction::DeclaredRemainder(_) => None,
         }
     }
 }
@@ -166,6 +182,8 @@ pub enum GradientFunction {
     /// Forms `(a₁, a₂, s)`, a_k the two components' scores and s the log odds of the second:
     /// `(a₁ + σ(s)(a₂ − a₁), σ(s) a₂)`.
     Mixture,
+    /// As a score, with the scores of the shared parameters φ behind; φ are the offsets.
+    Declared(Law),
     /// Back-propagation through a network, whose weights are θ.
     Network(NetworkShape),
 }
@@ -179,6 +197,8 @@ pub enum Score {
     Linear,
     /// `y − e^η`.
     Poisson,
+    /// Of a declared likelihood without shared parameters.
+    Declared(Law),
 }
 
 impl GradientFunction {
@@ -188,13 +208,14 @@ impl GradientFunction {
             GradientFunction::Score(_) | GradientFunction::Network(_) => 0,
             GradientFunction::Affine => d,
             GradientFunction::Mixture => 3,
+            GradientFunction::Declared(law) => law.shared().len(),
         }
     }
 
     /// Weights of a query for d parameters and so many features.
     pub fn weights(self, d: usize, features: usize) -> usize {
         match self {
-            GradientFunction::Score(_) => features,
+            GradientFunction::Score(_) | GradientFunction::Declared(_) => features,
             GradientFunction::Affine => d * features,
             GradientFunction::Mixture => 3 * features,
             GradientFunction::Network(_) => d,

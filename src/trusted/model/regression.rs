@@ -2,10 +2,11 @@
 //! linear predictor η = x·θ.
 
 use super::{
-    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Slopes, check_tempering,
-    radius, softplus_difference, wrong_label,
+    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Slopes, Support,
+    check_tempering, radius, softplus_difference, wrong_label,
 };
 use crate::data::LabelKind;
+use crate::expression::{Law, Range};
 
 /// The law of a label given η.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,17 +18,25 @@ enum Likelihood {
     /// `y ~ Poisson(e^η)`. Counts are clamped to their declared bound; the likelihood is the
     /// plain Poisson's.
     Poisson,
+    /// A declared law, with parameters that rows share behind the coefficients.
+    Declared(Law),
 }
 
 /// Bayesian regression on the features of a labelled table: a coefficient a feature.
 #[derive(Clone, Debug)]
 pub struct Regression {
     likelihood: Likelihood,
+    /// Coefficients, then shared parameters.
     parameters: Vec<String>,
+    /// Number of coefficients.
+    features: usize,
     label: LabelKind,
     row_norm: f64,
     prior: Prior,
     tempering: f64,
+    /// True bound on `|r| / (κ‖Δθ‖)`.
+    rate: Option<f64>,
+    slopes: Option<Slopes>,
 }
 
 impl Regression {
@@ -105,6 +114,29 @@ impl Regression {
         )
     }
 
+    /// A declared likelihood: one coefficient a feature, then its shared parameters; else as
+    /// [`Regression::logistic`].
+    ///
+    /// # Errors
+    /// [`ModelError`] for a bad prior or κ.
+    pub fn declared(
+        features: &[String],
+        law: Law,
+        label: LabelKind,
+        row_norm: f64,
+        prior: Prior,
+        tempering: f64,
+    ) -> Result<Self, ModelError> {
+        Self::new(
+            Likelihood::Declared(law),
+            features,
+            label,
+            row_norm,
+            prior,
+            tempering,
+        )
+    }
+
     fn new(
         likelihood: Likelihood,
         features: &[String],
@@ -113,29 +145,89 @@ impl Regression {
         prior: Prior,
         tempering: f64,
     ) -> Result<Self, ModelError> {
-        prior.validate(features.len())?;
+        let shared = match likelihood {
+            Likelihood::Declared(law) => law.shared(),
+            _ => &[],
+        };
+        let parameters = [features, shared].concat();
+        prior.validate(parameters.len())?;
         check_tempering(tempering)?;
-        Ok(Regression {
+        let mut model = Regression {
             likelihood,
-            parameters: features.to_vec(),
+            parameters,
+            features: features.len(),
             label,
             row_norm,
             prior,
             tempering,
-        })
+            rate: None,
+            slopes: None,
+        };
+        model.rate = model.rate();
+        model.slopes = model.bounds();
+        Ok(model)
     }
 
-    /// A bound on `|d/dη log p|` over the support, if there is one: 1; `(|y| + BR)/s²` and
-    /// `max(y, e^{BR})` over a box of radius R.
-    fn score_bound(&self) -> Option<f64> {
-        let reach = || radius(&self.prior.support).map(|r| self.row_norm * r);
-        let bound = match self.likelihood {
-            Likelihood::Logistic => 1.0,
-            Likelihood::Linear { variance } => (self.label.bound() + reach()?) / variance,
-            Likelihood::Poisson => self.label.bound().max(reach()?.exp()),
+    /// A bound on `|r| / (κ‖Δθ‖)` over the support, if there is one: `B max |d/dη log p|`, which is
+    /// B; `B (|y| + BR)/s²` and `B max(y, e^{BR})` over a box of radius R. Shared parameters add
+    /// their own slopes.
+    fn rate(&self) -> Option<f64> {
+        let reach = || match &self.prior.support {
+            Support::Box(bounds) => {
+                let squares: f64 = bounds[..self.features].iter().map(|b| b * b).sum();
+                Some(self.row_norm * squares.sqrt())
+            }
+            Support::Unbounded => None,
         };
+        let (score, label) = match self.likelihood {
+            Likelihood::Logistic => (1.0, 0.0),
+            Likelihood::Linear { variance } => ((self.label.bound() + reach()?) / variance, 0.0),
+            Likelihood::Poisson => (self.label.bound().max(reach()?.exp()), 0.0),
+            Likelihood::Declared(law) => {
+                let shared: Vec<Range> = match &self.prior.support {
+                    Support::Box(b) => {
+                        let own = b[self.features..].iter();
+                        own.map(|b| Range::around_zero(*b)).collect()
+                    }
+                    Support::Unbounded => return None,
+                };
+                let eta = Range::around_zero(reach()?);
+                let bounds = law.score_bounds(&label_ranges(self.label), eta, &shared);
+                let squares = bounds[1..].iter().map(|b| b * b);
+                (bounds[0], squares.sum::<f64>().sqrt())
+            }
+        };
+        let rate = (score * self.row_norm).hypot(label);
         // e^{BR} may be beyond any number.
-        bound.is_finite().then_some(bound)
+        rate.is_finite().then_some(rate)
+    }
+
+    /// Score and weight with their bounds; none where other parameters bend along.
+    fn bounds(&self) -> Option<Slopes> {
+        Some(match self.likelihood {
+            Likelihood::Logistic => Slopes::logistic(),
+            Likelihood::Linear { variance } => Slopes::linear(self.label, variance),
+            Likelihood::Poisson => {
+                let largest = radius(&self.prior.support).map(|r| self.row_norm * r);
+                Slopes::poisson(self.label.bound(), largest)
+            }
+            Likelihood::Declared(law) if law.shared().is_empty() => {
+                Slopes::declared(law, self.label)
+            }
+            Likelihood::Declared(_) => return None,
+        })
+    }
+}
+
+/// All labels of a kind.
+fn label_ranges(label: LabelKind) -> Vec<Range> {
+    match label {
+        LabelKind::Binary => vec![Range::of(-1.0), Range::of(1.0)],
+        LabelKind::Number { low, high } => vec![Range { low, high }],
+        LabelKind::Count { .. } | LabelKind::Class { .. } => {
+            let high = label.bound();
+            vec![Range { low: 0.0, high }]
+        }
     }
 }
 
@@ -149,13 +241,14 @@ impl Model for Regression {
             Likelihood::Logistic => "logistic",
             Likelihood::Linear { .. } => "linear",
             Likelihood::Poisson => "poisson",
+            Likelihood::Declared(law) => law.name(),
         }
     }
     fn parameters(&self) -> &[String] {
         &self.parameters
     }
     fn features(&self) -> usize {
-        self.parameters.len()
+        self.features
     }
     fn labelled(&self) -> bool {
         true
@@ -170,43 +263,39 @@ impl Model for Regression {
     fn unit(&self) -> f64 {
         match self.likelihood {
             Likelihood::Linear { variance } => 1.0 / variance,
-            Likelihood::Logistic | Likelihood::Poisson => 1.0,
+            _ => 1.0,
         }
     }
     fn slopes(&self) -> Option<Slopes> {
-        Some(match self.likelihood {
-            Likelihood::Logistic => Slopes::logistic(),
-            Likelihood::Linear { variance } => Slopes::linear(self.label, variance),
-            Likelihood::Poisson => {
-                let largest = radius(&self.prior.support).map(|r| self.row_norm * r);
-                Slopes::poisson(self.label.bound(), largest)
-            }
-        })
+        self.slopes
     }
     fn prior(&self) -> &Prior {
         &self.prior
     }
     /// `|r_i| ≤ κ|x·Δθ| max |d/dη log p|`.
     fn ratio_rate(&self) -> Option<f64> {
-        let rate = self.tempering * self.score_bound()? * self.row_norm;
-        rate.is_finite().then_some(rate)
+        self.rate.map(|rate| self.tempering * rate)
     }
-    /// `|x·Δθ|` falls with ‖x‖, and so do the bounds of the score, with ‖x‖ in place of B.
+    /// `|x·Δθ|` falls with ‖x‖, and so do the bounds of the score, with ‖x‖ in place of B; what
+    /// rows share stays.
     fn ratio_scales_with_row(&self) -> bool {
-        true
+        self.parameters.len() == self.features
     }
     fn row_function(&self) -> RowFunction {
         match self.likelihood {
             Likelihood::Logistic => RowFunction::Logistic,
             Likelihood::Linear { .. } => RowFunction::Linear,
             Likelihood::Poisson => RowFunction::Poisson,
+            Likelihood::Declared(law) => RowFunction::Declared(law),
         }
     }
     fn forms(&self, theta: &[f64], proposal: &[f64]) -> Forms {
-        let step = proposal.iter().zip(theta).map(|(p, t)| p - t);
+        let step: Vec<f64> = proposal.iter().zip(theta).map(|(p, t)| p - t).collect();
+        let (theta, shared) = theta.split_at(self.features);
+        let (step, moved) = step.split_at(self.features);
         Forms {
-            offsets: vec![0.0; 2],
-            weights: theta.iter().copied().chain(step).collect(),
+            offsets: [&[0.0; 2], shared, moved].concat(),
+            weights: [theta, step].concat(),
         }
     }
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
@@ -217,6 +306,10 @@ impl Model for Regression {
                 ((label - a).powi(2) - (label - b).powi(2)) / (2.0 * variance)
             }
             Likelihood::Poisson => (label * b - b.exp()) - (label * a - a.exp()),
+            Likelihood::Declared(law) => {
+                let (from, to) = (&theta[self.features..], &proposal[self.features..]);
+                law.log_likelihood(label, b, to) - law.log_likelihood(label, a, from)
+            }
         };
         self.tempering * ratio
     }
@@ -225,21 +318,27 @@ impl Model for Regression {
             Likelihood::Logistic => Score::Logistic,
             Likelihood::Linear { .. } => Score::Linear,
             Likelihood::Poisson => Score::Poisson,
+            Likelihood::Declared(law) if law.shared().is_empty() => Score::Declared(law),
+            Likelihood::Declared(law) => return GradientFunction::Declared(law),
         })
     }
     fn gradient_forms(&self, theta: &[f64]) -> Forms {
+        let (theta, shared) = theta.split_at(self.features);
         Forms {
-            offsets: Vec::new(),
+            offsets: shared.to_vec(),
             weights: theta.to_vec(),
         }
     }
     fn gradient(&self, row: &[f64], label: f64, theta: &[f64]) -> Vec<f64> {
         let eta = predictor(row, theta);
-        let score = match self.likelihood {
-            Likelihood::Logistic => label / (1.0 + (label * eta).exp()),
-            Likelihood::Linear { variance } => (label - eta) / variance,
-            Likelihood::Poisson => label - eta.exp(),
+        let scores = match self.likelihood {
+            Likelihood::Logistic => vec![label / (1.0 + (label * eta).exp())],
+            Likelihood::Linear { variance } => vec![(label - eta) / variance],
+            Likelihood::Poisson => vec![label - eta.exp()],
+            Likelihood::Declared(law) => law.scores(label, eta, &theta[self.features..]),
         };
-        row.iter().map(|x| self.tempering * score * x).collect()
+        let coefficients = row.iter().map(|x| scores[0] * x);
+        let all = coefficients.chain(scores[1..].iter().copied());
+        all.map(|v| self.tempering * v).collect()
     }
 }

@@ -4,6 +4,7 @@
 use super::remainder::{self, THIRD};
 use super::{NetworkShape, Score};
 use crate::data::LabelKind;
+use crate::expression::Law;
 
 /// Noise sds (or counts' sds) beyond which any residual is clipped; those of rows beyond the row
 /// bound are clipped at the share of it.
@@ -57,6 +58,13 @@ pub struct Slopes {
     pub largest_third: f64,
     /// Mean weight that is expected of a posterior, over that at η = 0.
     pub typical_weight: f64,
+    /// Weight at η = 0, where warm starts usually begin.
+    pub first_weight: f64,
+    /// Whether residuals are clipped together with the row's norm, |s|·‖z‖ ≤ S b (Schweppe's type
+    /// of generalised M-estimator): a long row that the model fits then says all it knows.
+    /// Residuals of numbers and counts allow that; those of two classes are too lopsided, and
+    /// their rows are weighted down instead (Mallows' type).
+    pub clips_residuals: bool,
 }
 
 /// How a row beyond the row bound enters an expansion and its remainder.
@@ -83,6 +91,8 @@ impl Slopes {
             largest_weight: 0.25,
             largest_third: THIRD,
             typical_weight: 0.4,
+            first_weight: 0.25,
+            clips_residuals: false,
         }
     }
 
@@ -112,6 +122,8 @@ impl Slopes {
             largest_weight: 1.0,
             largest_third: 0.0,
             typical_weight: 1.0,
+            first_weight: 1.0,
+            clips_residuals: true,
         }
     }
 
@@ -129,12 +141,27 @@ impl Slopes {
             largest_weight: true_bound.min(rate),
             largest_third: true_bound.min(rate),
             typical_weight: 1.0,
+            first_weight: 1.0,
+            clips_residuals: true,
         }
     }
 
-    /// Weight at η = 0, where warm starts usually begin.
-    pub fn first_weight(&self) -> f64 {
-        self.score.slopes(0.0, 0.0).1
+    /// A declared likelihood of such labels, without shared parameters: what its rows usually come
+    /// to where it fits them.
+    pub fn declared(law: Law, label: LabelKind) -> Self {
+        let classes = matches!(label, LabelKind::Binary | LabelKind::Class { .. });
+        let reach = law.reach(&typical_labels(label), classes);
+        Slopes {
+            score: Score::Declared(law),
+            predictor: Predictor::Linear,
+            largest_score: reach.score,
+            crossing: reach.crossing,
+            largest_weight: reach.weight,
+            largest_third: reach.third,
+            typical_weight: if classes { 0.4 } else { 1.0 },
+            first_weight: reach.first_weight,
+            clips_residuals: !classes,
+        }
     }
 
     /// Whether the log likelihood is its own quadratic: remainders are zero.
@@ -142,40 +169,35 @@ impl Slopes {
         self.largest_third == 0.0
     }
 
-    /// Whether residuals are clipped together with the row's norm, |s|·‖z‖ ≤ S b (Schweppe's type of
-    /// generalised M-estimator): a long row that the model fits then says all it knows. Residuals
-    /// of numbers and counts allow that; those of two classes are too lopsided, and their rows are
-    /// weighted down instead (Mallows' type).
-    pub fn clips_residuals(&self) -> bool {
-        self.score != Score::Logistic && self.predictor == Predictor::Linear
-    }
-
     /// The largest score that a row of usual norm comes to: less than the largest where rows are
     /// clipped with their residuals, for the row bound then follows from what that loses.
     pub fn usual_score(&self) -> f64 {
-        match self.clips_residuals() {
+        match self.clips_residuals {
             true => 0.4 * self.largest_score,
             false => self.largest_score,
         }
     }
 
     /// How a row whose z is shortened by `share` ≤ 1 to the row bound (NaN counts as 1) enters an
-    /// expansion; `weight`: its w ≥ 0. For logistic and linear regression ω is the share itself; a weight w/share, of
-    /// the shortened z, is cut at the largest weight. A logistic remainder takes what is cut; a
-    /// linear model has none. In the other models ω falls until nothing is cut.
+    /// expansion; `weight`: its w ≥ 0. For logistic, linear and declared regression ω is the share
+    /// itself; a weight w/share, of the shortened z, is cut at the largest weight. A remainder takes
+    /// what is cut; a linear model has none. In the other models ω falls until nothing is cut.
     pub fn influence(&self, share: f64, weight: f64) -> Influence {
-        let share = share.min(1.0);
+        // What bends the other way counts as straight; so does NaN.
+        let (share, weight) = (share.min(1.0), weight.max(0.0));
         let most = self.largest_weight;
         // ω = min(share, W share²/w), over the share, which the shortened z brings along.
         let over = match (self.score, self.predictor) {
-            (Score::Logistic | Score::Linear, Predictor::Linear) => 1.0,
+            (Score::Logistic | Score::Linear | Score::Declared(_), Predictor::Linear) => 1.0,
             _ => (most * share / weight).min(1.0),
         };
         Influence {
-            score: match self.clips_residuals() {
+            score: match (self.clips_residuals, self.score) {
+                // A weight depends on the label, and is cut where the score says most.
+                (true, Score::Declared(_)) => 1.0 / share,
                 // Newton's step of a row is s/w: a weight that is cut cuts the score.
-                true => (most / weight).min(1.0) / share,
-                false => over,
+                (true, _) => (most / weight).min(1.0) / share,
+                (false, _) => over,
             },
             weight: (weight * over / share).min(most),
             omega: over * share,
@@ -203,6 +225,27 @@ impl Slopes {
     }
 }
 
+/// Labels that a declared likelihood's bounds are looked up at: all classes; of numbers a grid; of
+/// counts those up to a quarter of the largest, for few rates exceed that or counts would be
+/// clamped.
+fn typical_labels(label: LabelKind) -> Vec<f64> {
+    let grid = |low: f64, high: f64, parts: u32| -> Vec<f64> {
+        let at = |k| low + (high - low) * f64::from(k) / f64::from(parts);
+        (0..=parts).map(at).collect()
+    };
+    match label {
+        LabelKind::Binary => vec![-1.0, 1.0],
+        LabelKind::Number { low, high } => grid(low, high, 32),
+        LabelKind::Count { max } => {
+            let most = (max / 4).max(1);
+            let mut counts = grid(0.0, f64::from(most), most.min(32));
+            counts.iter_mut().for_each(|v| *v = v.round());
+            counts
+        }
+        LabelKind::Class { classes } => grid(0.0, f64::from(classes) - 1.0, classes - 1),
+    }
+}
+
 impl Score {
     /// First derivative of a row's log likelihood in η and minus the second, unclipped, in units
     /// of [`super::Model::unit`]; `label` as stored.
@@ -217,6 +260,7 @@ impl Score {
                 let rate = eta.exp();
                 (label - rate, rate)
             }
+            Score::Declared(law) => law.slopes(label, eta),
         }
     }
 }
@@ -232,6 +276,7 @@ mod tests {
             Score::Logistic => -(1.0 + (-y * eta).exp()).ln(),
             Score::Linear => -0.5 * (y - eta).powi(2),
             Score::Poisson => y * eta - eta.exp(),
+            Score::Declared(law) => law.log_likelihood(y, eta, &[]),
         };
         for (score, y) in [
             (Score::Logistic, 1.0),
@@ -273,7 +318,7 @@ mod tests {
         assert_eq!((far.score, far.weight, far.omega), (0.125, 100.0, 0.125));
         assert_eq!(wide.influence(f64::NAN, 3.0).omega, 1.0);
         assert_eq!(Slopes::poisson(4.0, None).largest_score, 4.0);
-        assert_eq!(Slopes::logistic().first_weight(), 0.25);
-        assert_eq!(Slopes::poisson(3.0, None).first_weight(), 1.0);
+        assert_eq!(Slopes::logistic().first_weight, 0.25);
+        assert_eq!(Slopes::poisson(3.0, None).first_weight, 1.0);
     }
 }

@@ -11,6 +11,7 @@ use super::network_gradient::{self, Block, Scratch};
 use crate::data::{Grid, TILE};
 use crate::engine::AnchorSums;
 use crate::engine::anchor_rows::{self, TileRows};
+use crate::expression::Law;
 use crate::model::{NetworkShape, RowFunction, Score};
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
@@ -167,6 +168,12 @@ loops! {
     /// Scores of some rows.
     pub(super) scores(score: Score, eta: &[f32], labels: &[f32], out: &mut [f32]) {
         gradient::scores::<false>, gradient::scores::<true>
+    }
+    /// Scores of a declared likelihood.
+    pub(super) declared_scores(
+        law: Law, k: usize, labels: &[f32], eta: &[f32], shared: &[f32], out: &mut [f32]
+    ) {
+        gradient::declared_scores::<false>, gradient::declared_scores::<true>
     }
     /// Clip factors of some rows.
     pub(super) clip(clip: &Clip, squares: &[f32], live: usize, factors: &mut [f32]) -> u64 {

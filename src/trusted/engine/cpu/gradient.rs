@@ -8,6 +8,7 @@ use super::network_gradient;
 use crate::data::{TILE, Tiles};
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{GradientQuery, GradientSum};
+use crate::expression::Law;
 use crate::model::{GradientFunction, Score};
 
 /// 1.5·2^23: in `v + ROUND` the low bits are v's nearest integer.
@@ -67,6 +68,7 @@ pub(super) fn sum_tiles(
         match query.function() {
             GradientFunction::Score(score) => work.scores(set, query, score, part, &y, live),
             // Networks have left above.
+            GradientFunction::Declared(law) => work.declared(set, query, law, part, &y, live),
             GradientFunction::Affine | GradientFunction::Mixture | GradientFunction::Network(_) => {
                 work.gradients(set, query, part, live)
             }
@@ -92,6 +94,8 @@ fn add_integers(integers: &[[u32; TILE]], clipped: &[u64], tiles: usize, sums: &
 
 /// Coefficients repacked for the inner loops, and where their results are put.
 struct Work {
+    /// Number of the first chain.
+    first: usize,
     groups: Vec<Group>,
     /// `[chain][coordinate]`, with the bits of [`ROUND`] once a tile.
     integers: Vec<[u32; TILE]>,
@@ -117,7 +121,11 @@ impl Work {
     fn new(query: &GradientQuery, first: usize, chains: usize, strip: usize) -> Self {
         let d = query.dim();
         let scored = matches!(query.function(), GradientFunction::Score(_));
-        let per_chain = query.function().offsets(d).max(1);
+        // One form η makes a score; others have one an offset.
+        let per_chain = match query.function() {
+            GradientFunction::Score(_) | GradientFunction::Declared(_) => 1,
+            function => function.offsets(d),
+        };
         // Every form as (chain, form).
         let all: Vec<(usize, usize)> = (0..chains)
             .flat_map(|c| (0..per_chain).map(move |k| (c, k)))
@@ -137,6 +145,7 @@ impl Work {
             }
         }
         Work {
+            first,
             groups,
             integers: vec![[0; TILE]; d * chains],
             gradients: vec![0.0; if scored { 0 } else { d * strip * TILE }],
@@ -170,6 +179,48 @@ impl Work {
                 let integers = &mut self.integers[c * d..(c + 1) * d];
                 set.accumulate(tiles, factors, integers);
             }
+        }
+    }
+
+    /// Gradients that are a score times the row, and behind it the scores of shared parameters.
+    fn declared(
+        &mut self,
+        set: InstructionSet,
+        query: &GradientQuery,
+        law: Law,
+        tiles: &[f32],
+        labels: &[f32; STRIP_ROWS],
+        live: usize,
+    ) {
+        let (d, features) = (query.dim(), query.features());
+        let rows = tiles.len() / features;
+        let mut eta = [[0.0; STRIP_ROWS]; GROUP];
+        let (mut squares, mut factors) = ([0.0; STRIP_ROWS], [0.0; STRIP_ROWS]);
+        for group in &self.groups {
+            group.evaluate(set, tiles, &mut eta);
+            let (c, eta, labels) = (group.chain, &eta[0][..rows], &labels[..rows]);
+            let shared = query.offsets(self.first + c);
+            let mut score = [0.0; STRIP_ROWS];
+            set.declared_scores(law, 0, labels, eta, shared, &mut score[..rows]);
+            for (j, x) in tiles.chunks_exact(TILE).enumerate() {
+                let (tile, j) = (j / features, j % features);
+                let to = &mut self.gradients[(tile * d + j) * TILE..][..TILE];
+                for ((to, x), s) in to.iter_mut().zip(x).zip(&score[tile * TILE..]) {
+                    *to = x * s;
+                }
+            }
+            for k in 1..=law.shared().len() {
+                set.declared_scores(law, k, labels, eta, shared, &mut score[..rows]);
+                put(&mut self.gradients, d, features + k - 1, &score[..rows]);
+            }
+            let gradients = &mut self.gradients[..rows * d];
+            set.sanitize(gradients);
+            set.squares(d, gradients, &mut squares[..rows]);
+            factors.fill(1.0);
+            let clip = Clip::of(query);
+            self.clipped[c] += set.clip(&clip, &squares[..rows], live, &mut factors[..rows]);
+            let integers = &mut self.integers[c * d..(c + 1) * d];
+            set.accumulate(gradients, &factors[..rows], integers);
         }
     }
 
@@ -220,8 +271,11 @@ impl Group {
     fn new(query: &GradientQuery, first: usize, forms: &[(usize, usize)]) -> Self {
         let features = query.features();
         let weight = |(c, k): (usize, usize), j: usize| query.weights(first + c)[k * features + j];
-        let offset =
-            |(c, k): (usize, usize)| query.offsets(first + c).get(k).copied().unwrap_or(0.0);
+        let offset = |(c, k): (usize, usize)| match query.function() {
+            // Shared parameters are in their place.
+            GradientFunction::Declared(_) => 0.0,
+            _ => query.offsets(first + c).get(k).copied().unwrap_or(0.0),
+        };
         Group {
             chain: forms[0].0,
             form: forms[0].1,
@@ -314,13 +368,31 @@ pub(super) fn sanitize(values: &mut [f32]) {
 /// The scores s(η, y) of some rows.
 #[inline(always)]
 pub(super) fn scores<const FMA: bool>(score: Score, eta: &[f32], labels: &[f32], out: &mut [f32]) {
+    if let Score::Declared(law) = score {
+        return declared_scores::<FMA>(law, 0, labels, eta, &[], out);
+    }
     for (s, (eta, y)) in out.iter_mut().zip(eta.iter().zip(labels)) {
         *s = match score {
             Score::Logistic => y / (1.0 + exp::<FMA>(y * eta)),
             Score::Linear => y - eta,
             Score::Poisson => y - exp::<FMA>(*eta),
+            // Above.
+            Score::Declared(_) => 0.0,
         };
     }
+}
+
+/// The scores of a declared likelihood: in η for k = 0, else in the k-th shared parameter.
+#[inline(always)]
+pub(super) fn declared_scores<const FMA: bool>(
+    law: Law,
+    k: usize,
+    labels: &[f32],
+    eta: &[f32],
+    shared: &[f32],
+    out: &mut [f32],
+) {
+    law.score_lanes::<FMA>(k, labels, eta, shared, out);
 }
 
 /// The mixture's two coordinates from its three forms.

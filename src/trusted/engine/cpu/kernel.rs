@@ -2,10 +2,11 @@
 //! row function, quantisation and integer sums.
 
 use super::dispatch::InstructionSet;
-use super::lanes::{Lanes, chebyshev, poisson_ratio, quantize, softplus_difference};
+use super::lanes::{chebyshev, poisson_ratio, quantize, softplus_difference};
 use super::remainder::{exponential_difference, weighted_remainder_difference};
 use crate::data::{Grid, TILE, Tiles};
 use crate::engine::{RatioQuery, RatioSum};
+use crate::expression::Law;
 use crate::model::RowFunction;
 
 /// Chains that share one read of a tile.
@@ -75,12 +76,30 @@ impl Group {
     }
 }
 
+/// What rows have beside their features: labels, and weights at an anchor where they count.
+#[derive(Clone, Copy)]
+pub(super) struct Beside<'a> {
+    pub labels: &'a [f32],
+    pub weights: &'a [f32],
+}
+
+impl<'a> Beside<'a> {
+    /// Of the rows from `row` on.
+    fn from(self, row: usize) -> Self {
+        let part = |values: &'a [f32]| values.get(row..).unwrap_or(&[]);
+        Beside {
+            labels: part(self.labels),
+            weights: part(self.weights),
+        }
+    }
+}
+
 /// Adds the sums of `rows` rows, laid out in `tiles`, to `sums` of all groups' chains.
 pub(super) fn sum_tiles(
     set: InstructionSet,
     groups: &[Group],
     tiles: Tiles<'_>,
-    labels: &[f32],
+    beside: Beside<'_>,
     rows: usize,
     sums: &mut [RatioSum],
 ) {
@@ -89,7 +108,7 @@ pub(super) fn sum_tiles(
     let width = groups.first().map_or(TILE, width);
     for (t, strip) in tiles.chunks(width * STRIP).enumerate() {
         let live = (rows - t * STRIP_ROWS).min(STRIP_ROWS);
-        let label = labels.get(t * STRIP_ROWS..).unwrap_or(&[]);
+        let beside = beside.from(t * STRIP_ROWS);
         // Several groups read a strip's values from the first-level cache.
         let strip = match groups {
             [_] if set.widens() => strip,
@@ -98,13 +117,13 @@ pub(super) fn sum_tiles(
         for group in groups {
             let sums = &mut sums[group.first..group.first + group.chains];
             match group.offsets.len() {
-                1 => sum::<1>(set, group, strip, label, live, sums),
-                2 => sum::<2>(set, group, strip, label, live, sums),
-                3 => sum::<3>(set, group, strip, label, live, sums),
-                4 => sum::<4>(set, group, strip, label, live, sums),
-                6 => sum::<6>(set, group, strip, label, live, sums),
-                8 => sum::<8>(set, group, strip, label, live, sums),
-                _ => sum::<12>(set, group, strip, label, live, sums),
+                1 => sum::<1>(set, group, strip, beside, live, sums),
+                2 => sum::<2>(set, group, strip, beside, live, sums),
+                3 => sum::<3>(set, group, strip, beside, live, sums),
+                4 => sum::<4>(set, group, strip, beside, live, sums),
+                6 => sum::<6>(set, group, strip, beside, live, sums),
+                8 => sum::<8>(set, group, strip, beside, live, sums),
+                _ => sum::<12>(set, group, strip, beside, live, sums),
             }
         }
     }
@@ -131,12 +150,12 @@ pub(super) fn ratio_tile(
     set: InstructionSet,
     group: &Group,
     tile: &[f32],
-    labels: &Lanes,
+    beside: Beside<'_>,
 ) -> [i32; TILE] {
     match group.offsets.len() {
-        1 => tile_steps::<1>(set, group, tile, labels),
-        2 => tile_steps::<2>(set, group, tile, labels),
-        _ => tile_steps::<3>(set, group, tile, labels),
+        1 => tile_steps::<1>(set, group, tile, beside),
+        2 => tile_steps::<2>(set, group, tile, beside),
+        _ => tile_steps::<3>(set, group, tile, beside),
     }
 }
 
@@ -150,7 +169,7 @@ fn sum<const F: usize>(
     set: InstructionSet,
     group: &Group,
     strip: Tiles<'_>,
-    labels: &[f32],
+    beside: Beside<'_>,
     live: usize,
     sums: &mut [RatioSum],
 ) {
@@ -162,7 +181,7 @@ fn sum<const F: usize>(
         Tiles::I16(tiles, grid) => set.forms16(weights, offsets, (tiles, grid), &mut forms),
     }
     for (c, total) in sums.iter_mut().enumerate() {
-        row_steps(set, group, c, &forms, labels, &mut steps[..live]);
+        row_steps(set, group, c, &forms, beside, &mut steps[..live]);
         let (sum, saturated) = set.total(&steps[..live], group.bounds[c]);
         total.steps += i64::from(sum);
         total.saturated += u64::from(saturated);
@@ -185,23 +204,22 @@ fn tile_steps<const F: usize>(
     set: InstructionSet,
     group: &Group,
     tile: &[f32],
-    labels: &Lanes,
+    beside: Beside<'_>,
 ) -> [i32; TILE] {
     let mut forms = [[0.0f32; TILE]; F];
     set.forms(&group.weights, &group.offsets, tile, &mut forms);
     let mut steps = [0i32; TILE];
-    row_steps(set, group, 0, &forms, labels, &mut steps);
+    row_steps(set, group, 0, &forms, beside, &mut steps);
     steps
 }
 
-/// Quantised ratios of chain `c` from its forms, one a row. Remainders have no use for labels: in
-/// their place are the rows' weights.
+/// Quantised ratios of chain `c` from its forms, one a row.
 fn row_steps<const F: usize, const R: usize>(
     set: InstructionSet,
     group: &Group,
     c: usize,
     forms: &[[f32; R]; F],
-    labels: &[f32],
+    Beside { labels, weights }: Beside<'_>,
     steps: &mut [i32],
 ) {
     let form = |k: usize| &forms[k * group.chains + c][..];
@@ -234,7 +252,7 @@ fn row_steps<const F: usize, const R: usize>(
             eta: form(0),
             offset: form(1),
             delta: form(2),
-            weights: labels,
+            weights,
         },
         RowFunction::MixtureRemainder { .. } => RowForms::MixtureRemainder {
             place: form(0),
@@ -246,7 +264,21 @@ fn row_steps<const F: usize, const R: usize>(
             eta: form(0),
             offset: form(1),
             delta: form(2),
-            weights: labels,
+            weights,
+        },
+        RowFunction::Declared(law) => RowForms::Declared {
+            law,
+            eta: form(0),
+            delta: form(1),
+            labels,
+            constants: &group.constants[c],
+        },
+        RowFunction::DeclaredRemainder(law) => RowForms::DeclaredRemainder {
+            law,
+            most: f64::from(group.constants[c][0]),
+            forms: [form(0), form(1), form(2)],
+            labels,
+            weights,
         },
     };
     set.steps(&row, group.scales[c], group.bounds[c], steps);
@@ -293,6 +325,20 @@ pub(in crate::trusted) enum RowForms<'a> {
         eta: &'a [f32],
         offset: &'a [f32],
         delta: &'a [f32],
+        weights: &'a [f32],
+    },
+    Declared {
+        law: Law,
+        eta: &'a [f32],
+        delta: &'a [f32],
+        labels: &'a [f32],
+        constants: &'a [f32],
+    },
+    DeclaredRemainder {
+        law: Law,
+        most: f64,
+        forms: [&'a [f32]; 3],
+        labels: &'a [f32],
         weights: &'a [f32],
     },
 }
@@ -365,6 +411,41 @@ pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32,
             for (q, (((a, t), d), omega)) in out.iter_mut().zip(rows) {
                 let change = exponential_difference::<FMA>(*a, *t, *d) * omega;
                 *q = quantize(-change * scale, bound);
+            }
+        }
+        RowForms::Declared {
+            law,
+            eta,
+            delta,
+            labels,
+            constants,
+        } => {
+            let mut ratios = [0.0; STRIP_ROWS];
+            let ratios = &mut ratios[..out.len()];
+            law.changes::<FMA>(labels, eta, delta, constants, ratios);
+            for (q, r) in out.iter_mut().zip(ratios) {
+                *q = quantize(*r * scale, bound);
+            }
+        }
+        // In f64: what is left is small beside what is taken away.
+        RowForms::DeclaredRemainder {
+            law,
+            most,
+            forms: [eta, offset, delta],
+            labels,
+            weights,
+        } => {
+            let rows = eta
+                .iter()
+                .zip(*offset)
+                .zip(*delta)
+                .zip(*labels)
+                .zip(*weights);
+            for (q, ((((a, t), d), y), omega)) in out.iter_mut().zip(rows) {
+                let [y, a, t, d, omega] = [y, a, t, d, omega].map(|v| f64::from(*v));
+                let rest = omega * law.remainder(y, omega * most, [a, t, d]);
+                let rest = rest as f32;
+                *q = quantize(-rest * scale, bound);
             }
         }
     }

@@ -105,8 +105,11 @@ impl Engine for CpuEngine {
                 network::sum_tiles(set, query, tiles, &rows, &mut sums);
                 return sums;
             }
-            let label = if weighted { weight } else { label };
-            kernel::sum_tiles(set, &groups, tiles, label, end - start, &mut sums);
+            let beside = kernel::Beside {
+                labels: label,
+                weights: if weighted { weight } else { &[] },
+            };
+            kernel::sum_tiles(set, &groups, tiles, beside, end - start, &mut sums);
             sums
         };
         let add = |mut a: Vec<RatioSum>, b: Vec<RatioSum>| {
@@ -162,8 +165,11 @@ impl Engine for CpuEngine {
                 let (set, tile) = (self.set, &self.scratch);
                 let steps = match query.function().network() {
                     Some(_) => network::ratio_tile(set, query, c, tile, &labels, &weights),
-                    None if weighted => kernel::ratio_tile(set, &group, tile, &weights),
-                    None => kernel::ratio_tile(set, &group, tile, &labels),
+                    None => {
+                        let (labels, weights) = (&labels[..], &weights[..]);
+                        let beside = kernel::Beside { labels, weights };
+                        kernel::ratio_tile(set, &group, tile, beside)
+                    }
                 };
                 out.extend(steps[..chunk.len()].iter().map(|q| q * sign));
             }

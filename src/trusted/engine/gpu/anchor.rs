@@ -52,6 +52,8 @@ impl AnchorShape {
             Score::Logistic => include_str!("../../../../shaders/model/logistic_slopes.wgsl"),
             Score::Linear => include_str!("../../../../shaders/model/linear_slopes.wgsl"),
             Score::Poisson => include_str!("../../../../shaders/model/poisson_slopes.wgsl"),
+            // No shape is made for them; an empty text would not compile.
+            Score::Declared(_) => "",
         };
         format!("{model}\n{SUM}")
     }
@@ -142,6 +144,9 @@ impl GpuEngine {
     /// How the device makes these sums; `None` where rows are too wide for workgroup memory or
     /// answers for a binding, and the CPU copy is to.
     pub(super) fn anchor_shape(&self, score: Score) -> Option<AnchorShape> {
+        if let Score::Declared(_) = score {
+            return None;
+        }
         let own = self
             .limits
             .workgroup

@@ -71,7 +71,7 @@ impl GradientShape {
                 include_str!("../../../../shaders/model/mixture_gradient.wgsl"),
             ),
             // No shape is made for them; an empty text would not compile.
-            GradientFunction::Network(_) => ("", ""),
+            GradientFunction::Declared(_) | GradientFunction::Network(_) => ("", ""),
         };
         format!("{CLIP}\n{model}\n{rows}\n{SUM}")
     }
@@ -89,6 +89,8 @@ fn score_source(score: Score) -> &'static str {
         Score::Logistic => include_str!("../../../../shaders/model/logistic_score.wgsl"),
         Score::Linear => include_str!("../../../../shaders/model/linear_score.wgsl"),
         Score::Poisson => include_str!("../../../../shaders/model/poisson_score.wgsl"),
+        // As for networks.
+        Score::Declared(_) => "",
     }
 }
 
@@ -136,7 +138,7 @@ fn chain_vectors(query: &GradientQuery) -> usize {
         GradientFunction::Affine | GradientFunction::Mixture => {
             query.dim().div_ceil(4) * (query.features() + 1)
         }
-        GradientFunction::Network(_) => 0,
+        GradientFunction::Declared(_) | GradientFunction::Network(_) => 0,
     }
 }
 
@@ -168,7 +170,7 @@ fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut
             }
             out.extend(std::iter::repeat_n(0.0, 4 * silent * chain_vectors(query)));
         }
-        GradientFunction::Network(_) => {}
+        GradientFunction::Declared(_) | GradientFunction::Network(_) => {}
     }
 }
 
@@ -180,7 +182,10 @@ impl GpuEngine {
 
     /// How the device sums these gradients; `None` where it cannot, and the CPU is to.
     pub(super) fn gradient_shape(&self, query: &GradientQuery) -> Option<GradientShape> {
-        if let GradientFunction::Network(_) = query.function() {
+        if let GradientFunction::Network(_)
+        | GradientFunction::Declared(_)
+        | GradientFunction::Score(Score::Declared(_)) = query.function()
+        {
             return None;
         }
         let tile = query.chains().next_power_of_two().min(MAX_TILE);

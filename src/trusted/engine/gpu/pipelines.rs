@@ -95,7 +95,10 @@ fn model_source(function: RowFunction) -> &'static str {
             include_str!("../../../../shaders/model/mixture_remainder.wgsl")
         }
         // The engine hands these to the CPU; without a row function this does not compile.
-        RowFunction::Network(_) | RowFunction::NetworkRemainder(_) => "",
+        RowFunction::Network(_)
+        | RowFunction::NetworkRemainder(_)
+        | RowFunction::Declared(_)
+        | RowFunction::DeclaredRemainder(_) => "",
         RowFunction::Poisson => include_str!("../../../../shaders/model/poisson.wgsl"),
     }
 }

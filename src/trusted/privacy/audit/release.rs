@@ -176,6 +176,7 @@ impl AnchorCase {
                 high: 1.0,
             },
             Score::Poisson => LabelKind::Count { max: 1 },
+            Score::Declared(_) => LabelKind::Binary,
         })
     }
 
@@ -195,6 +196,9 @@ impl AnchorCase {
             Score::Logistic => Arc::new(Regression::logistic(names, 1.0, prior, 1.0)?),
             Score::Linear => Arc::new(Regression::linear(names, 0.25, label, 1.0, prior, 1.0)?),
             Score::Poisson => Arc::new(Regression::poisson(names, label, 1.0, prior, 1.0)?),
+            Score::Declared(law) => {
+                Arc::new(Regression::declared(names, law, label, 1.0, prior, 1.0)?)
+            }
         })
     }
 
