@@ -1,10 +1,12 @@
 //! The keys of a run file. Unknown keys are errors.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::EngineChoice;
+use crate::expression::{Family, family};
 
 mod data;
 mod key;
@@ -85,6 +87,47 @@ pub enum ModelKind {
     Banana,
     /// Bayesian neural network with one hidden layer.
     Mlp,
+    /// Two classes by the normal distribution function.
+    Probit,
+    /// Two classes by a rate.
+    Cloglog,
+    /// Numbers with unknown variance.
+    Gaussian,
+    /// Numbers with outliers.
+    StudentT,
+    /// Positive numbers by their logarithm.
+    LogNormal,
+    /// Positive numbers with a log link.
+    Gamma,
+    /// Overdispersed counts.
+    NegativeBinomial,
+    /// Shares.
+    Beta,
+    /// Times of events.
+    Weibull,
+    /// A quantile.
+    Quantile,
+    /// An expression of one's own.
+    Declared,
+}
+
+impl ModelKind {
+    /// The likelihood that such a model is named after, where it is an expression with a name.
+    pub fn family(self) -> Option<&'static Family> {
+        family(match self {
+            ModelKind::Probit => "probit",
+            ModelKind::Cloglog => "cloglog",
+            ModelKind::Gaussian => "gaussian",
+            ModelKind::StudentT => "student-t",
+            ModelKind::LogNormal => "log-normal",
+            ModelKind::Gamma => "gamma",
+            ModelKind::NegativeBinomial => "negative-binomial",
+            ModelKind::Beta => "beta",
+            ModelKind::Weibull => "weibull",
+            ModelKind::Quantile => "quantile",
+            _ => return None,
+        })
+    }
 }
 
 keyed! {
@@ -93,7 +136,7 @@ keyed! {
         /// What a row is: see [models.md](models.md). `poisson` has a log link, `mixture` takes
         /// exactly one feature (θ₁, θ₂: components at θ₁ and θ₁+θ₂), `banana` two, `mlp` is one
         /// layer of tanh units.
-        kind: ModelKind, "`logistic`, `linear`, `poisson`, `gaussian-mean`, `mixture`, `banana`, `mlp`; required";
+        kind: ModelKind, "`logistic`, `linear`, `poisson`, `gaussian-mean`, `mixture`, `banana`, `mlp`, `probit`, `cloglog`, `gaussian`, `student-t`, `log-normal`, `gamma`, `negative-binomial`, `beta`, `weibull`, `quantile`, `declared`; required";
         /// Power κ of the likelihood: cheaper, and another, wider posterior.
         #[serde(default = "one")]
         tempering: f64, "number in (0, 1], 1; kinds: all";
@@ -121,11 +164,33 @@ keyed! {
         /// The variances (s₁, s₂) of the two columns.
         #[serde(skip_serializing_if = "Option::is_none")]
         variances: Option<[f64; 2]>, "two numbers, [20, 25]; kinds: banana";
+        /// A row's log likelihood as an expression of the label `y`, the linear predictor `eta` and
+        /// the names below; see [models.md](models.md#your-own-likelihood).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        likelihood: Option<String>, "text, required; kinds: declared";
+        /// Parameters beside the coefficients that are sampled, each with its normal prior; the
+        /// coefficients need a normal prior too.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        parameters: BTreeMap<String, NormalEntry>, "`{ NAME = { mean = 0, sd = 1 } }`; kinds: declared, and those with a parameter";
+        /// Parameters that are held fixed.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        constants: BTreeMap<String, f64>, "`{ NAME = number }`; kinds: as for parameters";
     }
 }
 
 fn one() -> f64 {
     1.0
+}
+
+/// `NAME = { mean = 0, sd = 1 }`
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NormalEntry {
+    /// Mean.
+    #[serde(default)]
+    pub mean: f64,
+    /// Standard deviation.
+    pub sd: f64,
 }
 
 /// Prior kinds.

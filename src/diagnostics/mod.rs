@@ -43,7 +43,7 @@ pub use prediction::{
     accuracy, class_accuracy, class_log_loss, log_loss, logistic_predictive, network_predictive,
 };
 pub use regression::{
-    linear_log_loss, linear_predictive, poisson_log_loss, root_mean_square_error,
+    declared_log_loss, linear_log_loss, linear_predictive, poisson_log_loss, root_mean_square_error,
 };
 pub use rhat::r_hat;
 pub use spending::epsilon_by_iteration;

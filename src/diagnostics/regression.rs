@@ -3,6 +3,8 @@
 
 use rayon::prelude::*;
 
+use crate::expression::Law;
+
 use super::mean;
 
 /// Posterior predictive mean of every row of a linear regression: the mean over draws of x·θ.
@@ -30,7 +32,7 @@ pub fn root_mean_square_error(means: &[f64], labels: &[f64]) -> f64 {
 /// and labels differ, or there are none.
 pub fn linear_log_loss(draws: &[Vec<f64>], variance: f64, rows: &[f32], labels: &[f64]) -> f64 {
     let constant = 0.5 * (2.0 * std::f64::consts::PI * variance).ln();
-    log_loss_by_row(draws, rows, labels, |y, eta| {
+    log_loss_by_row(draws, rows, labels, |y, eta, _| {
         -(y - eta) * (y - eta) / (2.0 * variance) - constant
     })
 }
@@ -38,8 +40,26 @@ pub fn linear_log_loss(draws: &[Vec<f64>], variance: f64, rows: &[f32], labels: 
 /// The same under a Poisson regression's posterior predictive,
 /// `mean over draws of Poisson(y; exp(x·θ))`; labels are counts.
 pub fn poisson_log_loss(draws: &[Vec<f64>], rows: &[f32], labels: &[f64]) -> f64 {
-    log_loss_by_row(draws, rows, labels, |y, eta| {
+    log_loss_by_row(draws, rows, labels, |y, eta, _| {
         y * eta - eta.exp() - log_factorial(y)
+    })
+}
+
+/// The same under a declared likelihood, whose draws end with its shared parameters; it is a log
+/// density where the expression has its constants.
+pub fn declared_log_loss(draws: &[Vec<f64>], law: Law, rows: &[f32], labels: &[f64]) -> f64 {
+    let shared = law.shared().len();
+    if draws.iter().any(|theta| theta.len() <= shared) {
+        return f64::NAN;
+    }
+    let parts = draws
+        .iter()
+        .map(|theta| theta.split_at(theta.len() - shared));
+    let (coefficients, shared): (Vec<Vec<f64>>, Vec<&[f64]>) = parts
+        .map(|(coefficients, shared)| (coefficients.to_vec(), shared))
+        .unzip();
+    log_loss_by_row(&coefficients, rows, labels, |y, eta, k| {
+        law.log_likelihood(y, eta, shared[k])
     })
 }
 
@@ -47,13 +67,14 @@ fn log_loss_by_row(
     draws: &[Vec<f64>],
     rows: &[f32],
     labels: &[f64],
-    log_density: impl Fn(f64, f64) -> f64 + Sync,
+    log_density: impl Fn(f64, f64, usize) -> f64 + Sync,
 ) -> f64 {
     let losses = by_row(draws, rows, |i, etas| {
         let Some(&y) = labels.get(i) else {
             return f64::NAN;
         };
-        let logs: Vec<f64> = etas.iter().map(|eta| log_density(y, *eta)).collect();
+        let each = etas.iter().enumerate();
+        let logs: Vec<f64> = each.map(|(k, eta)| log_density(y, *eta, k)).collect();
         -log_mean_exp(&logs)
     });
     if losses.len() != labels.len() {

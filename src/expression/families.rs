@@ -7,7 +7,7 @@ pub struct Family {
     pub name: &'static str,
     /// The law of a label, in one line.
     pub what: &'static str,
-    /// log p(y | eta, parameters), up to a constant of y.
+    /// log p(y | eta, parameters).
     pub likelihood: &'static str,
     /// Shared parameters: name and meaning. Each is sampled or held fixed.
     pub parameters: &'static [(&'static str, &'static str)],
@@ -49,14 +49,14 @@ pub const FAMILIES: [Family; 10] = [
     Family {
         name: "gaussian",
         what: "numbers with mean η and unknown variance",
-        likelihood: "-0.5 * ((y - eta) * exp(-log_sigma))^2 - log_sigma",
+        likelihood: "-0.5 * ((y - eta) * exp(-log_sigma))^2 - log_sigma - 0.9189385332046727",
         parameters: &[("log_sigma", "log of the standard deviation")],
         label: Labels::Number,
     },
     Family {
         name: "student-t",
         what: "numbers about η with outliers: Student's t law",
-        likelihood: "lgamma(0.5 * nu + 0.5) - lgamma(0.5 * nu) - 0.5 * log(nu) - log_sigma - (0.5 * nu + 0.5) * log1p(((y - eta) * exp(-log_sigma))^2 / nu)",
+        likelihood: "lgamma(0.5 * nu + 0.5) - lgamma(0.5 * nu) - 0.5 * log(nu) - 0.5723649429247001 - log_sigma - (0.5 * nu + 0.5) * log1p(((y - eta) * exp(-log_sigma))^2 / nu)",
         parameters: &[
             ("log_sigma", "log of the scale"),
             (
@@ -69,42 +69,42 @@ pub const FAMILIES: [Family; 10] = [
     Family {
         name: "log-normal",
         what: "positive numbers whose logarithm has mean η and unknown variance",
-        likelihood: "-0.5 * ((log(y) - eta) * exp(-log_sigma))^2 - log_sigma",
+        likelihood: "-0.5 * ((log(y) - eta) * exp(-log_sigma))^2 - log_sigma - log(y) - 0.9189385332046727",
         parameters: &[("log_sigma", "log of the standard deviation of log(y)")],
         label: Labels::Positive,
     },
     Family {
         name: "gamma",
         what: "positive numbers with mean e^η: the gamma law",
-        likelihood: "exp(log_shape) * (log_shape - eta + log(y) - y * exp(-eta)) - lgamma(exp(log_shape))",
+        likelihood: "exp(log_shape) * (log_shape - eta + log(y) - y * exp(-eta)) - lgamma(exp(log_shape)) - log(y)",
         parameters: &[("log_shape", "log of the shape; 0 is the exponential law")],
         label: Labels::Positive,
     },
     Family {
         name: "negative-binomial",
         what: "counts with mean e^η that vary more than a Poisson law's: variance μ + μ²/shape",
-        likelihood: "lgamma(y + exp(log_shape)) - lgamma(exp(log_shape)) - exp(log_shape) * log1p_exp(eta - log_shape) - y * log1p_exp(log_shape - eta)",
+        likelihood: "lgamma(y + exp(log_shape)) - lgamma(exp(log_shape)) - exp(log_shape) * log1p_exp(eta - log_shape) - y * log1p_exp(log_shape - eta) - lgamma(y + 1)",
         parameters: &[("log_shape", "log of the shape")],
         label: Labels::Count,
     },
     Family {
         name: "beta",
         what: "shares between 0 and 1 with mean inv_logit(η): the beta law",
-        likelihood: "lgamma(exp(log_precision)) - lgamma(inv_logit(eta) * exp(log_precision)) - lgamma(inv_logit(-eta) * exp(log_precision)) + inv_logit(eta) * exp(log_precision) * log(y) + inv_logit(-eta) * exp(log_precision) * log1p(-y)",
+        likelihood: "lgamma(exp(log_precision)) - lgamma(inv_logit(eta) * exp(log_precision)) - lgamma(inv_logit(-eta) * exp(log_precision)) + inv_logit(eta) * exp(log_precision) * log(y) + inv_logit(-eta) * exp(log_precision) * log1p(-y) - log(y) - log1p(-y)",
         parameters: &[("log_precision", "log of the precision")],
         label: Labels::Share,
     },
     Family {
         name: "weibull",
         what: "times of events with scale e^η: the Weibull law; y < 0 is a time without the event",
-        likelihood: "if(y > 0, log_shape + exp(log_shape) * (log(y) - eta), 0) - exp(exp(log_shape) * (log(if(y > 0, y, -y)) - eta))",
+        likelihood: "if(y > 0, log_shape + exp(log_shape) * (log(y) - eta) - log(y), 0) - exp(exp(log_shape) * (log(if(y > 0, y, -y)) - eta))",
         parameters: &[("log_shape", "log of the shape; 0 is the exponential law")],
         label: Labels::Number,
     },
     Family {
         name: "quantile",
         what: "the declared quantile of numbers: the asymmetric Laplace law, its kink rounded off",
-        likelihood: "(share * (eta - y) - width * log1p_exp((eta - y) / width)) * exp(-log_scale) - log_scale",
+        likelihood: "(share * (eta - y) - width * log1p_exp((eta - y) / width)) * exp(-log_scale) - log_scale + log(share * (1 - share))",
         parameters: &[
             (
                 "share",

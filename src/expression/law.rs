@@ -419,9 +419,10 @@ impl Law {
         let far = (high - low).max(high.abs()).max(low.abs());
         let score = score.min(MOST_SDS * weight.sqrt());
         let alike = least > 0.5 * weight;
+        let weight = beside.min(MOST_SPREAD * weight);
         Reach {
             score,
-            weight: beside.min(MOST_SPREAD * weight),
+            weight,
             third,
             first_weight,
             crossing: if alike { far * weight / score } else { 1.0 },

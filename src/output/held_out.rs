@@ -6,9 +6,11 @@ use std::path::Path;
 use super::{OutputError, read_draws};
 use crate::data::{LabelKind, PublicRows};
 use crate::diagnostics::{
-    accuracy, class_accuracy, class_log_loss, linear_log_loss, linear_predictive, log_loss,
-    logistic_predictive, network_predictive, poisson_log_loss, root_mean_square_error,
+    accuracy, class_accuracy, class_log_loss, declared_log_loss, linear_log_loss,
+    linear_predictive, log_loss, logistic_predictive, network_predictive, poisson_log_loss,
+    root_mean_square_error,
 };
+use crate::expression::Law;
 use crate::model::NetworkShape;
 
 /// Draws used for predictive averages; more change nothing that can be seen.
@@ -28,6 +30,8 @@ pub enum Predictive {
     },
     /// `Poisson(exp(x·θ))`.
     Poisson,
+    /// A declared likelihood.
+    Declared(Law),
 }
 
 /// Scores of a predictive.
@@ -53,6 +57,7 @@ pub fn test_scores(
     let table = read_draws(directory)?;
     let parameters = match predictive {
         Predictive::Network(shape) => shape.parameters(),
+        Predictive::Declared(law) => test.features().len() + law.shared().len(),
         _ => test.features().len(),
     };
     let total: usize = table.chains.iter().map(|c| c[0].len()).sum();
@@ -105,6 +110,11 @@ pub fn test_scores(
             accuracy: None,
             rmse: None,
             log_loss: poisson_log_loss(&thetas, &rows, &test.numbers()),
+        },
+        (Some(_), Predictive::Declared(law)) => TestScores {
+            accuracy: None,
+            rmse: None,
+            log_loss: declared_log_loss(&thetas, law, &rows, &test.numbers()),
         },
         _ => return Ok(None),
     }))

@@ -12,6 +12,7 @@ mod anchored_network;
 mod anchored_regressions;
 mod batch_posteriors;
 mod batch_samplers;
+mod declared_posteriors;
 mod gradient_audit;
 mod gradient_certificates;
 mod gradient_leaks;

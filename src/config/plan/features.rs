@@ -60,10 +60,10 @@ impl Plan {
     pub fn notes_on_features(&self) -> Result<Vec<String>, ConfigError> {
         let data = &self.config.data;
         match self.config.model.kind {
-            ModelKind::Logistic | ModelKind::Linear | ModelKind::Poisson => {
-                Ok(self.source(&data.file, data.label_file.as_ref())?.notes())
+            ModelKind::GaussianMean | ModelKind::Mixture | ModelKind::Banana | ModelKind::Mlp => {
+                Ok(vec![])
             }
-            _ => Ok(vec![]),
+            _ => Ok(self.source(&data.file, data.label_file.as_ref())?.notes()),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{ModelKind, PriorEntry, PriorKind};
 use crate::data::{Dataset, LabelKind};
+use crate::expression::{Family, Labels, Law};
 use crate::model::{
     Banana, Density, GaussianMean, Mixture, Mlp, Model, ModelError, NetworkShape, Prior,
     Regression, Support,
@@ -31,7 +32,7 @@ impl Plan {
             }
             ModelKind::Poisson => Some(Predictive::Poisson),
             ModelKind::Mlp => self.network(data)?.map(Predictive::Network),
-            _ => None,
+            _ => self.law()?.map(Predictive::Declared),
         })
     }
 
@@ -68,6 +69,13 @@ impl Plan {
         let m = &self.config.model;
         let refuse = |e: ModelError| self.refuse(&e.key, e.what);
         self.check_kind()?;
+        let law = self.law()?;
+        for name in law.iter().flat_map(|law| law.shared()) {
+            if features.contains(name) {
+                let what = format!("'{name}' is a feature's name too");
+                return Err(self.refuse("model.parameters", what));
+            }
+        }
         let label = self.label_kind()?.unwrap_or(LabelKind::Binary);
         let d = match m.kind {
             ModelKind::Mixture | ModelKind::Banana => 2,
@@ -75,9 +83,9 @@ impl Plan {
                 let shape = Mlp::shape(features.len(), self.hidden()?, label);
                 shape.map_err(refuse)?.parameters()
             }
-            _ => features.len(),
+            _ => features.len() + law.map_or(0, |law| law.shared().len()),
         };
-        let prior = self.prior(d)?;
+        let prior = self.prior(d, law)?;
         Ok(match m.kind {
             ModelKind::Logistic => Arc::new(
                 Regression::logistic(features, row_norm, prior, m.tempering).map_err(refuse)?,
@@ -123,7 +131,66 @@ impl Plan {
                         .map_err(refuse)?,
                 )
             }
+            _ => {
+                let law = law.ok_or_else(|| self.refuse("model.kind", "has no likelihood"))?;
+                let model =
+                    Regression::declared(features, law, label, row_norm, prior, m.tempering);
+                Arc::new(model.map_err(refuse)?)
+            }
         })
+    }
+
+    /// The likelihood of a model that is declared by an expression.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key, and the character of the expression.
+    pub fn law(&self) -> Result<Option<Law>, ConfigError> {
+        let m = &self.config.model;
+        let (name, text) = match (m.kind.family(), &m.likelihood) {
+            (Some(family), _) => (family.name, family.likelihood),
+            (None, Some(text)) => ("declared", text.as_str()),
+            (None, None) => return Ok(None),
+        };
+        if let Some(family) = m.kind.family() {
+            self.check_parameters(family)?;
+        }
+        let shared: Vec<String> = m.parameters.keys().cloned().collect();
+        let fixed: Vec<(String, f64)> = m.constants.clone().into_iter().collect();
+        if let Some((name, _)) = fixed.iter().find(|(_, v)| !v.is_finite()) {
+            let key = format!("model.constants.{name}");
+            return Err(self.refuse(&key, "must be a finite number"));
+        }
+        let law = Law::new(name, text, &shared, &fixed);
+        law.map(Some)
+            .map_err(|e| self.refuse("model.likelihood", e.to_string()))
+    }
+
+    /// Every parameter of a family is sampled or held fixed, and there are no others.
+    fn check_parameters(&self, family: &Family) -> Result<(), ConfigError> {
+        let m = &self.config.model;
+        for (name, what) in family.parameters {
+            if !m.parameters.contains_key(*name) && !m.constants.contains_key(*name) {
+                let number = what.contains("a number in [model.constants]");
+                let advice = match number {
+                    true => format!("needs '{name}' ({what}): constants = {{ {name} = … }}"),
+                    false => format!(
+                        "needs '{name}' ({what}): parameters = {{ {name} = {{ mean = 0, sd = 1 }} }} samples it, constants = {{ {name} = … }} holds it fixed"
+                    ),
+                };
+                return Err(self.refuse("model", format!("kind = \"{}\" {advice}", family.name)));
+            }
+        }
+        let given = m.parameters.keys().map(|n| ("parameters", n));
+        let given = given.chain(m.constants.keys().map(|n| ("constants", n)));
+        for (table, name) in given {
+            if family.parameters.iter().all(|(known, _)| known != name) {
+                return Err(self.refuse(
+                    &format!("model.{table}.{name}"),
+                    format!("is no parameter of kind = \"{}\"", family.name),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Width of a network.
@@ -149,7 +216,22 @@ impl Plan {
     fn check_kind(&self) -> Result<(), ConfigError> {
         use ModelKind as K;
         let m = &self.config.model;
-        let keys: [(&str, bool, &[K], &str); 5] = [
+        let declares = m.kind.family().is_some_and(|f| !f.parameters.is_empty());
+        let own = m.kind == K::Declared;
+        for (key, given) in [
+            ("parameters", !m.parameters.is_empty()),
+            ("constants", !m.constants.is_empty()),
+        ] {
+            if given && !own && !declares {
+                let what = "belongs to kind = \"declared\" and to kinds with parameters beside their coefficients";
+                return Err(self.refuse(&format!("model.{key}"), what));
+            }
+        }
+        if own && m.likelihood.is_none() {
+            let what = "kind = \"declared\" needs 'likelihood', an expression such as \"y * eta - exp(eta)\"";
+            return Err(self.refuse("model", what));
+        }
+        let keys: [(&str, bool, &[K], &str); 6] = [
             (
                 "variance",
                 m.variance.is_some(),
@@ -163,6 +245,12 @@ impl Plan {
                 "\"gaussian-mean\"",
             ),
             ("hidden", m.hidden.is_some(), &[K::Mlp], "\"mlp\""),
+            (
+                "likelihood",
+                m.likelihood.is_some(),
+                &[K::Declared],
+                "\"declared\"",
+            ),
             (
                 "curvature",
                 m.curvature.is_some(),
@@ -190,6 +278,7 @@ impl Plan {
             K::Poisson => "a Poisson model needs counts as its label: count = max",
             K::Mlp => "a network needs a binary label, or classes = k",
             K::GaussianMean | K::Mixture | K::Banana => return Ok(()),
+            _ => return self.check_label(),
         };
         let fits = match self.label_kind()? {
             Some(LabelKind::Binary) => matches!(m.kind, K::Logistic | K::Mlp),
@@ -205,10 +294,62 @@ impl Plan {
         }
     }
 
-    fn prior(&self, d: usize) -> Result<Prior, ConfigError> {
+    /// The label of a declared likelihood.
+    fn check_label(&self) -> Result<(), ConfigError> {
         let m = &self.config.model;
+        let Some(label) = self.label_kind()? else {
+            return Err(self.refuse("data.label", "a regression needs a declared label"));
+        };
+        let Some(family) = m.kind.family() else {
+            return Ok(());
+        };
+        let (fits, needs) = match (family.label, label) {
+            (Labels::Binary, _) => (label == LabelKind::Binary, "a binary label"),
+            (Labels::Count, _) => (
+                matches!(label, LabelKind::Count { .. }),
+                "counts as its label: count = max",
+            ),
+            (Labels::Number, _) => (
+                matches!(label, LabelKind::Number { .. }),
+                "a numeric label: clamp = [low, high]",
+            ),
+            (Labels::Positive, _) => (
+                matches!(label, LabelKind::Number { low, .. } if low > 0.0),
+                "a positive label: clamp = [low, high] with low > 0",
+            ),
+            (Labels::Share, _) => (
+                matches!(label, LabelKind::Number { low, high } if low > 0.0 && high < 1.0),
+                "a label between 0 and 1: clamp = [low, high] with 0 < low and high < 1",
+            ),
+        };
+        match fits {
+            true => Ok(()),
+            false => {
+                let what = format!("kind = \"{}\" needs {needs}", family.name);
+                Err(self.refuse("data.label", what))
+            }
+        }
+    }
+
+    fn prior(&self, d: usize, law: Option<Law>) -> Result<Prior, ConfigError> {
+        let m = &self.config.model;
+        let own = law.map_or(0, |law| law.shared().len());
+        let mut density = self.density(m.prior.as_ref(), d - own)?;
+        match &mut density {
+            _ if own == 0 => {}
+            Density::Normal { mean, sd } => {
+                mean.extend(m.parameters.values().map(|p| p.mean));
+                sd.extend(m.parameters.values().map(|p| p.sd));
+            }
+            _ => {
+                return Err(self.refuse(
+                    "model.prior",
+                    "coefficients need a normal prior beside [model.parameters]: prior = { kind = \"normal\", sd = … }",
+                ));
+            }
+        }
         Ok(Prior {
-            density: self.density(m.prior.as_ref(), d)?,
+            density,
             support: m
                 .support
                 .as_ref()

@@ -1,0 +1,286 @@
+//! The promise: likelihoods that are declared by an expression are sampled exactly, with the
+//! parameters that their rows share, and seen from an anchor. What is exact is written out here by
+//! other formulas than the library's.
+//!
+//! False alarms and power as in `known_posteriors`.
+
+use std::sync::Arc;
+
+use crate::common::chains::{AnyCurator, Length, TEST, quadrature, run, samplers};
+use crate::common::regression::{AT, KAPPA, NORM, NUMBER, PRIOR_SD, Table, table};
+use dpmc::data::{Dataset, LabelKind};
+use dpmc::engine::EngineChoice;
+use dpmc::expression::{Law, family};
+use dpmc::model::{Anchor, Lower, Metric, Model, Prior, Regression, Support};
+use dpmc::privacy::{Acceptance, AnchorNoise, Curator, Estimator, Lambda, Releases};
+use dpmc::sampler::{
+    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Decisions,
+    Preconditioner, RandomWalk,
+};
+
+fn law(name: &str, shared: &[&str], fixed: &[(&str, f64)]) -> Law {
+    let shared: Vec<String> = shared.iter().map(|n| n.to_string()).collect();
+    let fixed: Vec<(String, f64)> = fixed.iter().map(|(n, v)| (n.to_string(), *v)).collect();
+    Law::new(name, family(name).unwrap().likelihood, &shared, &fixed).unwrap()
+}
+
+/// Rows of one feature with their labels.
+fn rows(kind: LabelKind) -> Vec<(f64, f64)> {
+    let one = |i: i32| {
+        let t = f64::from(i);
+        let x = f64::from((0.7 * t).sin() as f32);
+        let noise = (2.9 * t).sin() + (5.3 * t).cos();
+        let y = match kind {
+            LabelKind::Count { .. } => (2.0 * (0.6 * x + 0.5 * noise).exp()).round(),
+            _ => f64::from((0.9 * x + 0.6 * noise) as f32),
+        };
+        (x, y)
+    };
+    (0..70).map(one).collect()
+}
+
+fn data(kind: LabelKind) -> Dataset {
+    let mut set = Dataset::builder_with(vec!["a".into()], Some(kind), 1.0).unwrap();
+    for (x, y) in rows(kind) {
+        set.push_value(&[x as f32], Some(y)).unwrap();
+    }
+    set.finish().unwrap()
+}
+
+/// A coefficient and a shared parameter, by sums over all rows and by minibatches.
+fn check_shared(name: &str, shared: &str, kind: LabelKind, log_density: fn(f64, f64, f64) -> f64) {
+    let (kappa, sds, limit) = (0.6, [0.5, 0.4], 2.0);
+    let prior = Prior {
+        density: dpmc::model::Density::Normal {
+            mean: vec![0.0, 0.2],
+            sd: sds.to_vec(),
+        },
+        support: Support::Box(vec![limit; 2]),
+        anchor: None,
+    };
+    let set = data(kind);
+    let law = law(name, &[shared], &[]);
+    let model = Regression::declared(set.features(), law, kind, 1.0, prior, kappa).unwrap();
+    let model: Arc<dyn Model> = Arc::new(model);
+    let table = rows(kind);
+    let density = |theta: &[f64]| -> f64 {
+        let each = table
+            .iter()
+            .map(|(x, y)| log_density(*y, x * theta[0], theta[1]));
+        kappa * each.sum::<f64>()
+            - 0.5 * (theta[0] / sds[0]).powi(2)
+            - 0.5 * ((theta[1] - 0.2) / sds[1]).powi(2)
+    };
+    let exact = quadrature(density, &[0.5, 0.0], &[0.25, 0.25], limit);
+    let scale: Vec<f64> = exact.iter().map(|e| e.1).collect();
+    let start: Vec<f64> = exact.iter().map(|e| e.0).collect();
+    for (k, (sampler, estimator, rule, _)) in samplers().into_iter().enumerate() {
+        // The others see the same sums; their own tests are with the models written by hand.
+        if !["mh", "poisson-barker"].contains(&sampler) {
+            continue;
+        }
+        let mut curator = AnyCurator::new(
+            data(kind),
+            model.clone(),
+            EngineChoice::Cpu,
+            false,
+            40 + k as u64,
+        );
+        let steps = TEST.of(160_000);
+        let draws = run(
+            &mut curator,
+            &*model,
+            (estimator, rule),
+            &start,
+            &scale,
+            steps,
+            k as u8,
+        );
+        for (j, (column, exact)) in draws.iter().zip(&exact).enumerate() {
+            TEST.assert_moments(&format!("{name} {sampler} parameter {j}"), column, *exact);
+        }
+    }
+}
+
+#[test]
+fn unknown_variance_matches_quadrature() {
+    let label = LabelKind::Number {
+        low: -3.0,
+        high: 3.0,
+    };
+    check_shared("gaussian", "log_sigma", label, |y, eta, log_sigma| {
+        let variance = (2.0 * log_sigma).exp();
+        -(y - eta).powi(2) / (2.0 * variance) - 0.5 * variance.ln()
+    });
+}
+
+#[test]
+fn overdispersed_counts_match_quadrature() {
+    // Γ(y + r)/Γ(r) as a product.
+    check_shared(
+        "negative-binomial",
+        "log_shape",
+        LabelKind::Count { max: 40 },
+        |y, eta, s| {
+            let (mu, r) = (eta.exp(), s.exp());
+            let rising: f64 = (0..y as u32).map(|k| (r + f64::from(k)).ln()).sum();
+            rising + r * r.ln() + y * mu.ln() - (y + r) * (mu + r).ln()
+        },
+    );
+}
+
+/// Rows of two features with labels of this kind.
+fn two_features(kind: LabelKind) -> Table {
+    let numbers = table(90, NUMBER);
+    if kind != LabelKind::Binary {
+        return numbers;
+    }
+    let labels = numbers
+        .labels
+        .iter()
+        .map(|y| if *y > 0.3 { 1.0 } else { -1.0 });
+    Table {
+        labels: labels.collect(),
+        rows: numbers.rows,
+        kind,
+    }
+}
+
+/// Chains about an exact expansion target the posterior itself.
+fn check_anchored(
+    law: Law,
+    kind: LabelKind,
+    sd: f64,
+    log_density: fn(f64, f64) -> f64,
+    length: &Length,
+) {
+    let table = two_features(kind);
+    let names = ["a".to_string(), "b".to_string()];
+    let prior = Prior::normal(2, PRIOR_SD);
+    let model = Regression::declared(&names, law, kind, NORM, prior.clone(), KAPPA).unwrap();
+    let model: Arc<dyn Model> = Arc::new(model);
+    let density = |theta: &[f64]| -> f64 {
+        let rows = table.rows.iter().zip(&table.labels);
+        let each = rows.map(|(x, y)| log_density(*y, x[0] * theta[0] + x[1] * theta[1]));
+        let squares: f64 = theta.iter().map(|t| t * t).sum();
+        KAPPA * each.sum::<f64>() - 0.5 * squares / (PRIOR_SD * PRIOR_SD)
+    };
+    let exact = quadrature(density, &AT, &[1.5 * sd; 2], 1e9);
+    let factor = Lower::new(vec![1.0 / sd, 0.0, 0.1 / sd, 1.1 / sd]).unwrap();
+    let metric = Metric {
+        row_bound: NORM * factor.inverse_norm(),
+        factor,
+    };
+    let open =
+        |seed| Curator::not_private(table.data(), model.clone(), EngineChoice::Cpu, seed).unwrap();
+    let seen = open(3)
+        .anchor(&AT, &metric, AnchorNoise::expansion(0.0, 0.0))
+        .unwrap();
+    let anchor = Anchor {
+        at: AT.to_vec(),
+        metric,
+        gradient: seen.gradient,
+        curvature: seen.curvature,
+        gradient_sd: 0.0,
+        curvature_sd: 0.0,
+        centre: vec![0.0; 2],
+        // Beyond any draw.
+        radius: 9.0,
+        spread: Vec::new(),
+        doubts: Default::default(),
+    };
+    let poisson = Estimator::Poisson {
+        lambda: Lambda::Ratio(0.5),
+    };
+    for (k, (estimator, rule)) in [
+        (poisson, Acceptance::Barker),
+        (Estimator::FullBatch, Acceptance::Metropolis),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let settings = AnchoredSettings {
+            anchoring: Anchoring {
+                start: AT.to_vec(),
+                stages: 0,
+                rows: table.rows.len(),
+                row_norm: NORM,
+                unit: KAPPA,
+                slopes: model.slopes().unwrap(),
+                clip: Some(100.0),
+                radius: 9.0,
+                split: None,
+            },
+            proposal: AnchoredProposal::Autoregressive { correlation: 0.0 },
+            // Wide enough that no remainder is clipped.
+            share: 8.0,
+            refresh_after: None,
+            decisions: Decisions::All,
+        };
+        let (adaptation, identity) = (
+            Adaptation::new(Adapt::None, 0.3, 0, 2),
+            Preconditioner::Identity,
+        );
+        let mut sampler = RandomWalk::new(
+            prior.clone(),
+            estimator,
+            rule,
+            None,
+            1.0,
+            identity,
+            adaptation,
+        )
+        .with_anchoring(settings);
+        let mut curator = open(60 + k as u64);
+        sampler.set_anchor(anchor.clone()).unwrap();
+        curator.set_anchor(anchor.clone()).unwrap();
+        let mut chains = Chains::new(&[AT.to_vec()], [k as u8; 32]);
+        sampler.start_at_anchor(&mut chains);
+        let mut draws = [Vec::new(), Vec::new()];
+        for _ in 0..length.of(120_000) {
+            sampler.step(&mut chains, &mut curator).unwrap();
+            for (column, v) in draws.iter_mut().zip(chains.thetas.row(0)) {
+                column.push(*v);
+            }
+        }
+        for (j, (column, exact)) in draws.iter().zip(&exact).enumerate() {
+            let label = format!("{} {estimator:?} {rule:?} parameter {j}", law.name());
+            length.assert_moments(&label, column, *exact);
+        }
+    }
+}
+
+#[test]
+fn an_anchored_cloglog_matches_quadrature() {
+    let law = law("cloglog", &[], &[]);
+    check_anchored(
+        law,
+        LabelKind::Binary,
+        0.2,
+        |y, eta| {
+            let miss = (-eta.exp()).exp();
+            if y > 0.0 {
+                (1.0 - miss).ln()
+            } else {
+                miss.ln()
+            }
+        },
+        &TEST,
+    );
+}
+
+/// Weights of a t law are negative where a row is far off.
+#[test]
+fn an_anchored_t_law_matches_quadrature() {
+    let law = law("student-t", &[], &[("log_sigma", -0.9), ("nu", 3.0)]);
+    check_anchored(
+        law,
+        NUMBER,
+        0.12,
+        |y, eta| {
+            let scaled = (y - eta) / (-0.9f64).exp();
+            -2.0 * (1.0 + scaled * scaled / 3.0).ln()
+        },
+        &TEST,
+    );
+}
