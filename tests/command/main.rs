@@ -15,6 +15,7 @@ mod check_command;
 mod cli;
 mod cli_cautions;
 mod combinations;
+mod declared_run_files;
 mod examples;
 mod feature_formats;
 mod features;

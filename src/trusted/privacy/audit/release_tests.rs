@@ -29,7 +29,9 @@ fn moments_of_a_case_are_as_far_apart_as_can_be() {
 /// The exact sums differ by nearly the whole sensitivity, and along the projection.
 #[test]
 fn anchors_of_a_case_are_as_far_apart_as_can_be() {
-    let scores = [Score::Logistic, Score::Linear, Score::Poisson];
+    let own = crate::expression::Law::new("declared", "-log1p_exp(-y * eta)", &[], &[]);
+    let declared = Score::Declared(own.unwrap());
+    let scores = [Score::Logistic, Score::Linear, Score::Poisson, declared];
     let expansions = AnchorPart::ALL
         .into_iter()
         .filter(|p| *p != AnchorPart::Moments);

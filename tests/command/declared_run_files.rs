@@ -1,0 +1,321 @@
+//! The promise: every named likelihood and an expression of one's own run by every kind of sampler,
+//! or are refused with the reason, before anything is charged.
+
+use crate::common::place::{Place, edit, repository};
+use dpmc::expression::{FAMILIES, FUNCTIONS};
+
+const RUN: &str = r#"
+[data]
+file = "visits.csv"
+
+[data.label]
+column = "LABEL"
+
+[[data.features]]
+columns = ["a", "b"]
+clamp = [-1, 1]
+
+[model]
+kind = "KIND"
+prior = { kind = "normal", sd = 2 }
+PARAMETERS
+
+[sampler]
+algorithm = "ALGORITHM"
+SETTINGS
+
+[run]
+iterations = 40
+seed = 3
+
+[privacy]
+epsilon = 30.0
+delta = 1e-6
+"#;
+
+/// Name, label with its declaration, and every parameter with a value to hold it at.
+const KINDS: [(&str, &str, &[(&str, f64)]); 11] = [
+    ("probit", "sick", &[]),
+    ("cloglog", "sick", &[]),
+    (
+        "gaussian",
+        "score\"\nclamp = [-4, 4]\n#",
+        &[("log_sigma", -0.3)],
+    ),
+    (
+        "student-t",
+        "score\"\nclamp = [-4, 4]\n#",
+        &[("log_sigma", -0.3), ("nu", 4.0)],
+    ),
+    (
+        "log-normal",
+        "cost\"\nclamp = [0.05, 60]\n#",
+        &[("log_sigma", 0.0)],
+    ),
+    (
+        "gamma",
+        "cost\"\nclamp = [0.05, 60]\n#",
+        &[("log_shape", 0.2)],
+    ),
+    (
+        "negative-binomial",
+        "visits\"\ncount = 40\n#",
+        &[("log_shape", 0.1)],
+    ),
+    (
+        "beta",
+        "share\"\nclamp = [0.01, 0.99]\n#",
+        &[("log_precision", 1.0)],
+    ),
+    (
+        "weibull",
+        "cost\"\nclamp = [-60, 60]\n#",
+        &[("log_shape", 0.1)],
+    ),
+    (
+        "quantile",
+        "score\"\nclamp = [-4, 4]\n#",
+        &[("share", 0.5), ("width", 0.2), ("log_scale", -0.5)],
+    ),
+    ("declared", "visits\"\ncount = 40\n#", &[]),
+];
+
+fn table() -> String {
+    let mut text = String::from("a,b,sick,score,cost,visits,share\n");
+    for i in 0..900 {
+        let t = f64::from(i);
+        let (a, b) = ((1.7 * t).sin(), (2.9 * t).cos());
+        let noise = (0.37 * t).sin() + (5.3 * t).cos();
+        let eta = 0.7 * a - 0.4 * b;
+        let sick = u8::from(eta + noise > 0.0);
+        let (cost, visits) = (
+            (eta + noise).exp(),
+            (2.0 * (eta + 0.5 * noise).exp()).round(),
+        );
+        let share = 1.0 / (1.0 + (-eta - noise).exp());
+        let score = eta + 0.6 * noise;
+        text += &format!("{a:.4},{b:.4},{sick},{score:.4},{cost:.4},{visits},{share:.4}\n");
+    }
+    text
+}
+
+/// Parameters that `sampled` says, the others held fixed.
+fn run_file(
+    (kind, label, parameters): (&str, &str, &[(&str, f64)]),
+    sampled: fn(&str) -> bool,
+    algorithm: &str,
+    settings: &str,
+) -> String {
+    let mut tables = String::new();
+    for (name, value) in parameters {
+        tables += &match sampled(name) {
+            true => format!("parameters.{name} = {{ mean = 0, sd = 0.5 }}\n"),
+            false => format!("constants.{name} = {value}\n"),
+        };
+    }
+    if kind == "declared" {
+        tables += "likelihood = \"y * eta - exp(eta)\"\n";
+    }
+    let run = edit(RUN, "LABEL", label);
+    let run = edit(&run, "KIND", kind);
+    let run = edit(&run, "PARAMETERS", &tables);
+    edit(&edit(&run, "ALGORITHM", algorithm), "SETTINGS", settings)
+}
+
+fn place(run: &str) -> Place {
+    let place = Place::new(run);
+    place.write("visits.csv", &table());
+    place
+}
+
+#[test]
+fn every_likelihood_runs_with_its_parameters_held() {
+    for kind in KINDS {
+        for (algorithm, settings) in [
+            ("anchored-barker", ""),
+            ("dp-laplace", ""),
+            ("dp-sgld", "gradient = { clip = 2 }"),
+        ] {
+            let place = place(&run_file(kind, |_| false, algorithm, settings));
+            place.works("check run.toml");
+            place.works("sample run.toml --out out --quiet");
+            assert!(place.draws("out").last() >= 1, "{} {algorithm}", kind.0);
+        }
+    }
+}
+
+/// A number in [model.constants] is never sampled.
+fn is_sampled(name: &str) -> bool {
+    name.starts_with("log_")
+}
+
+#[test]
+fn what_rows_share_is_sampled_along() {
+    for kind in KINDS
+        .iter()
+        .filter(|k| k.2.iter().any(|(n, _)| is_sampled(n)))
+    {
+        for (algorithm, settings, flags) in [
+            ("barker", "step = 0.01\nclip = { rate = 5 }", ""),
+            ("poisson-barker", "step = 0.01\nclip = { rate = 5 }", ""),
+            ("dp-hmc", "clip = { rate = 5 }\ngradient = { clip = 5 }", ""),
+            ("dp-sgld", "gradient = { clip = 5 }", ""),
+            ("mh", "step = 0.05", "--not-private"),
+            ("hmc", "", "--not-private"),
+        ] {
+            let place = place(&run_file(*kind, is_sampled, algorithm, settings));
+            place.works(&format!("sample run.toml --out out --quiet {flags}"));
+            let draws = place.draws("out");
+            let own = kind.2.iter().find(|(n, _)| is_sampled(n)).unwrap().0;
+            assert_eq!(
+                draws.columns.last().map(String::as_str),
+                Some(own),
+                "{}",
+                kind.0
+            );
+            assert!(draws.last() >= 1, "{} {algorithm}", kind.0);
+        }
+        // An anchor expands in the coefficients alone, and says so before anything is charged.
+        let place = place(&run_file(*kind, is_sampled, "anchored-barker", ""));
+        let message = place.refuses("sample run.toml --out out --ledger l.json");
+        assert!(message.contains("hold the others fixed"), "{message}");
+        assert!(!place.path("l.json").exists());
+    }
+}
+
+#[test]
+fn wrong_declarations_are_refused_with_a_way_out() {
+    let binomial = KINDS.iter().find(|k| k.0 == "negative-binomial").unwrap();
+    let held = run_file(*binomial, |_| false, "anchored-barker", "");
+    let own = run_file(*KINDS.last().unwrap(), |_| false, "anchored-barker", "");
+    let gamma = run_file(
+        *KINDS.iter().find(|k| k.0 == "gamma").unwrap(),
+        |_| false,
+        "mh",
+        "",
+    );
+    for (run, from, to, words) in [
+        (&held, "constants.log_shape = 0.1", "", "needs 'log_shape'"),
+        (
+            &held,
+            "constants.log_shape = 0.1",
+            "constants.shape = 1",
+            "needs 'log_shape'",
+        ),
+        (
+            &held,
+            "constants.log_shape",
+            "constants.shape = 1\nconstants.log_shape",
+            "model.constants.shape: is no parameter",
+        ),
+        (
+            &held,
+            "constants.log_shape = 0.1",
+            "constants.log_shape = nan",
+            "finite",
+        ),
+        (&held, "count = 40", "clamp = [0, 40]", "needs counts"),
+        (
+            &held,
+            "constants.log_shape",
+            "constants.log_shape = 1\nparameters.log_shape",
+            "line",
+        ),
+        (&gamma, "clamp = [0.05, 60]", "clamp = [0, 60]", "low > 0"),
+        (&own, "exp(eta)\"", "exp(etta)\"", "'etta' is not known"),
+        (&own, "exp(eta)\"", "exp(eta\"", "at character"),
+        (&own, "likelihood =", "#", "needs 'likelihood'"),
+        (
+            &own,
+            "kind = \"declared\"",
+            "kind = \"poisson\"",
+            "declared",
+        ),
+        (
+            &own,
+            "likelihood =",
+            "variance = 2\nlikelihood =",
+            "model.variance",
+        ),
+        (
+            &own,
+            "likelihood = \"y * eta - exp(eta)\"",
+            "likelihood = \"y * eta - a * exp(eta)\"\nparameters.a = { sd = 1 }",
+            "'a' is a feature's name too",
+        ),
+        (
+            &own,
+            "prior = { kind = \"normal\", sd = 2 }",
+            "likelihood = \"y * eta - exp(eta + z)\"\nparameters.z = { sd = 1 } #",
+            "normal prior",
+        ),
+    ] {
+        let mut wrong = edit(run, from, to);
+        if words == "normal prior" {
+            wrong = edit(&wrong, "likelihood = \"y * eta - exp(eta)\"\n", "");
+        }
+        let place = place(&wrong);
+        for command in [
+            "check run.toml",
+            "sample run.toml --out out --ledger l.json",
+        ] {
+            let message = place.refuses(command);
+            assert!(message.contains(words), "{words}: {message}");
+        }
+        assert!(!place.path("l.json").exists());
+    }
+}
+
+/// Held-out rows are scored by the likelihood; a resumed run goes on with it.
+#[test]
+fn runs_are_scored_and_resumed() {
+    let binomial = KINDS.iter().find(|k| k.0 == "negative-binomial").unwrap();
+    let run = run_file(
+        *binomial,
+        is_sampled,
+        "barker",
+        "step = 0.01\nclip = { rate = 5 }",
+    );
+    let place = place(&format!(
+        "{run}\n[test]\nfile = \"public.csv\"\npublic = true\n"
+    ));
+    place.write("public.csv", &table());
+    place.works("sample run.toml --out out --quiet");
+    let summary = place.works("summary out --json");
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let loss = summary.to_string();
+    assert!(loss.contains("log_loss"), "{loss}");
+    let before = place.draws("out").last();
+    place.works("sample --resume out --iterations 80 --quiet");
+    assert!(place.draws("out").last() > before);
+}
+
+/// The run files of the guide's page run, and the reference has every name.
+#[test]
+fn what_the_documentation_shows_runs() {
+    let read = |file: &str| std::fs::read_to_string(repository(file)).unwrap();
+    let page = read("docs/guide/likelihoods.md");
+    let blocks: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    assert!(blocks.len() >= 4);
+    for block in blocks {
+        let run = block.split("```").next().unwrap();
+        let data = repository("examples/data/adult_train.csv.gz");
+        let place = place(&edit(run, "examples/data/adult_train.csv.gz", &data));
+        place.works("check run.toml");
+        place.works("sample run.toml --out out --quiet --iterations 50");
+        assert!(place.draws("out").last() >= 1, "{run}");
+    }
+    let reference = read("docs/reference/models.md");
+    for family in FAMILIES {
+        let line = reference
+            .lines()
+            .find(|l| l.starts_with(&format!("| `{}` |", family.name)));
+        let line = line.unwrap_or_else(|| panic!("{} is missing", family.name));
+        let says = |text: &str| assert!(line.contains(text), "{line}: {text}");
+        says(family.what);
+        family.parameters.iter().for_each(|(name, _)| says(name));
+    }
+    for (name, _) in FUNCTIONS {
+        assert!(reference.contains(name), "{name}");
+    }
+}
