@@ -92,10 +92,10 @@ impl Number for f64 {
         f64::sqrt(self)
     }
     fn softplus(self) -> Self {
-        self.max(0.0) + (-self.abs()).exp().ln_1p()
+        crate::math::softplus(self)
     }
     fn softplus_change(self, delta: Self) -> Self {
-        crate::model::softplus_difference(self, delta)
+        crate::math::softplus_difference(self, delta)
     }
     fn ln_normal_cdf(self) -> Self {
         special::ln_normal_cdf(self)
@@ -212,13 +212,13 @@ fn ln_scaled_erfc<const FMA: bool>(u: f32) -> (f32, f32) {
     const SERIES: [f32; 9] = [
         0.170_872_77,
         -0.822_152_23,
-        1.488_515_87,
-        -1.135_203_98,
+        1.488_515_9,
+        -1.135_204,
         0.278_868_07,
         -0.186_288_06,
         0.096_784_18,
         0.374_091_96,
-        1.000_023_68,
+        1.000_023_7,
     ];
     let z = u.abs() * std::f32::consts::FRAC_1_SQRT_2;
     let t = 1.0 / (1.0 + 0.5 * z);
@@ -226,6 +226,6 @@ fn ln_scaled_erfc<const FMA: bool>(u: f32) -> (f32, f32) {
     for a in SERIES {
         sum = single::multiply_add::<FMA>(sum, t, a);
     }
-    let polynomial = single::multiply_add::<FMA>(sum, t, -1.265_512_23);
+    let polynomial = single::multiply_add::<FMA>(sum, t, -1.265_512_2);
     (polynomial + single::ln::<FMA>(0.5 * t), 0.5 * u * u)
 }

@@ -1,7 +1,12 @@
 //! Mathematics that knows nothing of rows, samplers or privacy.
 
+pub(crate) mod chebyshev;
+mod lower;
 mod matrix;
 pub mod normal;
 pub(crate) mod single;
+mod softplus;
 
+pub use lower::Lower;
 pub use matrix::{cholesky, inverse};
+pub use softplus::{softplus, softplus_difference};

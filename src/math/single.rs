@@ -112,11 +112,11 @@ pub(crate) fn is_nan(x: f32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model;
+    use crate::math;
     use proptest::prelude::*;
 
     fn check<const FMA: bool>(a: f32, d: f32) -> Result<(), TestCaseError> {
-        let exact = model::softplus_difference(f64::from(a), f64::from(d));
+        let exact = math::softplus_difference(f64::from(a), f64::from(d));
         let ours = f64::from(softplus_difference::<FMA>(a, d));
         let low = a.min(a + d).abs();
         let relative = 2e-6 + f64::from(low) * f64::powi(2.0, -23);

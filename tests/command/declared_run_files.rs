@@ -34,7 +34,9 @@ delta = 1e-6
 "#;
 
 /// Name, label with its declaration, and every parameter with a value to hold it at.
-const KINDS: [(&str, &str, &[(&str, f64)]); 11] = [
+type Kind = (&'static str, &'static str, &'static [(&'static str, f64)]);
+
+const KINDS: [Kind; 11] = [
     ("probit", "sick", &[]),
     ("cloglog", "sick", &[]),
     (
@@ -101,7 +103,7 @@ fn table() -> String {
 
 /// Parameters that `sampled` says, the others held fixed.
 fn run_file(
-    (kind, label, parameters): (&str, &str, &[(&str, f64)]),
+    (kind, label, parameters): Kind,
     sampled: fn(&str) -> bool,
     algorithm: &str,
     settings: &str,

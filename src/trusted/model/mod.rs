@@ -10,9 +10,7 @@ use crate::expression::Law;
 
 mod anchor;
 mod banana;
-mod chebyshev;
 mod gaussian_mean;
-mod lower;
 mod mixture;
 mod mlp;
 mod moment_basis;
@@ -24,10 +22,11 @@ mod regression;
 mod remainder;
 mod slopes;
 
+use crate::math::softplus;
+pub use crate::math::{Lower, softplus_difference};
 pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
-pub use lower::Lower;
 pub use mixture::Mixture;
 pub use mlp::{Mlp, NetworkShape};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
@@ -294,26 +293,6 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// `log(1 + e^a)`.
-fn softplus(a: f64) -> f64 {
-    a.max(0.0) + (-a.abs()).exp().ln_1p()
-}
-
-/// `softplus(a+δ) − softplus(a)` without cancellation, f64.
-///
-/// Twin of the f32 forms in `engine/cpu/lanes.rs` and `shaders/model`.
-pub fn softplus_difference(a: f64, delta: f64) -> f64 {
-    let low = a.min(a + delta);
-    let size = delta.abs();
-    let value = if size > 700.0 {
-        // The exponential overflows; the two ends are too far apart to cancel.
-        softplus(low + size) - softplus(low)
-    } else {
-        (size.exp_m1() / (1.0 + (-low).exp())).ln_1p()
-    };
-    value.copysign(delta)
-}
-
 pub(in crate::trusted) fn check_tempering(kappa: f64) -> Result<(), ModelError> {
     if kappa > 0.0 && kappa <= 1.0 {
         Ok(())
@@ -339,23 +318,4 @@ fn wrong_label(model: &str, needs: &str, label: LabelKind) -> ModelError {
         "data.label",
         format!("model '{model}' needs {needs}, not {}", label.describe()),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn softplus_difference_matches_the_plain_form() {
-        for a in [-40.0, -3.0, -0.1, 0.0, 0.7, 5.0, 60.0] {
-            for d in [-900.0, -30.0, -1.0, -1e-3, 0.0, 1e-3, 0.5, 20.0, 900.0] {
-                let plain = softplus(a + d) - softplus(a);
-                let ours = softplus_difference(a, d);
-                assert!(
-                    (plain - ours).abs() < 1e-12 * (1.0 + plain.abs()),
-                    "{a} {d}"
-                );
-            }
-        }
-    }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::chebyshev::evaluate;
 use super::moments::{MomentAnchor, MomentForm, log_odds};
 use super::{Forms, GradientFunction, LabelKind, Model, Prior, RowFunction, Surrogate};
+use crate::math::chebyshev::evaluate;
 
 /// A model whose rows are asked for what the moments miss; the moments' part of the log
 /// likelihood belongs to the (public) prior.

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use super::chebyshev::{Series, softplus_series};
 use super::moment_basis::{MomentBasis, Moments};
 use super::{Model, ModelError};
+use crate::math::chebyshev::{Series, softplus_series};
 
 /// Smallest clip bound of a remainder, nats: what is nothing by theory still gets this, 2^-24, which
 /// is large enough for every acceptance rule and a ledger's sum, and next to free (η = 1.2e-7 on all

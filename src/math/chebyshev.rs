@@ -13,7 +13,7 @@ const STRIP: f64 = 0.9 * PI;
 
 /// `p(t) = Σ a_k T_k(t)`, with `|f(t) − p(t)| ≤ tail` for t in [−1, 1].
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Series {
+pub(crate) struct Series {
     /// a_0 …
     pub coefficients: Vec<f64>,
     /// Bound on the error of the whole series.
@@ -46,7 +46,7 @@ fn cosines(n: usize) -> &'static [f64] {
 /// Approximation Practice, theorem 8.2 and its aliasing formula). Here the ellipse keeps
 /// `|α Im t| ≤ 0.9π`, where `|1 + e^w| ≥ sin(0.1π)`, so `M = |α|a + |β| + 5.1`, a the half axis.
 /// For steep slopes `4|α|/(π(n−2))` is less.
-pub(super) fn softplus_series(alpha: f64, beta: f64) -> Series {
+pub(crate) fn softplus_series(alpha: f64, beta: f64) -> Series {
     let minor = (STRIP / alpha.abs()).min(4.0);
     let major = minor.hypot(1.0);
     let rho = major + minor;
@@ -74,7 +74,7 @@ pub(super) fn softplus_series(alpha: f64, beta: f64) -> Series {
 }
 
 /// `Σ a_k T_k(t)` (Clenshaw).
-pub(super) fn evaluate(coefficients: &[f64], t: f64) -> f64 {
+pub(crate) fn evaluate(coefficients: &[f64], t: f64) -> f64 {
     let (mut b1, mut b2) = (0.0, 0.0);
     for a in coefficients.iter().skip(1).rev() {
         (b1, b2) = (a + 2.0 * t * b1 - b2, b1);
@@ -85,7 +85,7 @@ pub(super) fn evaluate(coefficients: &[f64], t: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::softplus;
+    use crate::math::softplus;
     use proptest::prelude::*;
 
     proptest! {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::math::cholesky;
+use super::cholesky;
 
 /// A lower triangular d×d matrix L with a positive diagonal, row-major.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl Lower {
     }
 
     /// Row i up to the diagonal.
-    pub(in crate::trusted) fn row(&self, i: usize) -> &[f64] {
+    pub(crate) fn row(&self, i: usize) -> &[f64] {
         let d = self.dim();
         &self.entries[i * d..=i * d + i]
     }
@@ -96,7 +96,7 @@ impl Lower {
 
     /// [`Lower::solve`] for N right sides at once, each with the operations of that in its order.
     #[inline(always)]
-    pub(in crate::trusted) fn solve_each<const N: usize>(&self, x: &mut [[f64; N]]) {
+    pub(crate) fn solve_each<const N: usize>(&self, x: &mut [[f64; N]]) {
         for i in 0..self.dim() {
             let (known, rest) = x.split_at_mut(i);
             // Copies stay in registers.
