@@ -1,26 +1,15 @@
 //! `dpmc init`: a run file from the header alone.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use super::CliError;
 use super::args::InitArguments;
 use dpmc::config::{ConfigError, quoted};
-use dpmc::data::{self, TextFormat};
+use dpmc::data::TextFormat;
 
 pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
-    let delimiter = a.delimiter.as_deref();
-    let format = TextFormat {
-        delimiter: delimiter
-            .map(data::delimiter)
-            .transpose()
-            .map_err(|what| CliError::Input(format!("--delimiter: {what}")))?,
-        ..Default::default()
-    };
-    let columns = data::header(&a.data, format).map_err(ConfigError::from)?;
-    let file = std::path::absolute(&a.data).unwrap_or_else(|_| a.data.clone());
-    let file = quoted(&file)
-        .map_err(|_| CliError::Input(format!("{}: give a path in UTF-8", file.display())))?;
-    let text = run_file(&file, delimiter, &columns);
+    let text = text(&a.data, a.delimiter.as_deref())?;
     match &a.out {
         None => print!("{text}"),
         Some(path) if path.exists() => {
@@ -34,6 +23,22 @@ pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
         })?,
     }
     Ok(())
+}
+
+/// A run file for the table at `data`, with bounds left to declare.
+pub(super) fn text(data: &Path, delimiter: Option<&str>) -> Result<String, CliError> {
+    let format = TextFormat {
+        delimiter: delimiter
+            .map(dpmc::data::delimiter)
+            .transpose()
+            .map_err(|what| CliError::Input(format!("--delimiter: {what}")))?,
+        ..Default::default()
+    };
+    let columns = dpmc::data::header(data, format).map_err(ConfigError::from)?;
+    let file = std::path::absolute(data).unwrap_or_else(|_| data.into());
+    let file = quoted(&file)
+        .map_err(|_| CliError::Input(format!("{}: give a path in UTF-8", file.display())))?;
+    Ok(run_file(&file, delimiter, &columns))
 }
 
 fn run_file(file: &str, delimiter: Option<&str>, columns: &[String]) -> String {
