@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 
 use super::CliError;
 use dpmc::config::Plan;
-use dpmc::data::is_frame;
 use dpmc::posterior_run::PosteriorRun;
 use dpmc::privacy::{Budget, Ledger, epsilon_of_rho, replace_durably};
 
@@ -47,7 +46,7 @@ pub(super) struct Records {
 impl Records {
     pub fn of(plan: &Plan) -> Self {
         let table = plan.locate(&plan.config.data.file);
-        let table = match is_frame(&table) {
+        let table = match plan.is_of_frame() {
             // A table in memory lies nowhere: it is known by its name.
             true => table.file_name().map(PathBuf::from).unwrap_or(table),
             false => table.canonicalize().unwrap_or(table),

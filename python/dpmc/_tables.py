@@ -23,7 +23,7 @@ def table(data: Any, wanted: list[str]) -> _dpmc.Table:
         return _dpmc.Table.of_columns([(n, _column(n, v)) for n, v in columns.items()])
     if hasattr(data, "to_numpy") and hasattr(data, "columns") and hasattr(data, "loc"):
         return _of_pandas(data, wanted)
-    if hasattr(data, "select") and hasattr(data, "columns"):
+    if hasattr(data, "select") and (hasattr(data, "collect_schema") or hasattr(data, "columns")):
         data = _selected(data, wanted)
     if hasattr(data, "__arrow_c_stream__"):
         return _of_stream(data)
@@ -60,14 +60,24 @@ def _of_stream(data: Any) -> _dpmc.Table:
 
 def _selected(data: Any, wanted: list[str]) -> Any:
     """The declared columns of a polars or pyarrow frame; all of it where a name stands twice."""
-    names = list(getattr(data, "column_names", None) or data.columns)
+    lazy = hasattr(data, "collect_schema") and hasattr(data, "collect")
+    if lazy:  # A lazy frame of polars.
+        names = data.collect_schema().names()
+    else:
+        names = list(getattr(data, "column_names", None) or data.columns)
     _check_found(names, wanted, len(names))
-    if hasattr(data, "collect"):  # A lazy frame of polars.
-        data = data.select(list(dict.fromkeys(wanted))).collect()
-        return data
     if len(set(names)) < len(names):
         return data
-    return data.select(list(dict.fromkeys(wanted)))
+    data = data.select(list(dict.fromkeys(wanted)))
+    return _collected(data) if lazy else data
+
+
+def _collected(data: Any) -> Any:
+    try:
+        return data.collect()
+    except Exception:  # Its words may quote a cell.
+        pass
+    raise InputError("data=: the lazy frame cannot be collected; collect() it before", "data=")
 
 
 def _of_pandas(data: Any, wanted: list[str]) -> _dpmc.Table:
@@ -91,7 +101,7 @@ def _of_pandas(data: Any, wanted: list[str]) -> _dpmc.Table:
     return _dpmc.Table.of_columns([(name, _pandas_column(name, part[name])) for name in declared])
 
 
-def _pandas_column(name: str, series: Any) -> bytes | list[str | None]:
+def _pandas_column(name: str, series: Any) -> bytes | list[object]:
     kind = str(series.dtype)
     if kind == "category" or kind.startswith("str"):
         series = series.astype(object)
@@ -116,8 +126,8 @@ def _unsupported(name: str) -> InputError:
     )
 
 
-def _column(name: str, values: Any) -> bytes | list[str | None]:
-    """A column's numbers as float64, or its texts. Integers beyond 2^53 are rounded."""
+def _column(name: str, values: Any) -> bytes | list[object]:
+    """A column's numbers as float64, or its objects. Integers beyond 2^53 are rounded."""
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     values = np.asarray(values)
@@ -129,14 +139,17 @@ def _column(name: str, values: Any) -> bytes | list[str | None]:
         return values.tolist()
     if values.dtype.kind != "O":
         raise _unsupported(name)
-    missing = [v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in values]
-    present = [v for v, gone in zip(values, missing) if not gone]
-    if all(isinstance(v, str) for v in present):
-        return [None if gone else str(v) for v, gone in zip(values, missing)]
-    if all(isinstance(v, (bool, int, float, np.number, np.bool_)) for v in present):
-        nan = float("nan")
-        return _numbers(name, [nan if gone else float(v) for v, gone in zip(values, missing)])
-    raise _unsupported(name)
+    # Each cell by itself: none may decide how another is read.
+    return [_cell(v) for v in values]
+
+
+def _cell(v: Any) -> object:
+    if isinstance(v, np.generic):
+        v = v.item()
+    if isinstance(v, (str, bool, int, float)):
+        return v
+    missing = v is None or type(v).__name__ in ("NAType", "NaTType")
+    return None if missing else ()
 
 
 def _of_array(array: np.ndarray) -> list[tuple[str, Any]]:

@@ -152,11 +152,26 @@ impl FrameColumn for Doubles {
     }
 }
 
-/// Texts of a list, copied.
-pub struct Words(pub Vec<Option<String>>);
+/// A cell of a list.
+pub enum Object {
+    Text(String),
+    Number(f64),
+    Missing,
+    /// Of no type that cells have.
+    Other,
+}
 
-impl FrameColumn for Words {
+/// Cells of a list, copied: each is of a type of its own, so that none decides about another.
+pub struct Objects(pub Vec<Object>);
+
+impl FrameColumn for Objects {
     fn cell(&self, row: usize) -> Cell<'_> {
-        self.0[row].as_deref().map_or(Cell::Missing, Cell::Text)
+        match &self.0[row] {
+            Object::Text(text) => Cell::Text(text),
+            Object::Number(v) if v.is_nan() => Cell::Missing,
+            Object::Number(v) => Cell::Number(*v),
+            Object::Missing => Cell::Missing,
+            Object::Other => Cell::Bad("is neither boolean, integer, float nor text; convert it"),
+        }
     }
 }

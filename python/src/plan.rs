@@ -170,7 +170,7 @@ impl Plan {
 
     /// Whether the run's table was in memory.
     fn is_of_frame(&self) -> bool {
-        dpmc::data::is_frame(&self.plan.config.data.file)
+        self.plan.is_of_frame()
     }
 }
 

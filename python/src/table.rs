@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::{PyBytes, PyCapsule, PyList, PyString};
 
 use dpmc::data::{Frame, FrameColumn};
 
-use crate::columns::{Doubles, Words, column};
+use crate::columns::{Doubles, Object, Objects, column};
 use crate::input;
 
 const STREAM: &CStr = c"arrow_array_stream";
@@ -21,13 +21,25 @@ pub struct Table {
     pub frame: Arc<Frame>,
 }
 
-/// A column that Python made: float64 values, or texts.
+/// A column that Python made: float64 values, or objects.
 #[derive(FromPyObject)]
 enum Given<'py> {
     #[pyo3(transparent)]
     Numbers(Bound<'py, PyBytes>),
     #[pyo3(transparent)]
-    Texts(Vec<Option<String>>),
+    Objects(Bound<'py, PyList>),
+}
+
+/// A cell by its own type. Python's words about one that has none would quote it.
+fn object(cell: &Bound<'_, PyAny>) -> Object {
+    if cell.is_none() {
+        Object::Missing
+    } else if let Ok(text) = cell.cast::<PyString>() {
+        text.to_cow()
+            .map_or(Object::Other, |t| Object::Text(t.into_owned()))
+    } else {
+        cell.extract().map_or(Object::Other, Object::Number)
+    }
 }
 
 #[pymethods]
@@ -46,19 +58,18 @@ impl Table {
         let reader = RecordBatchStreamReader::try_new(stream).map_err(|_| bad())?;
         let schema = reader.schema();
         let names = schema.fields().iter().map(|f| f.name().clone());
-        let mut frame = Frame::new(names.collect());
+        let (names, mut parts) = (names.collect(), Vec::new());
         for batch in reader {
             let batch = batch.map_err(|_| bad())?;
             let columns = batch.columns().iter().map(|array| column(array.as_ref()));
-            let pushed = frame.push(batch.num_rows(), columns.collect());
-            pushed.map_err(|_| bad())?;
+            parts.push((batch.num_rows(), columns.collect()));
         }
-        let frame = Arc::new(frame);
+        let frame = Arc::new(Frame { names, parts });
         Ok(Table { frame })
     }
 
     /// The table of columns: of each its name, and float64 bytes (NaN counts as missing) or
-    /// texts (`None` is missing).
+    /// objects: texts, numbers, or `None` for a missing cell.
     #[staticmethod]
     fn of_columns(py: Python<'_>, columns: Vec<(String, Given<'_>)>) -> PyResult<Self> {
         let mut names = Vec::new();
@@ -74,9 +85,10 @@ impl Table {
                     lengths.push(numbers.len());
                     made.push(Some(Box::new(Doubles(numbers))));
                 }
-                Given::Texts(texts) => {
-                    lengths.push(texts.len());
-                    made.push(Some(Box::new(Words(texts))));
+                Given::Objects(cells) => {
+                    let cells: Vec<Object> = cells.iter().map(|cell| object(&cell)).collect();
+                    lengths.push(cells.len());
+                    made.push(Some(Box::new(Objects(cells))));
                 }
             }
             names.push(name);
@@ -85,11 +97,8 @@ impl Table {
         if lengths.iter().any(|length| *length != rows) {
             return Err(input(py, "data=: its columns differ in length"));
         }
-        let mut frame = Frame::new(names);
-        frame
-            .push(rows, made)
-            .map_err(|e| input(py, e.to_string()))?;
-        let frame = Arc::new(frame);
+        let parts = vec![(rows, made)];
+        let frame = Arc::new(Frame { names, parts });
         Ok(Table { frame })
     }
 }

@@ -9,6 +9,9 @@ use crate::data::{
     self, BadCells, Dataset, Feature, Frame, Label, LabelKind, LabelValues, Source, TextFormat,
 };
 
+/// Ends the name that stands for a table in memory where a run file names a file.
+const IN_MEMORY: &str = ".frame";
+
 impl Plan {
     /// Loads the sensitive table.
     ///
@@ -16,6 +19,12 @@ impl Plan {
     /// [`ConfigError`] naming the key, or file, line and column.
     pub fn load_data(&self) -> Result<Dataset, ConfigError> {
         let data = &self.config.data;
+        if self.is_of_frame() {
+            return Err(self.refuse(
+                "data.file",
+                "stands for a table that a program held in memory; only that program can hand it over again",
+            ));
+        }
         let mut source = self.source(&data.file, data.label_file.as_ref())?;
         // The test table has none: it is not clipped for privacy.
         source.bounds = self.bounds()?;
@@ -50,8 +59,14 @@ impl Plan {
     /// the data set keeps its name.
     pub fn take_frame(&mut self) {
         let name = self.dataset_name();
-        self.config.data.file = data::frame_path(&name);
+        self.config.data.file = format!("{name}{IN_MEMORY}").into();
         self.config.data.name = Some(name);
+    }
+
+    /// Whether the table was in the memory of a program: see [`Plan::take_frame`].
+    pub fn is_of_frame(&self) -> bool {
+        let name = self.config.data.file.file_name().unwrap_or_default();
+        name.to_string_lossy().ends_with(IN_MEMORY)
     }
 
     /// Loads the public held-out table, if one is declared.

@@ -91,7 +91,6 @@ pub(crate) fn stem(path: &Path) -> String {
     let name = file_name(path);
     match split_ending(&name) {
         Some((stem, _)) if !stem.is_empty() => stem.into(),
-        None if is_frame(path) => name.trim_end_matches(frame::ENDING).into(),
         _ => name,
     }
 }
@@ -99,25 +98,11 @@ pub(crate) fn stem(path: &Path) -> String {
 fn format_of(path: &Path) -> Result<Format, DataError> {
     match split_ending(&file_name(path)) {
         Some((_, format)) => Ok(format),
-        None if is_frame(path) => Err(DataError::File {
-            path: path.into(),
-            what: "stands for a table that a program held in memory; only that program can hand it over again".into(),
-        }),
         None => Err(DataError::File {
             path: path.into(),
             what: "unknown kind of file; use .csv, .csv.gz, .tsv, .parquet or .npy".into(),
         }),
     }
-}
-
-/// Whether a name of a run file stands for a table that a program holds in memory.
-pub fn is_frame(path: &Path) -> bool {
-    file_name(path).ends_with(frame::ENDING)
-}
-
-/// The name that stands for the table `name` in memory.
-pub(crate) fn frame_path(name: &str) -> PathBuf {
-    format!("{name}{}", frame::ENDING).into()
 }
 
 /// Whether a file is a text table, to which a [`TextFormat`] applies.
