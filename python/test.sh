@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the Python package and runs its tests, in an environment of its own under target/: format
-# and lints of its Rust, then a wheel (optimised as the library's tests are, so that both share what
-# they build), then pytest. Says so and ends well where Python 3.10 or its packages are not to be
-# had; with DPMC_REQUIRE_PYTHON=1 that is a failure.
+# Builds the Python package and runs its tests, in an environment of its own under target/: a wheel
+# (optimised as the library's tests are), then pytest. With --lint it runs clippy on its Rust
+# instead. Says so and ends well where Python 3.10 or its packages are not to be had; with
+# DPMC_REQUIRE_PYTHON=1 that is a failure.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,6 +11,11 @@ skip() {
     [ "${DPMC_REQUIRE_PYTHON:-}" = 1 ] && exit 1
     exit 0
 }
+
+cargo fmt --check
+if [ "${1:-}" = --lint ]; then
+    exec cargo clippy --all-targets -- -D warnings
+fi
 
 target="${CARGO_TARGET_DIR:-$(cd .. && pwd)/target}"
 python="${PYTHON:-python3}"
@@ -22,11 +27,10 @@ environment="$target/python"
     maturin pytest numpy pandas polars pyarrow matplotlib arviz scikit-learn nbclient ipykernel ||
     skip "its packages cannot be installed"
 
-cargo fmt --check
-cargo clippy --target-dir "$target" -- -D warnings
 rm -rf "$target/wheels"
 "$environment/bin/maturin" build --quiet --profile dev --strip --target-dir "$target" \
     --interpreter "$environment/bin/python" --out "$target/wheels"
 "$environment/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps \
     "$target"/wheels/dpmc-*.whl
-"$environment/bin/python" -m pytest --quiet
+# Not as `python -m pytest`, which would find this folder's package in place of the wheel's.
+"$environment/bin/pytest" --quiet

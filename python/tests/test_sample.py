@@ -246,6 +246,19 @@ def test_the_main_job_in_the_repository():
     assert run.summary()["test_accuracy"] > 0.8
 
 
+def test_the_readme_leads_to_a_picture(tmp_path, monkeypatch):
+    """Its run file, and the eight lines of Python below it."""
+    readme = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    toml, lines = (readme.split(f"```{kind}\n")[1].split("```")[0] for kind in ("toml", "python"))
+    assert len(lines.splitlines()) == 8
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    (tmp_path / "first.toml").write_text(toml)
+    monkeypatch.chdir(tmp_path)
+    exec(lines, {})
+    assert "marital-status" in (tmp_path / "first.svg").read_text()
+    assert (tmp_path / "first.html").exists()
+
+
 def test_predictions_are_of_ones_own_rows(run, table):
     new = {"age": np.array([20.0, 80.0]), "town": np.array(["south", "north"])}
     low, high = run.predict(new)
