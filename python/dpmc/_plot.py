@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 from ._draws import needed
@@ -34,12 +35,18 @@ def rows(run: Run) -> list[tuple[str, float, float, float, float, float]]:
 
 
 def forest(run: Run) -> Any:
-    """A figure with an interval for each parameter."""
+    """A figure with an interval for each parameter, which notebooks show."""
     needed("matplotlib", "plot()")
     from matplotlib.figure import Figure
 
+    class Shown(Figure):
+        def _repr_png_(self) -> bytes:
+            image = io.BytesIO()
+            self.savefig(image, format="png")
+            return image.getvalue()
+
     drawn = rows(run)
-    figure = Figure(figsize=(7, 1.2 + 0.28 * len(drawn)), layout="constrained")
+    figure = Shown(figsize=(7, 1.2 + 0.28 * len(drawn)), layout="constrained")
     axes = figure.subplots()
     for at, (_, mean, a, b, low, high) in enumerate(drawn):
         axes.plot([low, high], [at, at], color="#0550ae", linewidth=1.2)

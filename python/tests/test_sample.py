@@ -121,6 +121,7 @@ def test_pictures_and_pages_say_what_they_show(run, tmp_path):
     title = figure.axes[0].get_title(loc="left")
     assert title == "Posterior of 2,000 rows, private at \u03b5 = 4, \u03b4 = 1e-06"
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert figure._repr_png_().startswith(b"\x89PNG")
     assert run.plot(tmp_path / "a.svg") is None
     assert "private at" in (tmp_path / "a.svg").read_text()
     page = run.report(tmp_path / "a.html").read_text()
