@@ -47,14 +47,14 @@ def plan(run: Any, frame: bool) -> _dpmc.Plan:
             raise InputError(f"the run's dict: {e}", None) from None
         return _dpmc.Plan.of_dict(text, Path.cwd(), frame)
     if isinstance(run, str) and "\n" in run:
-        return _dpmc.Plan.parse(run, Path.cwd(), frame)
+        return _dpmc.Plan.parse(run, Path.cwd() / "run.toml", frame)
     if isinstance(run, (str, os.PathLike)):
         if frame:
             try:
                 text = Path(run).read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError):
                 return _dpmc.Plan.read(Path(run))
-            return _dpmc.Plan.parse(text, Path(run).absolute().parent, frame)
+            return _dpmc.Plan.parse(text, Path(run), frame)
         return _dpmc.Plan.read(Path(run))
     raise InputError("give a run file's path, its text, or a dict of the same shape", "run")
 
@@ -263,11 +263,23 @@ class Run:
         return Path(path)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Copies the run's directory to ``path``, which must not exist; :func:`load` reads it."""
+        """Keeps the run in ``path``, which must not exist; :func:`load` reads it.
+
+        A temporary directory moves there with its ledger, and this object with it. Of a run that
+        has a directory already a copy is made to be read, without the ledger: what is left of a
+        budget is there once.
+        """
         path = Path(path)
         if path.exists():
             raise InputError(f"{path}: exists already; choose another path", "path")
-        shutil.copytree(self._path, path, ignore=shutil.ignore_patterns("run.lock"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if self._clean is None:
+            ignored = shutil.ignore_patterns("run.lock", "ledger.json")
+            shutil.copytree(self._path, path, ignore=ignored)
+        else:
+            shutil.move(self._path, path)
+            self._clean.detach()
+            self._path, self._clean = path, None
         return path
 
     def resume(

@@ -40,10 +40,9 @@ impl Plan {
         Plan::new(py, dpmc::config::Plan::read(&path), false)
     }
 
-    /// Parses the text of one; its paths are relative to `base`. `frame`: its table is in memory.
+    /// Parses the text of one that lies (or would lie) at `path`. `frame`: its table is in memory.
     #[staticmethod]
-    fn parse(py: Python<'_>, text: String, base: PathBuf, frame: bool) -> PyResult<Self> {
-        let path = base.join("run.toml");
+    fn parse(py: Python<'_>, text: String, path: PathBuf, frame: bool) -> PyResult<Self> {
         if frame && let Ok(mut table) = text.parse::<toml::Table>() {
             let data = table.get_mut("data").and_then(toml::Value::as_table_mut);
             if let Some(data) = data

@@ -1,5 +1,6 @@
 """From a run file, a text or a dict to draws beside their certificate."""
 
+import gc
 import json
 import logging
 import pickle
@@ -133,12 +134,12 @@ def test_pictures_and_pages_say_what_they_show(run, tmp_path):
 def test_saved_loaded_and_resumed(table, tmp_path):
     run = dpmc.sample(run_file(), data=table, iterations=200)
     before = run.draws.to_numpy()
-    saved = run.save(tmp_path / "kept")
+    temporary = run.path
+    saved = run.save(tmp_path / "below" / "kept")
+    assert run.path == saved and not temporary.exists()
     with pytest.raises(dpmc.InputError, match="exists already"):
         run.save(saved)
-    temporary = run.path
     del run
-    assert not temporary.exists()
     again = dpmc.load(saved)
     assert np.array_equal(again.draws.to_numpy(), before)
     with pytest.raises(dpmc.InputError, match="give it again as data="):
@@ -149,6 +150,27 @@ def test_saved_loaded_and_resumed(table, tmp_path):
     assert again.certificate["epsilon"] == 4.0
     with pytest.raises(dpmc.InputError):
         dpmc.load(tmp_path)
+
+
+def test_what_is_left_of_a_budget_is_there_once(table, tmp_path):
+    kept = dpmc.sample(run_file(), data=table, iterations=200, out=tmp_path / "kept")
+    copy = dpmc.load(kept.save(tmp_path / "copy"))
+    assert copy.draws == kept.draws and not (copy.path / "ledger.json").exists()
+    pickled = pickle.loads(pickle.dumps(kept))
+    for other in (copy, dpmc.load(pickled.save(tmp_path / "pickled"))):
+        with pytest.raises(dpmc.Error, match="ledger"):
+            other.resume(data=table, iterations=400)
+        assert len(other.draws) == 200
+    assert len(kept.resume(data=table, iterations=400).draws) == 400
+
+
+def test_a_temporary_run_goes_with_its_object(table):
+    run = dpmc.sample(run_file(), data=table, iterations=20)
+    path = run.path
+    assert path.exists()
+    del run
+    gc.collect()
+    assert not path.exists()
 
 
 def test_an_out_directory_stays_and_is_never_overwritten(table, tmp_path):
