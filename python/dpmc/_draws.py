@@ -62,7 +62,7 @@ class Draws:
     def to_dict(self) -> dict[str, np.ndarray]:
         """Columns ``chain``, ``draw`` and one a parameter, all chains one after another."""
         chains, draws = self.chains, len(self)
-        columns = {
+        columns: dict[str, np.ndarray] = {
             "chain": np.repeat(np.arange(chains, dtype=np.int32), draws),
             "draw": np.tile(np.arange(draws, dtype=np.int64), chains),
         }

@@ -17,7 +17,9 @@ def caption(run: Run) -> str:
     if not c["private"]:
         return f"Posterior of {c['rows']:,} rows, NOT private"
     epsilon = -(-c["epsilon"] * 1e4 // 1) / 1e4
-    return f"Posterior of {c['rows']:,} rows, private at \u03b5 = {epsilon:g}, \u03b4 = {c['delta']:g}"
+    return (
+        f"Posterior of {c['rows']:,} rows, private at \u03b5 = {epsilon:g}, \u03b4 = {c['delta']:g}"
+    )
 
 
 def rows(run: Run) -> list[tuple[str, float, float, float, float, float]]:

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -204,9 +204,8 @@ class Run:
 
         What is predicted for a row follows that row: whoever sees the prediction learns of it.
         """
-        kind = self._model_kind()
-        inverse = {"logistic": _sigmoid, "linear": lambda z: z, "poisson": np.exp}.get(kind)
         names, rows = self.features(data)
+        inverse = _INVERSE.get(self._model_kind())
         if inverse is None or names != self.draws.parameters:
             raise InputError("predict(): only regressions predict; use draws for other models")
         thetas = self.draws.flat()
@@ -304,8 +303,8 @@ class Run:
         if data is not None and not settings.is_of_frame():
             what = "its table is a file, which is read again; leave data= out"
             raise InputError(f"resume(): {what}", "data=")
-        arguments = {"iterations": iterations, "engine": engine}
-        settings = settings.with_(**arguments, frame=data is not None)
+        frame = data is not None
+        settings = settings.with_(iterations=iterations, engine=engine, frame=frame)
         rows = table(data, settings.columns()) if data is not None else None
         self._draws = self._summary = None
         _go(settings, rows, self._path, True, progress)
@@ -351,6 +350,13 @@ def _remove(path: Path, process: int) -> None:
 
 def _sigmoid(z: np.ndarray) -> np.ndarray:
     return 0.5 * (1.0 + np.tanh(0.5 * z))
+
+
+_INVERSE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "logistic": _sigmoid,
+    "linear": lambda z: z,
+    "poisson": np.exp,
+}
 
 
 def _go(

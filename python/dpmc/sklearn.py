@@ -3,9 +3,10 @@
 Whatever decides how rows are read comes from the constructor, never from the rows: bounds of
 features and labels, classes, the largest count. Without them ``fit`` refuses.
 
-What scikit-learn does elsewhere is not private by itself: a scaler before an estimator, ``score`` on
-the training table, cross-validation and a search over settings all look at rows without paying for
-it. Each ``fit`` spends ``epsilon`` and ``delta`` anew; fits that name one ``ledger`` share a budget.
+What scikit-learn does elsewhere is not private by itself: a scaler before an estimator, ``score``
+on the training table, cross-validation and a search over settings all look at rows without paying
+for it. Each ``fit`` spends ``epsilon`` and ``delta`` anew; fits that name one ``ledger`` share a
+budget.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class _PrivateRegression(BaseEstimator):
     def _limits(self, count: int) -> np.ndarray:
         """Bounds of ``count`` features: a pair for all of them, or one for each."""
         if self.bounds is None:
-            raise InputError(f"bounds (a pair for all features, or one for each) is needed: {WHY}", "bounds")
+            raise InputError(
+                f"bounds (a pair for all features, or one for each) is needed: {WHY}", "bounds"
+            )
         given = list(self.bounds)
         if len(given) == 2 and all(np.ndim(v) == 0 for v in given):
             return np.tile(_pair("bounds", given), (count, 1))
@@ -98,7 +101,7 @@ class _PrivateRegression(BaseEstimator):
         """Draws of intercept and coefficients, in units of the features."""
         limits = self._limits(X.shape[1])
         features: list[dict] = [{"intercept": True}] if self.fit_intercept else []
-        features += [{"column": f"x{j}", "scale": list(l)} for j, l in enumerate(limits.tolist())]
+        features += [{"column": f"x{j}", "scale": pair} for j, pair in enumerate(limits.tolist())]
         columns = {f"x{j}": X[:, j] for j in range(X.shape[1])}
         run = {
             "data": {"name": self.name, "label": {"column": "y", **label}, "features": features},

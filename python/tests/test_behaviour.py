@@ -10,9 +10,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from conftest import columns, run_file
 
 import dpmc
-from conftest import columns, run_file
 from dpmc import _progress
 
 unix = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals and forks as Unix has them")
@@ -109,7 +109,9 @@ def test_runs_in_threads_agree_with_runs_alone(table):
     exact = {"not_private": True, "algorithm": "mh", "iterations": 200}
     alone = [dpmc.sample(run_file(), data=table, seed=s, **exact).draws for s in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda s: dpmc.sample(run_file(), data=table, seed=s, **exact).draws, range(4)))
+        together = list(
+            pool.map(lambda s: dpmc.sample(run_file(), data=table, seed=s, **exact).draws, range(4))
+        )
     assert alone == together
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import columns, run_file
 
 import dpmc
-from conftest import columns, run_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -238,7 +238,10 @@ def test_check_spends_nothing(table, tmp_path):
 
 
 def test_accounting_and_calibration():
-    gaussian = {"neighbours": "substitution", "events": [{"kind": "gaussian", "sensitivity": 1.0, "sigma": 4.0, "count": 1}]}
+    gaussian = {
+        "neighbours": "substitution",
+        "events": [{"kind": "gaussian", "sensitivity": 1.0, "sigma": 4.0, "count": 1}],
+    }
     answer = dpmc.account(gaussian, delta=1e-6)
     assert answer["lower"] <= answer["upper"] == answer["epsilon"]
     found = dpmc.calibrate(gaussian, epsilon=1.0, delta=1e-6, solve="sigma")
@@ -263,7 +266,11 @@ def test_init_writes_names_and_no_bound(tmp_path, table):
 
 
 def test_the_main_job_in_the_repository():
-    example = (EXAMPLES / "adult_anchored.toml").read_text().replace("data/adult", str(EXAMPLES / "data/adult"))
+    example = (
+        (EXAMPLES / "adult_anchored.toml")
+        .read_text()
+        .replace("data/adult", str(EXAMPLES / "data/adult"))
+    )
     run = dpmc.sample(example, iterations=500, engine="cpu")
     assert run.certificate["rows"] == 32561 and len(run.draws.parameters) == 12
     assert run.summary()["test_accuracy"] > 0.8

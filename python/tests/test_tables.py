@@ -9,9 +9,9 @@ import pandas
 import polars
 import pyarrow
 import pytest
+from conftest import SECRET, columns, run_file
 
 import dpmc
-from conftest import SECRET, columns, run_file
 
 EXACT = {"not_private": True, "seed": 5, "algorithm": "mh", "iterations": 30}
 
@@ -34,21 +34,35 @@ LAYOUTS = {
     "pandas arrow": lambda t: pandas.DataFrame(t).convert_dtypes(dtype_backend="pyarrow"),
     "polars": lambda t: polars.DataFrame(t),
     "polars lazy": lambda t: polars.DataFrame(t).lazy(),
-    "polars categories": lambda t: polars.DataFrame(t).with_columns(polars.col("town").cast(polars.Categorical)),
-    "polars levels": lambda t: polars.DataFrame(t).with_columns(polars.col("town").cast(polars.Enum(["south", "north"]))),
+    "polars categories": lambda t: polars.DataFrame(t).with_columns(
+        polars.col("town").cast(polars.Categorical)
+    ),
+    "polars levels": lambda t: polars.DataFrame(t).with_columns(
+        polars.col("town").cast(polars.Enum(["south", "north"]))
+    ),
     "polars booleans": lambda t: polars.DataFrame(t).with_columns(polars.col("ill") == 1),
-    "polars chunks": lambda t: polars.concat([polars.DataFrame(t)[:9], polars.DataFrame(t)[9:]], rechunk=False),
+    "polars chunks": lambda t: polars.concat(
+        [polars.DataFrame(t)[:9], polars.DataFrame(t)[9:]], rechunk=False
+    ),
     "pyarrow": lambda t: pyarrow.table(t),
     "pyarrow chunks": lambda t: chunked(pyarrow.table(t)),
-    "pyarrow codes": lambda t: pyarrow.table({**t, "town": pyarrow.array(t["town"]).dictionary_encode()}),
-    "pyarrow large": lambda t: pyarrow.table({**t, "town": pyarrow.array(t["town"], pyarrow.large_string())}),
-    "pyarrow views": lambda t: pyarrow.table({**t, "town": pyarrow.array(list(t["town"]), pyarrow.string_view())}),
+    "pyarrow codes": lambda t: pyarrow.table(
+        {**t, "town": pyarrow.array(t["town"]).dictionary_encode()}
+    ),
+    "pyarrow large": lambda t: pyarrow.table(
+        {**t, "town": pyarrow.array(t["town"], pyarrow.large_string())}
+    ),
+    "pyarrow views": lambda t: pyarrow.table(
+        {**t, "town": pyarrow.array(list(t["town"]), pyarrow.string_view())}
+    ),
     "pyarrow reader": lambda t: pyarrow.table({k: t[k] for k in t}).to_reader(),
     "numpy dict": lambda t: t,
     "numpy narrow": lambda t: {**t, "ill": t["ill"].astype(np.uint8)},
     "numpy strided": lambda t: {**t, "age": np.repeat(t["age"], 2)[::2]},
     "lists": lambda t: {k: v.tolist() for k, v in t.items()},
-    "more columns": lambda t: pandas.DataFrame({**t, "odd": [object()] * len(t["age"]), "day": datetime.date(2000, 1, 1)}),
+    "more columns": lambda t: pandas.DataFrame(
+        {**t, "odd": [object()] * len(t["age"]), "day": datetime.date(2000, 1, 1)}
+    ),
 }
 
 
@@ -100,7 +114,12 @@ def refused(data, run=None, **arguments):
 def test_missing_cells_are_refused_or_declared():
     t = columns(1000)
     t["age"][17] = np.nan
-    frames = [t, pandas.DataFrame(t), polars.DataFrame(t).fill_nan(None), pyarrow.table(pandas.DataFrame(t))]
+    frames = [
+        t,
+        pandas.DataFrame(t),
+        polars.DataFrame(t).fill_nan(None),
+        pyarrow.table(pandas.DataFrame(t)),
+    ]
     declared = run_file()
     declared["data"]["features"][1]["missing"] = 40
     kept = []
@@ -131,7 +150,10 @@ def test_objects_of_several_types_are_read_cell_by_cell():
     odd[3] = "mystery"
     for bad in ("mystery", object(), "\ud800", b"mystery", {"mystery": 1}, float("inf")):
         odd[3] = bad
-        for frame in ({**t, "age": np.array(odd, dtype=object)}, pandas.DataFrame({**t, "age": pandas.Series(odd, dtype=object)})):
+        for frame in (
+            {**t, "age": np.array(odd, dtype=object)},
+            pandas.DataFrame({**t, "age": pandas.Series(odd, dtype=object)}),
+        ):
             error = refused(frame)
             assert error.key == "age" and "line 4" in str(error), str(error)
     # One record stops no run, and bends no other, where that is declared.
@@ -169,9 +191,15 @@ def test_frames_that_do_not_fit():
     assert "length" in str(refused({**t, "age": t["age"][:-1]}))
     twice = pandas.DataFrame(np.zeros((9, 4)), columns=["age", "age", "town", "ill"])
     assert "two columns are called 'age'" in str(refused(twice))
-    same = pyarrow.table([t["age"], t["age"], t["town"], t["ill"]], names=["age", "age", "town", "ill"])
+    same = pyarrow.table(
+        [t["age"], t["age"], t["town"], t["ill"]], names=["age", "age", "town", "ill"]
+    )
     assert "same name" in str(refused(same))
-    for empty in (pandas.DataFrame(t)[:0], polars.DataFrame(t)[:0], {k: v[:0] for k, v in t.items()}):
+    for empty in (
+        pandas.DataFrame(t)[:0],
+        polars.DataFrame(t)[:0],
+        {k: v[:0] for k, v in t.items()},
+    ):
         assert "0 row(s)" in str(refused(empty))
     for none in ("people.csv", 5, [1, 2]):
         assert refused(none).key == "data="
@@ -198,7 +226,9 @@ def test_a_stream_whose_maker_fails_says_no_cell():
             raise ValueError(f"cannot convert {SECRET}")
 
     refused(Leaky())
-    lazy = polars.LazyFrame(columns(10)).with_columns(polars.lit("mystery").str.to_integer().alias("age"))
+    lazy = polars.LazyFrame(columns(10)).with_columns(
+        polars.lit("mystery").str.to_integer().alias("age")
+    )
     refused(lazy)
 
     class Other(Leaky):
