@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{CliError, account, check, init, report, summary};
 use dpmc::output;
 use dpmc::privacy::accountant;
+use dpmc::privacy::audit::{self, Settings, Subject};
 use dpmc::run::Prepared;
 
 fn value(of: impl Serialize) -> Result<Value, CliError> {
@@ -70,6 +71,15 @@ pub fn calibrate(events: String, epsilon: f64, delta: f64, solve: &str) -> Resul
     let sequence = account::parse(events).map_err(CliError::Input)?;
     let found = account::solve(&sequence, epsilon, delta, solve)?;
     Ok(account::solution(&sequence, delta, &found))
+}
+
+/// `dpmc audit --json`, of one of our own samplers.
+///
+/// # Errors
+/// [`CliError`] naming the setting at fault.
+pub fn audit(algorithm: &str, settings: &Settings) -> Result<Value, CliError> {
+    let subject = Subject::parse(algorithm, false)?;
+    value(audit::audit(subject, settings)?)
 }
 
 /// `dpmc init`: a run file for a table, of its header alone.

@@ -16,7 +16,8 @@ def needed(module: str, what: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise Error(f"{what} needs {module}: pip install {module}") from None
+        name = {"sklearn": "scikit-learn"}.get(module, module)
+        raise Error(f"{what} needs {name}: pip install {name}") from None
 
 
 class Draws:

@@ -510,6 +510,23 @@ def calibrate(events: Any, *, epsilon: float, delta: float, solve: str) -> dict[
     return json.loads(_dpmc.calibrate(_events(events), epsilon, delta, solve))
 
 
+def audit(
+    algorithm: str,
+    *,
+    steps: int | None = None,
+    trials: int | None = None,
+    delta: float | None = None,
+    seed: int | None = None,
+) -> dict[str, Any]:
+    """Attacks a sampler on worst-case tables of its own making; takes seconds to minutes.
+
+    ``epsilon_lower`` is a lower bound on ε at ``delta`` that holds with ``confidence``, beside the
+    ``claim``. A bound above the claim refutes it; one below proves nothing. ``trials`` runs are
+    made on each of two tables; ``seed`` fixes every coin of the audit.
+    """
+    return json.loads(_dpmc.audit(algorithm, steps, trials, delta, seed))
+
+
 def init(table: str | os.PathLike[str], *, delimiter: str | None = None) -> str:
     """A run file's text for a table file, of its header alone: bounds are yours to declare."""
     return _dpmc.init(Path(table), delimiter)

@@ -2,6 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 
@@ -68,17 +71,53 @@ pub fn threads(py: Python<'_>) -> PyResult<()> {
         .map_err(|what| new(py, "Error", &what, None))
 }
 
-/// Runs `work` without Python's lock, its errors and panics as exceptions.
-pub fn guarded<T: Send>(
+/// Ctrl-C is looked for this often.
+pub const LOOK_EVERY: Duration = Duration::from_millis(40);
+/// Of threads: large enough for what the command does on its main one.
+const STACK: usize = 8 << 20;
+
+/// What a thread says in the end.
+pub type Answer<T> = std::thread::Result<Result<T, CliError>>;
+
+/// Runs `work` on a thread of its own.
+pub fn spawned<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, CliError> + Send + 'static,
+) -> PyResult<Receiver<Answer<T>>> {
+    threads(py)?;
+    let (tell, told) = channel();
+    let run = move || {
+        // Nobody may be there to hear it.
+        let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
+    };
+    let thread = Builder::new().name("dpmc".into()).stack_size(STACK);
+    thread.spawn(run).map_err(|e| {
+        let what = format!("a thread cannot be started: {e}");
+        new(py, "Error", &what, None)
+    })?;
+    Ok(told)
+}
+
+/// Runs `work`, which writes nothing that is kept half-written and charges nothing, without
+/// Python's lock: its errors and panics are exceptions, and Ctrl-C leaves it to itself.
+pub fn guarded<T: Send + 'static>(
     py: Python<'_>,
     imaginary: bool,
-    work: impl FnOnce() -> Result<T, CliError> + Send,
+    work: impl FnOnce() -> Result<T, CliError> + Send + 'static,
 ) -> PyResult<T> {
-    threads(py)?;
-    let result = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
-    result
-        .map_err(|_| defect(py))?
-        .map_err(|e| raise(py, &e, imaginary))
+    let mut told = spawned(py, work)?;
+    loop {
+        let (back, answer) = py.detach(move || {
+            let answer = told.recv_timeout(LOOK_EVERY);
+            (told, answer)
+        });
+        told = back;
+        match answer {
+            Ok(Ok(result)) => return result.map_err(|e| raise(py, &e, imaginary)),
+            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(defect(py)),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+        }
+    }
 }
 
 /// Panics with words that could be a cell's.

@@ -1,11 +1,10 @@
 //! A run on a thread of its own, while the caller's waits for it, for Ctrl-C and for progress.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -17,14 +16,9 @@ use dpmc::posterior_run::Status;
 use dpmc::run::{Prepared, prepare, prepare_frame};
 use dpmc_cli::{CliError, Session, Target};
 
-use crate::errors::{defect, raise, threads};
+use crate::errors::{Answer, LOOK_EVERY, defect, raise, spawned};
 use crate::plan::Plan;
 use crate::table::Table;
-
-/// Ctrl-C is looked for this often.
-const LOOK_EVERY: Duration = Duration::from_millis(40);
-/// Large enough for what the command does on its main thread.
-const STACK: usize = 8 << 20;
 
 /// Reads a run's table.
 pub fn prepared(plan: Settings, frame: Option<Arc<Frame>>) -> Result<Prepared, CliError> {
@@ -71,7 +65,6 @@ impl Shared {
 
 /// Status and remarks of a run that ended.
 type Ended = (String, Vec<String>);
-type Answer = std::thread::Result<Result<Ended, CliError>>;
 
 fn work(
     mut plan: Settings,
@@ -123,7 +116,6 @@ pub fn sample(
     resume: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Ended> {
-    threads(py)?;
     if resume {
         RunDirectory::can_resume(&out).map_err(|e| raise(py, &e.into(), false))?;
     }
@@ -132,19 +124,8 @@ pub fn sample(
         stop: Arc::new(AtomicBool::new(false)),
     });
     let (settings, frame) = (plan.plan.clone(), table.map(|t| t.frame.clone()));
-    let (tell, told) = channel::<Answer>();
     let theirs = shared.clone();
-    let run = move || {
-        let work = || work(settings, frame, &out, resume, &theirs);
-        // Nobody may be there to hear it.
-        let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
-    };
-    let thread = std::thread::Builder::new().name("dpmc".into());
-    let thread = thread.stack_size(STACK).spawn(run);
-    thread.map_err(|e| {
-        let what = format!("a thread cannot be started: {e}");
-        raise(py, &CliError::Failure(what), false)
-    })?;
+    let told = spawned(py, move || work(settings, frame, &out, resume, &theirs))?;
     let (answer, interrupted) = wait(py, told, &shared, progress.as_ref())?;
     let ended = answer
         .map_err(|_| defect(py))?
@@ -159,10 +140,10 @@ pub fn sample(
 /// an error at once.
 fn wait(
     py: Python<'_>,
-    mut told: Receiver<Answer>,
+    mut told: Receiver<Answer<Ended>>,
     shared: &Shared,
     progress: Option<&Py<PyAny>>,
-) -> PyResult<(Answer, Option<PyErr>)> {
+) -> PyResult<(Answer<Ended>, Option<PyErr>)> {
     let mut wish = None;
     loop {
         let (back, answer) = py.detach(move || {

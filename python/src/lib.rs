@@ -15,6 +15,7 @@ use pyo3::types::PyBytes;
 use dpmc::engine;
 use dpmc::output;
 use dpmc::privacy::Ledger;
+use dpmc::privacy::audit::Settings;
 use dpmc_cli::{CliError, ask};
 
 use errors::{guarded, raise};
@@ -82,6 +83,29 @@ fn calibrate(
 ) -> PyResult<String> {
     guarded(py, false, move || {
         Ok(json(&ask::calibrate(events, epsilon, delta, &solve)?))
+    })
+}
+
+/// `dpmc audit`, as JSON.
+#[pyfunction]
+fn audit(
+    py: Python<'_>,
+    algorithm: String,
+    steps: Option<u32>,
+    trials: Option<u64>,
+    delta: Option<f64>,
+    seed: Option<u64>,
+) -> PyResult<String> {
+    let usual = Settings::default();
+    let settings = Settings {
+        steps,
+        trials: trials.unwrap_or(usual.trials),
+        delta: delta.unwrap_or(usual.delta),
+        seed,
+        ..usual
+    };
+    guarded(py, false, move || {
+        Ok(json(&ask::audit(&algorithm, &settings)?))
     })
 }
 
@@ -161,6 +185,7 @@ fn _dpmc(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(plot, m)?)?;
     m.add_function(wrap_pyfunction!(account, m)?)?;
     m.add_function(wrap_pyfunction!(calibrate, m)?)?;
+    m.add_function(wrap_pyfunction!(audit, m)?)?;
     m.add_function(wrap_pyfunction!(init, m)?)?;
     m.add_function(wrap_pyfunction!(draws, m)?)?;
     m.add_function(wrap_pyfunction!(features, m)?)?;

@@ -84,6 +84,38 @@ def test_ctrl_c_while_a_table_is_read_charges_nothing(tmp_path):
     assert not (tmp_path / "r").exists() and not (tmp_path / "l").exists()
 
 
+@unix
+def test_ctrl_c_ends_a_question_at_once():
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        dpmc.audit("barker", trials=300_000)
+    assert time.monotonic() - begun < 0.45
+
+
+def test_numpy_is_all_that_it_needs():
+    out = python("""
+import sys
+for name in ("pandas", "polars", "pyarrow", "matplotlib", "arviz", "sklearn", "IPython"):
+    sys.modules[name] = None
+import dpmc
+from conftest import columns, run_file
+run = dpmc.sample(run_file(), data=columns(500), iterations=20)
+run.summary(), run.intervals(), run.plot(run.path / "a.svg"), run.report(run.path / "a.html")
+for asked in (run.draws.to_pandas, run.to_arviz, run.plot):
+    try:
+        asked()
+    except dpmc.Error as e:
+        print(str(e).split("pip install ")[1])
+try:
+    import dpmc.sklearn
+except dpmc.Error as e:
+    print(str(e).split("pip install ")[1])
+""")
+    assert out.split() == ["pandas", "arviz", "matplotlib", "scikit-learn"]
+
+
 def test_other_threads_run_meanwhile():
     counted = 0
     stop = threading.Event()

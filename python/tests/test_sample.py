@@ -252,6 +252,13 @@ def test_accounting_and_calibration():
         dpmc.account({"events": [{"kind": "none"}]}, delta=1e-6)
 
 
+def test_an_audit_attacks_a_sampler():
+    report = dpmc.audit("barker", trials=2000, seed=1)
+    assert report["verdict"] == "consistent" and report["epsilon_lower"] <= report["claim"]
+    with pytest.raises(dpmc.InputError):
+        dpmc.audit("none")
+
+
 def test_a_runs_cost_is_accounted_for(run):
     assert dpmc.account(run, delta=1e-6)["lower"] <= 4.0
 
