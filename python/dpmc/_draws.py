@@ -58,7 +58,7 @@ class Draws:
 
     def flat(self) -> np.ndarray:
         """An array of all draws by parameters, chain after chain."""
-        return self.to_numpy().reshape(-1, len(self.parameters))
+        return self.to_numpy().reshape(self.chains * len(self), len(self.parameters))
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Columns ``chain``, ``draw`` and one a parameter, all chains one after another."""

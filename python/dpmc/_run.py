@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _dpmc, _plot
 from ._draws import Draws, needed
-from ._errors import InputError, RunWarning
+from ._errors import Error, InputError, RunWarning
 from ._progress import Progress, Shown, chosen
 from ._tables import table
 
@@ -142,7 +142,7 @@ class Run:
 
     @property
     def draws(self) -> Draws:
-        """The kept draws of all chains."""
+        """The kept draws of all chains; none, and no parameter, before the first one."""
         if self._draws is None:
             names, chains, length, values = _dpmc.draws(self._path)
             shape = (len(names), chains, length)
@@ -185,7 +185,7 @@ class Run:
         if not 0.0 < level < 1.0:
             raise InputError(f"level must lie between 0 and 1, not {level}", "level")
         tail = 50.0 * (1.0 - level)
-        flat = self.draws.flat()
+        flat = self._drawn().flat()
         low, high = np.percentile(flat, [tail, 100.0 - tail], axis=0)
         return {n: (float(a), float(b)) for n, a, b in zip(self.draws.parameters, low, high)}
 
@@ -204,17 +204,22 @@ class Run:
 
         What is predicted for a row follows that row: whoever sees the prediction learns of it.
         """
+        thetas = self._drawn().flat()
         names, rows = self.features(data)
         inverse = _INVERSE.get(self._model_kind())
         if inverse is None or names != self.draws.parameters:
             raise InputError("predict(): only regressions predict; use draws for other models")
-        thetas = self.draws.flat()
         thetas = thetas[:: max(1, len(thetas) // 500)]
         means = np.empty(len(rows))
         for first in range(0, len(rows), 8192):
             part = rows[first : first + 8192].astype(np.float64)
             means[first : first + 8192] = inverse(part @ thetas.T).mean(axis=1)
         return means
+
+    def _drawn(self) -> Draws:
+        if len(self.draws) == 0:
+            raise Error("the run ended before its first draw; resume() goes on")
+        return self.draws
 
     def _model_kind(self) -> str:
         section = ""
@@ -230,7 +235,8 @@ class Run:
         """ArviZ's ``DataTree`` (``InferenceData`` before ArviZ 1): group ``posterior``, whose
         attributes hold the certificate as JSON. Nothing else of a run is released."""
         az = needed("arviz", "to_arviz()")
-        posterior = {name: self.draws[name] for name in self.draws.parameters}
+        draws = self._drawn()
+        posterior = {name: draws[name] for name in draws.parameters}
         if int(az.__version__.split(".")[0]) >= 1:
             data = az.from_dict({"posterior": posterior})
             group = data["posterior"]
@@ -248,6 +254,7 @@ class Run:
         With a ``path`` that ends in ``.svg`` densities are drawn there without another package;
         else a figure of matplotlib is returned, and written to ``path`` where one is given.
         """
+        self._drawn()
         if path is not None and os.fspath(path).lower().endswith(".svg"):
             _dpmc.plot(self._path, Path(path))
             return None

@@ -46,7 +46,6 @@ class Struck:
     "run",
     [
         endless(),
-        # One step of this lasts for hours.
         {**endless(sampler={"algorithm": "mh"}), "privacy": {"not_private": True}},
     ],
     ids=["private", "not private"],
@@ -64,6 +63,32 @@ def test_ctrl_c_ends_a_run_and_keeps_what_was_drawn(run, tmp_path):
     assert again.certificate["iterations"] >= 100 * len(kept.draws)
     # The handler is as it was.
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@unix
+def test_ctrl_c_ends_a_step_that_would_last_for_hours(tmp_path):
+    """A fit of ten million gradients: nothing is drawn yet, and what was released stays paid."""
+    run = run_file(sampler={"algorithm": "dpvi", "steps": 10**7})
+    struck = {}
+
+    def strike():
+        # Its first state is there once it has begun.
+        while not (tmp_path / "r" / "state.json").exists():
+            time.sleep(0.01)
+        time.sleep(0.2)
+        struck["at"] = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=strike).start()
+    with pytest.warns(dpmc.RunWarning, match="was interrupted"):
+        kept = dpmc.sample(run, data=columns(20_000), out=tmp_path / "r")
+    assert time.monotonic() - struck["at"] < 0.2
+    assert (kept.status, len(kept.draws)) == ("interrupted", 0)
+    assert kept.certificate["events"]
+    assert "interrupted" in repr(kept) and repr(kept.summary()) and kept.draws.to_dict()
+    for asked in (kept.plot, kept.intervals, kept.to_arviz, lambda: kept.predict({})):
+        with pytest.raises(dpmc.Error, match="before its first draw"):
+            asked()
 
 
 @unix
