@@ -89,3 +89,8 @@ pub fn audit(algorithm: &str, settings: &Settings) -> Result<Value, CliError> {
 pub fn init(table: &Path, delimiter: Option<&str>) -> Result<String, CliError> {
     init::text(table, delimiter)
 }
+
+/// The same for a table in memory, of its columns' names.
+pub fn init_of_columns(columns: &[String]) -> String {
+    init::text_of_columns(columns)
+}

@@ -38,10 +38,15 @@ pub(super) fn text(data: &Path, delimiter: Option<&str>) -> Result<String, CliEr
     let file = std::path::absolute(data).unwrap_or_else(|_| data.into());
     let file = quoted(&file)
         .map_err(|_| CliError::Input(format!("{}: give a path in UTF-8", file.display())))?;
-    Ok(run_file(&file, delimiter, &columns))
+    Ok(run_file(&format!("file = {file}"), delimiter, &columns))
 }
 
-fn run_file(file: &str, delimiter: Option<&str>, columns: &[String]) -> String {
+/// The same for a table in memory, of its columns' names.
+pub(super) fn text_of_columns(columns: &[String]) -> String {
+    run_file("name = \"table\"", None, columns)
+}
+
+fn run_file(source: &str, delimiter: Option<&str>, columns: &[String]) -> String {
     let quote = |s: &str| toml::Value::String(s.into()).to_string();
     let mut t = String::new();
     let mut line = |s: &str| {
@@ -55,7 +60,7 @@ fn run_file(file: &str, delimiter: Option<&str>, columns: &[String]) -> String {
     );
     line("");
     line("[data]");
-    line(&format!("file = {file}"));
+    line(source);
     if let Some(delimiter) = delimiter {
         line(&format!("delimiter = {}", quote(delimiter)));
     }

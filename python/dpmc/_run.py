@@ -19,7 +19,7 @@ from . import _dpmc, _plot
 from ._draws import Draws, needed
 from ._errors import Error, InputError, RunWarning
 from ._progress import Progress, Shown, chosen
-from ._tables import table
+from ._tables import names, table
 
 log = logging.getLogger("dpmc")
 
@@ -534,9 +534,15 @@ def audit(
     return json.loads(_dpmc.audit(algorithm, steps, trials, delta, seed))
 
 
-def init(table: str | os.PathLike[str], *, delimiter: str | None = None) -> str:
-    """A run file's text for a table file, of its header alone: bounds are yours to declare."""
-    return _dpmc.init(Path(table), delimiter)
+def init(table: Any, *, delimiter: str | None = None) -> str:
+    """A run file's text for a table file or a frame, of its columns' names alone.
+
+    LOW, HIGH and LEVEL are yours to declare from public knowledge. No function looks at a column to
+    find them: that would reveal its most extreme rows, and nothing would have paid for it.
+    """
+    if isinstance(table, (str, os.PathLike)):
+        return _dpmc.init(Path(table), delimiter)
+    return _dpmc.init_of_columns(names(table))
 
 
 def devices() -> list[dict[str, Any]]:

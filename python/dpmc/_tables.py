@@ -11,6 +11,22 @@ from . import _dpmc
 from ._errors import InputError
 
 
+def names(data: Any) -> list[str]:
+    """Names of all columns of a frame, of which no cell is looked at."""
+    if isinstance(data, np.ndarray):
+        return [name for name, _ in _of_array(data[:0])]
+    if hasattr(data, "collect_schema"):
+        return list(data.collect_schema().names())
+    if isinstance(data, Mapping):
+        return list(data)
+    found = getattr(data, "column_names", None)
+    if found is None:
+        found = getattr(data, "columns", None)
+    if found is None:
+        raise InputError("give a table's path, or a frame with columns", "table")
+    return [str(name) for name in found]
+
+
 def table(data: Any, wanted: list[str]) -> _dpmc.Table:
     """The columns of ``data`` that a run declares; others are not looked at."""
     if data is None or isinstance(data, (str, bytes)):
@@ -60,16 +76,13 @@ def _of_stream(data: Any) -> _dpmc.Table:
 
 def _selected(data: Any, wanted: list[str]) -> Any:
     """The declared columns of a polars or pyarrow frame; all of it where a name stands twice."""
-    lazy = hasattr(data, "collect_schema") and hasattr(data, "collect")
-    if lazy:  # A lazy frame of polars.
-        names = data.collect_schema().names()
-    else:
-        names = list(getattr(data, "column_names", None) or data.columns)
-    _check_found(names, wanted, len(names))
-    if len(set(names)) < len(names):
+    found = names(data)
+    _check_found(found, wanted, len(found))
+    if len(set(found)) < len(found):
         return data
     data = data.select(list(dict.fromkeys(wanted)))
-    return _collected(data) if lazy else data
+    # A lazy frame of polars.
+    return _collected(data) if hasattr(data, "collect") else data
 
 
 def _collected(data: Any) -> Any:
@@ -81,11 +94,11 @@ def _collected(data: Any) -> Any:
 
 
 def _of_pandas(data: Any, wanted: list[str]) -> _dpmc.Table:
-    names = [name for name in data.columns]
-    _check_found(names, wanted, len(names))
+    found = list(data.columns)
+    _check_found(found, wanted, len(found))
     declared = list(dict.fromkeys(wanted))
     for name in declared:
-        if names.count(name) > 1:
+        if found.count(name) > 1:
             raise InputError(f"data=: two columns are called '{name}'; rename one", name)
     part = data[declared]
     # An index is no column. With pyarrow there is no copy of numbers.

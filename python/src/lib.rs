@@ -115,6 +115,12 @@ fn init(py: Python<'_>, table: PathBuf, delimiter: Option<String>) -> PyResult<S
     guarded(py, false, move || ask::init(&table, delimiter.as_deref()))
 }
 
+/// The same for a table in memory, of its columns' names.
+#[pyfunction]
+fn init_of_columns(columns: Vec<String>) -> String {
+    ask::init_of_columns(&columns)
+}
+
 /// A run's draws: names, chains, draws of each, and float64 values by name, chain, draw.
 #[pyfunction]
 fn draws(
@@ -187,6 +193,7 @@ fn _dpmc(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(calibrate, m)?)?;
     m.add_function(wrap_pyfunction!(audit, m)?)?;
     m.add_function(wrap_pyfunction!(init, m)?)?;
+    m.add_function(wrap_pyfunction!(init_of_columns, m)?)?;
     m.add_function(wrap_pyfunction!(draws, m)?)?;
     m.add_function(wrap_pyfunction!(features, m)?)?;
     m.add_function(wrap_pyfunction!(ledger, m)?)?;

@@ -9,6 +9,9 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas
+import polars
+import pyarrow
 import pytest
 from conftest import columns, run_file
 
@@ -87,9 +90,6 @@ def test_arguments_override_the_run_file(table):
 
 
 def test_draws_leave_in_every_format(run):
-    import polars
-    import pyarrow
-
     frame = run.draws.to_pandas()
     assert list(frame.columns) == ["chain", "draw", "intercept", "age", "town=north"]
     assert np.array_equal(frame["age"], run.draws["age"].ravel())
@@ -267,6 +267,12 @@ def test_init_writes_names_and_no_bound(tmp_path, table):
     written(tmp_path, table)
     text = dpmc.init(tmp_path / "people.csv")
     assert 'column = "age"' in text and "LOW, HIGH" in text
+    for frame in (table, pandas.DataFrame(table), polars.DataFrame(table), pyarrow.table(table)):
+        of_frame = dpmc.init(frame)
+        assert of_frame == dpmc.init(polars.DataFrame(table).lazy()[:0])
+        assert 'name = "table"' in of_frame and 'column = "age"' in of_frame
+        assert of_frame.splitlines()[10:] == text.splitlines()[10:]
+    assert 'column = "x0"' in dpmc.init(np.ones((2, 3)))
     # It cannot be run before somebody declares what is public.
     with pytest.raises(dpmc.InputError, match="replace LOW and HIGH"):
         dpmc.sample(text, epsilon=1.0, delta=1e-6)
@@ -311,6 +317,11 @@ def test_steps_are_logged_and_nothing_else(table, caplog):
     said = caplog.text
     assert "a run on table 'people' begins" in said and "is finished" in said
     assert not re.search(r"\d\.\d{4}", said)
+
+
+def test_its_version_is_the_librarys():
+    workspace = (EXAMPLES.parent / "Cargo.toml").read_text().split("[workspace.package]")[1]
+    assert f'version = "{dpmc.__version__}"' in workspace.split("[")[0]
 
 
 def test_devices_are_listed():
