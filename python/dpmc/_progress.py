@@ -23,15 +23,21 @@ def _in_notebook() -> bool:
 
 
 class Shown:
-    """A line that is written over itself; gone when the run ends."""
+    """A line that is written over itself five times a second; gone when the run ends."""
 
     def __init__(self) -> None:
         self.since = time.monotonic()
         self.handle = None
+        self.every = 0.2
+        self.last = -self.every
         self.notebook = _in_notebook()
         self.written = False
 
     def __call__(self, done: int, total: int, acceptance: float, epsilon: float | None) -> None:
+        now = time.monotonic()
+        if now - self.last < self.every:
+            return
+        self.last = now
         line = _line(done, total, acceptance, epsilon, self.since)
         if self.notebook:
             from IPython.display import display

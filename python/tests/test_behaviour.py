@@ -278,6 +278,8 @@ def test_a_notebook_updates_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
     shown = _progress.chosen(None)
     shown(10, 100, 0.5, 1.0)
+    shown(15, 100, 0.5, 1.0)  # Too soon to be seen.
+    shown.last -= 1.0
     shown(20, 100, 0.5, None)
     shown.close()
     assert len(handle.seen) == 2 and "NOT private" in handle.seen[0] and handle.seen[1] == ""
