@@ -6,26 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::CliError;
 use super::args::{AccountArguments, CalibrateArguments};
-use dpmc::privacy::accountant::{self, Account, Question, Sequence};
+use dpmc::privacy::accountant::{self, Account, Question, Sequence, Solution};
 
 pub(super) fn account(a: &AccountArguments) -> Result<(), CliError> {
     let sequence = read(&a.events)?;
-    let question = match (a.delta, a.epsilon) {
-        (Some(delta), _) => Question::Epsilon {
-            delta: checked_delta(delta)?,
-        },
-        (None, Some(epsilon)) if epsilon >= 0.0 && epsilon.is_finite() => {
-            Question::Delta { epsilon }
-        }
-        (None, Some(epsilon)) => {
-            return Err(CliError::Input(format!(
-                "--epsilon: must be finite and not negative, not {epsilon}"
-            )));
-        }
-        (None, None) => {
-            return Err(CliError::Input("say --delta D or --epsilon E".into()));
-        }
-    };
+    let question = question(a.delta, a.epsilon)?;
     let answer = accountant::account(&sequence, question);
     if a.json {
         return print(&document(&sequence, question, &answer));
@@ -46,26 +31,26 @@ pub(super) fn account(a: &AccountArguments) -> Result<(), CliError> {
     Ok(())
 }
 
+pub(super) fn question(delta: Option<f64>, epsilon: Option<f64>) -> Result<Question, CliError> {
+    match (delta, epsilon) {
+        (Some(delta), _) => Ok(Question::Epsilon {
+            delta: checked_delta(delta)?,
+        }),
+        (None, Some(epsilon)) if epsilon >= 0.0 && epsilon.is_finite() => {
+            Ok(Question::Delta { epsilon })
+        }
+        (None, Some(epsilon)) => Err(CliError::Input(format!(
+            "--epsilon: must be finite and not negative, not {epsilon}"
+        ))),
+        (None, None) => Err(CliError::Input("say --delta D or --epsilon E".into())),
+    }
+}
+
 pub(super) fn calibrate(a: &CalibrateArguments) -> Result<(), CliError> {
     let sequence = read(&a.events)?;
-    let delta = checked_delta(a.delta)?;
-    if !(a.epsilon > 0.0 && a.epsilon.is_finite()) {
-        return Err(CliError::Input(format!(
-            "--epsilon: must be positive and finite, not {}",
-            a.epsilon
-        )));
-    }
-    let found = accountant::calibrate(&sequence, &a.solve, a.epsilon, delta)
-        .map_err(|e| CliError::Input(format!("--solve {}: {e}", a.solve)))?;
+    let (found, delta) = (solve(&sequence, a.epsilon, a.delta, &a.solve)?, a.delta);
     if a.json {
-        let question = Question::Epsilon { delta };
-        let mut document = document(&sequence, question, &found.account);
-        document["solution"] = json!({
-            "event": found.index,
-            "field": found.field,
-            "value": found.value,
-        });
-        return print(&document);
+        return print(&solution(&sequence, delta, &found));
     }
     println!(
         "events[{}].{} = {}: epsilon {} at delta = {delta:e} ({})",
@@ -76,6 +61,33 @@ pub(super) fn calibrate(a: &CalibrateArguments) -> Result<(), CliError> {
         found.account.method
     );
     Ok(())
+}
+
+pub(super) fn solve(
+    sequence: &Sequence,
+    epsilon: f64,
+    delta: f64,
+    name: &str,
+) -> Result<Solution, CliError> {
+    let delta = checked_delta(delta)?;
+    if !(epsilon > 0.0 && epsilon.is_finite()) {
+        return Err(CliError::Input(format!(
+            "--epsilon: must be positive and finite, not {epsilon}"
+        )));
+    }
+    accountant::calibrate(sequence, name, epsilon, delta)
+        .map_err(|e| CliError::Input(format!("--solve {name}: {e}")))
+}
+
+/// What was solved for, and what it gives.
+pub(super) fn solution(sequence: &Sequence, delta: f64, found: &Solution) -> Value {
+    let mut document = document(sequence, Question::Epsilon { delta }, &found.account);
+    document["solution"] = json!({
+        "event": found.index,
+        "field": found.field,
+        "value": found.value,
+    });
+    document
 }
 
 fn checked_delta(delta: f64) -> Result<f64, CliError> {
@@ -92,8 +104,13 @@ fn checked_delta(delta: f64) -> Result<f64, CliError> {
 fn read(path: &Path) -> Result<Sequence, CliError> {
     let fail = |e: String| CliError::Input(format!("{}: {e}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+    parse(text).map_err(fail)
+}
+
+/// The same of its text.
+pub(super) fn parse(text: String) -> Result<Sequence, String> {
     let text = certified(&text).unwrap_or(text);
-    Sequence::from_json(&text).map_err(|e| fail(e.to_string()))
+    Sequence::from_json(&text).map_err(|e| e.to_string())
 }
 
 /// The sequence in a certificate; `None` where the text is none.
@@ -111,7 +128,7 @@ fn certified(text: &str) -> Option<String> {
 }
 
 /// Infinite answers are `null`.
-fn document(sequence: &Sequence, question: Question, answer: &Account) -> Value {
+pub(super) fn document(sequence: &Sequence, question: Question, answer: &Account) -> Value {
     let mut document = json!({
         "neighbours": sequence.neighbours(),
         "lower": answer.lower,

@@ -123,8 +123,8 @@ pub(super) struct CheckArguments {
 }
 
 /// Flags that override the run file.
-#[derive(Debug, Args)]
-pub(super) struct Overrides {
+#[derive(Debug, Default, Args)]
+pub struct Overrides {
     /// Table to read instead of the run file's
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
@@ -173,10 +173,14 @@ pub(super) struct Overrides {
     pub seed: Option<u64>,
 }
 
+/// Where sums over rows are made.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum EngineArgument {
+pub enum EngineArgument {
+    /// The faster one, by a pass over the rows on each.
     Auto,
+    /// This machine's processors.
     Cpu,
+    /// A GPU.
     Gpu,
 }
 

@@ -8,7 +8,7 @@ use dpmc::config::Plan;
 use dpmc::data::available_memory;
 use dpmc::output;
 use dpmc::privacy::Ledger;
-use dpmc::run::prepare;
+use dpmc::run::{Prepared, prepare};
 use dpmc::sampler::Algorithm;
 
 pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
@@ -18,15 +18,36 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     // Before a row is read: what is left afterwards follows the lengths of records.
     let available = available_memory();
     let prepared = prepare(plan)?;
-    let plan = &prepared.plan;
-    let mut report = Report::new(&prepared)?;
-    report.memory.available_bytes = available;
     // Comes before a budget that is refused.
-    if !a.json {
-        check_print::print_setting(&report);
+    let setting = |report: &Report| {
+        if !a.json {
+            check_print::print_setting(report);
+        }
+    };
+    let report = outlook(&prepared, available, setting)?;
+    if a.json {
+        let text =
+            serde_json::to_string_pretty(&report).map_err(|e| CliError::Failure(e.to_string()))?;
+        println!("{text}");
+    } else {
+        check_print::print_outlook(&report);
     }
+    Ok(())
+}
+
+/// All that is to be said of a run before it begins; `setting` is shown what no budget decides.
+/// `available`: bytes of memory before the table was read, where known.
+pub(super) fn outlook(
+    prepared: &Prepared,
+    available: Option<u64>,
+    setting: impl FnOnce(&Report),
+) -> Result<Report, CliError> {
+    let plan = &prepared.plan;
+    let mut report = Report::new(prepared)?;
+    report.memory.available_bytes = available;
+    setting(&report);
     if let Some(price) = prepared.price()? {
-        check_budget::fill(&mut report, &prepared, &price)?;
+        check_budget::fill(&mut report, prepared, &price)?;
         let shared = plan.shared_ledger();
         let id = match &shared {
             Some(path) => Ledger::id_of(path)?,
@@ -45,14 +66,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     report.notes.extend(plan.notes_on_features()?);
     let note = output::note_on_sampler(&prepared.sampler, report.private);
     report.notes.extend(note.map(String::from));
-    if a.json {
-        let text =
-            serde_json::to_string_pretty(&report).map_err(|e| CliError::Failure(e.to_string()))?;
-        println!("{text}");
-    } else {
-        check_print::print_outlook(&report);
-    }
-    Ok(())
+    Ok(report)
 }
 
 /// A resumed run keeps data, model, algorithm, budget and ledger: its draws were made
@@ -78,7 +92,10 @@ pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
 }
 
 /// Flags override the run file; what they set is refused by the flag's name.
-pub(super) fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
+///
+/// # Errors
+/// [`CliError`] naming the flag.
+pub fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
     if let (Some(flag), Some(stated)) = (&o.ledger, plan.shared_ledger()) {
         let found = |path: &std::path::Path| path.canonicalize().or(std::path::absolute(path));
         if found(flag).ok() != found(&stated).ok() {

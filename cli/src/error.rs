@@ -8,17 +8,26 @@ use dpmc::run::RunError;
 
 /// An error with an exit code: 2 where the input is at fault, 1 for a failure.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CliError {
+pub enum CliError {
+    /// The run file, or the table that it names.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A run's directory.
     #[error(transparent)]
     Output(#[from] OutputError),
+    /// A ledger file.
     #[error(transparent)]
     Ledger(#[from] LedgerFileError),
+    /// The engine, or what does not fit together.
     #[error(transparent)]
     Curator(#[from] CuratorError),
+    /// The ledger has too little left for a first draw.
+    #[error("{0}")]
+    Spent(String),
+    /// Other input that is at fault.
     #[error("{0}")]
     Input(String),
+    /// A failure that no input is at fault for.
     #[error("{0}")]
     Failure(String),
 }
@@ -29,23 +38,31 @@ impl From<RunError> for CliError {
             RunError::Config(e) => CliError::Config(e),
             RunError::Ledger(e) => CliError::Ledger(e),
             RunError::Curator(e) => CliError::Curator(e),
-            RunError::Spent(what) | RunError::State(what) => CliError::Input(what),
+            RunError::Spent(what) => CliError::Spent(what),
+            RunError::State(what) => CliError::Input(what),
             RunError::NoSeed(_) => CliError::Failure(error.to_string()),
         }
     }
 }
 
 impl CliError {
+    /// The command's exit code.
     pub fn code(&self) -> u8 {
-        let input = match self {
-            CliError::Config(_) | CliError::Ledger(_) | CliError::Input(_) => true,
+        if self.is_input() { 2 } else { 1 }
+    }
+
+    /// Whether what the caller gave is at fault.
+    pub fn is_input(&self) -> bool {
+        match self {
+            CliError::Config(_) | CliError::Ledger(_) | CliError::Spent(_) | CliError::Input(_) => {
+                true
+            }
             CliError::Output(e) => e.is_input(),
             CliError::Curator(CuratorError::Mismatch(_)) => true,
             CliError::Curator(CuratorError::Engine(
                 EngineError::NoAdapter { .. } | EngineError::NotBuilt | EngineError::CpuOnly,
             )) => true,
             CliError::Curator(_) | CliError::Failure(_) => false,
-        };
-        if input { 2 } else { 1 }
+        }
     }
 }

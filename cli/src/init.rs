@@ -1,26 +1,15 @@
 //! `dpmc init`: a run file from the header alone.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use super::CliError;
 use super::args::InitArguments;
 use dpmc::config::{ConfigError, quoted};
-use dpmc::data::{self, TextFormat};
+use dpmc::data::TextFormat;
 
 pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
-    let delimiter = a.delimiter.as_deref();
-    let format = TextFormat {
-        delimiter: delimiter
-            .map(data::delimiter)
-            .transpose()
-            .map_err(|what| CliError::Input(format!("--delimiter: {what}")))?,
-        ..Default::default()
-    };
-    let columns = data::header(&a.data, format).map_err(ConfigError::from)?;
-    let file = std::path::absolute(&a.data).unwrap_or_else(|_| a.data.clone());
-    let file = quoted(&file)
-        .map_err(|_| CliError::Input(format!("{}: give a path in UTF-8", file.display())))?;
-    let text = run_file(&file, delimiter, &columns);
+    let text = text(&a.data, a.delimiter.as_deref())?;
     match &a.out {
         None => print!("{text}"),
         Some(path) if path.exists() => {
@@ -36,7 +25,28 @@ pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
     Ok(())
 }
 
-fn run_file(file: &str, delimiter: Option<&str>, columns: &[String]) -> String {
+/// A run file for the table at `data`, with bounds left to declare.
+pub(super) fn text(data: &Path, delimiter: Option<&str>) -> Result<String, CliError> {
+    let format = TextFormat {
+        delimiter: delimiter
+            .map(dpmc::data::delimiter)
+            .transpose()
+            .map_err(|what| CliError::Input(format!("--delimiter: {what}")))?,
+        ..Default::default()
+    };
+    let columns = dpmc::data::header(data, format).map_err(ConfigError::from)?;
+    let file = std::path::absolute(data).unwrap_or_else(|_| data.into());
+    let file = quoted(&file)
+        .map_err(|_| CliError::Input(format!("{}: give a path in UTF-8", file.display())))?;
+    Ok(run_file(&format!("file = {file}"), delimiter, &columns))
+}
+
+/// The same for a table in memory, of its columns' names.
+pub(super) fn text_of_columns(columns: &[String]) -> String {
+    run_file("name = \"table\"", None, columns)
+}
+
+fn run_file(source: &str, delimiter: Option<&str>, columns: &[String]) -> String {
     let quote = |s: &str| toml::Value::String(s.into()).to_string();
     let mut t = String::new();
     let mut line = |s: &str| {
@@ -50,7 +60,7 @@ fn run_file(file: &str, delimiter: Option<&str>, columns: &[String]) -> String {
     );
     line("");
     line("[data]");
-    line(&format!("file = {file}"));
+    line(source);
     if let Some(delimiter) = delimiter {
         line(&format!("delimiter = {}", quote(delimiter)));
     }

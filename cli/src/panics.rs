@@ -4,7 +4,7 @@
 use std::io::Write;
 
 /// Has panics name their place alone, on standard error.
-pub(super) fn name_the_place_alone() {
+pub fn name_the_place_alone() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string);
         let place = place.unwrap_or_else(|| "an unknown place".into());

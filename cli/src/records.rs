@@ -46,7 +46,11 @@ pub(super) struct Records {
 impl Records {
     pub fn of(plan: &Plan) -> Self {
         let table = plan.locate(&plan.config.data.file);
-        let table = table.canonicalize().unwrap_or(table);
+        let table = match plan.is_of_frame() {
+            // A table in memory lies nowhere: it is known by its name.
+            true => table.file_name().map(PathBuf::from).unwrap_or(table),
+            false => table.canonicalize().unwrap_or(table),
+        };
         let digest = Sha256::digest(table.as_os_str().as_encoded_bytes());
         let name: String = digest[..16].iter().map(|b| format!("{b:02x}")).collect();
         let base = match std::env::var_os(VARIABLE) {

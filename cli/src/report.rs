@@ -18,20 +18,25 @@ const STYLE: &str = include_str!("report.css");
 const MOST_DRAWN: usize = 24;
 
 pub(super) fn run(a: &ReportArguments) -> Result<(), CliError> {
-    let summary = summary::whole(&a.directory)?;
-    let draws = output::read_draws(&a.directory)?;
-    let run_file = a.directory.join("run.toml");
+    write(&a.directory, &a.out)?;
+    println!("wrote {}", a.out.display());
+    Ok(())
+}
+
+/// Writes the page of a run's directory to `out`.
+pub(super) fn write(directory: &Path, out: &Path) -> Result<(), CliError> {
+    let summary = summary::whole(directory)?;
+    let draws = output::read_draws(directory)?;
+    let run_file = directory.join("run.toml");
     let asked = std::fs::read_to_string(&run_file).map_err(|e| OutputError::Read {
         path: run_file,
         what: e.to_string(),
     })?;
     let page = page(&summary, &draws, &asked)?.into_string();
-    std::fs::write(&a.out, page).map_err(|e| OutputError::Write {
-        path: a.out.clone(),
-        what: e.to_string(),
-    })?;
-    println!("wrote {}", a.out.display());
-    Ok(())
+    std::fs::write(out, page).map_err(|e| {
+        let (path, what) = (out.into(), e.to_string());
+        OutputError::Write { path, what }.into()
+    })
 }
 
 /// Of the run file, as text.

@@ -8,15 +8,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::CliError;
 use super::args::SampleArguments;
-use super::records::Records;
+use super::session::{Session, Target};
 use super::{check, signals, summary};
 use dpmc::config::{Plan, RunSection};
 use dpmc::output::{self, RunDirectory};
 use dpmc::posterior_run::{PosteriorRun, Status};
-use dpmc::run::{Coins, Place, prepare};
+use dpmc::run::prepare;
 
-/// Draws are published when this many wait in memory, if not before.
-const PUBLISH_DRAWS: usize = 1 << 16;
 /// The progress line is renewed this often, however slow a step is.
 const SHOW_EVERY: Duration = Duration::from_millis(100);
 
@@ -32,59 +30,31 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
     plan.take_terms(a.resume.as_ref().map(|d| d.join("ledger.json")))?;
     let stop = signals::stop_flag()?;
 
-    // Everything that bad input can stop comes before the directory is made.
     let mut prepared = prepare(plan)?;
-    prepared.price()?;
     let (plan, test) = (prepared.plan.clone(), prepared.test.take());
-    let (mut directory, saved) = match &a.resume {
-        Some(path) => {
-            let (directory, state) = RunDirectory::resume(path)?;
-            (directory, Some(state))
-        }
-        None => (RunDirectory::create(&out_directory(a, &plan))?, None),
+    let out = out_directory(a, &plan);
+    let target = match &a.resume {
+        Some(path) => Target::Resumed(path),
+        None => Target::New(&out),
     };
-    if let Some(saved) = &saved {
-        prepared = prepared.resuming(saved);
-    }
-    let every = prepared.iterations_a_part()?;
-    let records = Records::of(&plan).made();
-    let begun = prepared
-        .begin(
-            Place::Directory(directory.path()),
-            Coins::Fresh,
-            saved.as_ref(),
-        )
-        .map_err(CliError::from)
-        .and_then(|run| recorded(run, &plan, &records, a.quiet));
-    let mut run = match begun {
-        Ok(run) => run.stopping_by(stop),
-        Err(e) => {
-            if saved.is_none() {
-                directory.discard();
-            }
-            return Err(e);
-        }
-    };
-    directory.begin(&mut run)?;
-    // After the state, which must not fall behind what is remembered of its sessions.
-    records.write(&run, directory.path())?;
-    if let Err(e) = advance(&mut run, &mut directory, every, a.quiet) {
-        // What stopped it may keep the ledger from being written too.
-        let _ = directory.settle(&mut run);
-        return Err(e);
-    }
-    let finished = directory.finish(&mut run);
-    // Where this fails the whole budget stays counted, as it was at the start.
-    let _ = records.write(&run, directory.path());
-    finished?;
+    let mut session = Session::begin(prepared, target, stop)?;
     if !a.quiet {
-        let mut report = output::summarize_directory(directory.path())?;
-        summary::add_test_scores(&mut report, directory.path(), &plan, test.as_ref())?;
-        summary::add_noise_of_moments(&mut report, directory.path(), &plan)?;
-        summary::print(&report);
-        println!("draws and certificate: {}", directory.path().display());
+        session
+            .remarks()
+            .iter()
+            .for_each(|remark| println!("{remark}"));
     }
-    match run.status() {
+    advance(&mut session, a.quiet)?;
+    session.finish()?;
+    let directory = session.directory();
+    if !a.quiet {
+        let mut report = output::summarize_directory(directory)?;
+        summary::add_test_scores(&mut report, directory, &plan, test.as_ref())?;
+        summary::add_noise_of_moments(&mut report, directory, &plan)?;
+        summary::print(&report);
+        println!("draws and certificate: {}", directory.display());
+    }
+    match session.run().status() {
         Status::Failed(what) => Err(CliError::Failure(what.clone())),
         _ => Ok(()),
     }
@@ -130,60 +100,20 @@ fn out_directory(a: &SampleArguments, plan: &Plan) -> PathBuf {
     })
 }
 
-/// A private run that agrees with what is remembered of it, and says what it adds up to.
-fn recorded(
-    mut run: PosteriorRun,
-    plan: &Plan,
-    records: &Records,
-    quiet: bool,
-) -> Result<PosteriorRun, CliError> {
-    let Some(ledger) = run.curator().ledger() else {
-        return Ok(run);
-    };
-    records.check(ledger, run.session())?;
-    let sum = records.sum(ledger.budget(), Some(ledger.id()));
-    if !quiet {
-        if ledger.is_new() {
-            match plan.shared_ledger() {
-                Some(path) => println!("new ledger: {}", path.display()),
-                None => println!("new ledger: the run's own"),
-            }
-        }
-        if let Some(sum) = &sum {
-            println!("warning: {sum}");
-        }
-    }
-    run.recorded(records.note(), sum);
-    Ok(run)
-}
-
-fn advance(
-    run: &mut PosteriorRun,
-    directory: &mut RunDirectory,
-    every: u64,
-    quiet: bool,
-) -> Result<(), CliError> {
-    let bar = progress_bar(run, quiet);
+fn advance(session: &mut Session, quiet: bool) -> Result<(), CliError> {
+    let bar = progress_bar(session.run(), quiet);
     let mut shown = Instant::now();
-    loop {
-        let pays_once = run.pays_once();
-        if *run.step() != Status::Running {
-            break;
-        }
-        let (done, _) = run.progress();
-        if pays_once || done.is_multiple_of(every) || run.pending() >= PUBLISH_DRAWS {
-            directory.publish(run)?;
-        }
+    while session.step()? {
         if let Some(bar) = &bar
             && shown.elapsed() >= SHOW_EVERY
         {
             shown = Instant::now();
-            bar.set_position(done);
-            bar.set_message(message(run));
+            bar.set_position(session.run().progress().0);
+            bar.set_message(message(session.run()));
         }
     }
     if let Some(bar) = bar {
-        bar.set_position(run.progress().0);
+        bar.set_position(session.run().progress().0);
         bar.finish_and_clear();
     }
     Ok(())

@@ -17,7 +17,7 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     }
     let summary = whole(&a.directory)?;
     if let Some(path) = &a.plot {
-        plot(&a.directory, &title(&summary.certificate), path)?;
+        plot(&a.directory, &summary.certificate, path)?;
     }
     if a.json {
         let text =
@@ -120,7 +120,12 @@ pub(super) fn title(c: &Certificate) -> String {
     }
 }
 
-fn plot(directory: &Path, title: &str, path: &Path) -> Result<(), CliError> {
+/// Draws the marginal posteriors of a run's directory to an SVG file.
+pub(super) fn plot(
+    directory: &Path,
+    certificate: &Certificate,
+    path: &Path,
+) -> Result<(), CliError> {
     let table = output::read_draws(directory)?;
     let parameters: Vec<(String, Vec<Vec<f64>>)> = table
         .parameters
@@ -128,7 +133,7 @@ fn plot(directory: &Path, title: &str, path: &Path) -> Result<(), CliError> {
         .enumerate()
         .map(|(j, name)| (name.clone(), table.parameter(j)))
         .collect();
-    output::plot::marginals_svg(&parameters, title, path).map_err(|what| {
+    output::plot::marginals_svg(&parameters, &title(certificate), path).map_err(|what| {
         OutputError::Write {
             path: path.into(),
             what,

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
+use crate::data::DataError;
+
 /// What is wrong with a run file.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -33,13 +35,30 @@ pub enum ConfigError {
     },
     /// The table or its declarations.
     #[error(transparent)]
-    Data(#[from] crate::data::DataError),
+    Data(#[from] DataError),
 }
 
 impl ConfigError {
     /// An error of no one key.
     pub fn general(what: impl Into<String>) -> Self {
         ConfigError::General { what: what.into() }
+    }
+
+    /// The key, flag or column at fault, where the message names one.
+    pub fn key(&self) -> Option<&str> {
+        let what = match self {
+            ConfigError::At { what, .. }
+            | ConfigError::General { what }
+            | ConfigError::File { what, .. } => what,
+            ConfigError::Data(DataError::Declaration { key, .. }) => return Some(key),
+            ConfigError::Data(DataError::Cell { column, .. }) => return column.as_deref(),
+            ConfigError::Data(_) => return None,
+        };
+        if let Some(unknown) = what.strip_prefix("unknown field `") {
+            return unknown.split('`').next();
+        }
+        let (key, _) = what.split_once(": ")?;
+        (!key.contains(char::is_whitespace)).then_some(key)
     }
 
     /// From the TOML reader, with the nearest of the expected keys.
@@ -201,6 +220,18 @@ mod tests {
         assert_eq!(find_line(text, "data.features[1].scale"), Some(7));
         assert_eq!(find_line(text, "data.absent"), Some(1));
         assert_eq!(find_line(text, "absent"), None);
+    }
+
+    #[test]
+    fn an_error_says_which_key_it_is_of() {
+        let at = |what: &str| ConfigError::general(what).key().map(String::from);
+        assert_eq!(
+            at("data.features[2].scale: low"),
+            Some("data.features[2].scale".into())
+        );
+        assert_eq!(at("unknown field `stpe`, expected"), Some("stpe".into()));
+        assert_eq!(at("no budget: give --epsilon"), None);
+        assert_eq!(at("nothing at all"), None);
     }
 
     #[test]

@@ -52,5 +52,5 @@ mod price;
 pub use error::RunError;
 pub use outlay::{NO_DRAW, Outlay};
 pub use pace::{iterations_a_part, rows_of_walk};
-pub use prepare::{Coins, Place, Prepared, prepare};
+pub use prepare::{Coins, Place, Prepared, prepare, prepare_frame};
 pub use price::{Price, price_of_decision};

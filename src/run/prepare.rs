@@ -8,7 +8,7 @@ use rand::{TryRng, rngs::SysRng};
 use super::price::Price;
 use super::{RunError, iterations_a_part};
 use crate::config::{ConfigError, DrawsName, Plan};
-use crate::data::{Dataset, Population};
+use crate::data::{Dataset, Frame, Population};
 use crate::engine::{EngineSetup, Workload};
 use crate::model::Model;
 use crate::posterior_run::{PosteriorRun, RunLength, RunState};
@@ -60,6 +60,21 @@ pub struct Prepared {
 pub fn prepare(plan: Plan) -> Result<Prepared, ConfigError> {
     plan.check_declarations()?;
     let data = plan.load_data()?;
+    prepare_with(plan, data)
+}
+
+/// As [`prepare`], with a table in memory in place of the run file's
+/// ([`Plan::take_frame`] says so in the resolved run file).
+///
+/// # Errors
+/// As there; rows in place of lines.
+pub fn prepare_frame(plan: Plan, frame: &Frame) -> Result<Prepared, ConfigError> {
+    plan.check_declarations()?;
+    let data = plan.load_frame(frame)?;
+    prepare_with(plan, data)
+}
+
+fn prepare_with(plan: Plan, data: Dataset) -> Result<Prepared, ConfigError> {
     let test = plan.load_test()?;
     let model = plan.model(&data)?;
     let population = data.population();

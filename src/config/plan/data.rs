@@ -6,8 +6,11 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{FeatureEntry, LabelEntry, TestSection};
 use crate::data::{
-    self, BadCells, Dataset, Feature, Label, LabelKind, LabelValues, Source, TextFormat,
+    self, BadCells, Dataset, Feature, Frame, Label, LabelKind, LabelValues, Source, TextFormat,
 };
+
+/// Ends the name that stands for a table in memory where a run file names a file.
+const IN_MEMORY: &str = ".frame";
 
 impl Plan {
     /// Loads the sensitive table.
@@ -16,10 +19,54 @@ impl Plan {
     /// [`ConfigError`] naming the key, or file, line and column.
     pub fn load_data(&self) -> Result<Dataset, ConfigError> {
         let data = &self.config.data;
+        if self.is_of_frame() {
+            return Err(self.refuse(
+                "data.file",
+                "stands for a table that a program held in memory; only that program can hand it over again",
+            ));
+        }
         let mut source = self.source(&data.file, data.label_file.as_ref())?;
         // The test table has none: it is not clipped for privacy.
         source.bounds = self.bounds()?;
         Ok(data::load(&source)?)
+    }
+
+    /// As [`Plan::load_data`], of a table in memory.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key, or row and column.
+    pub fn load_frame(&self, frame: &Frame) -> Result<Dataset, ConfigError> {
+        let data = &self.config.data;
+        let mut source = self.source(&data.file, data.label_file.as_ref())?;
+        source.bounds = self.bounds()?;
+        source.path = PathBuf::from(format!("the table '{}' in memory", self.dataset_name()));
+        Ok(data::load_frame(&source, frame)?)
+    }
+
+    /// The features that `frame` has by the declarations of `[data]`, without a label. Its rows
+    /// are the caller's own to read: whoever predicts with released draws declares them public.
+    ///
+    /// # Errors
+    /// As [`Plan::load_frame`].
+    pub fn load_features(&self, frame: &Frame) -> Result<Dataset, ConfigError> {
+        let mut source = self.source(&self.config.data.file, None)?;
+        source.label = None;
+        source.path = PathBuf::from("the new table");
+        Ok(data::load_frame(&source, frame)?)
+    }
+
+    /// Has a table in memory, which only the caller can hand over again, take the file's place:
+    /// the data set keeps its name.
+    pub fn take_frame(&mut self) {
+        let name = self.dataset_name();
+        self.config.data.file = format!("{name}{IN_MEMORY}").into();
+        self.config.data.name = Some(name);
+    }
+
+    /// Whether the table was in the memory of a program: see [`Plan::take_frame`].
+    pub fn is_of_frame(&self) -> bool {
+        let name = self.config.data.file.file_name().unwrap_or_default();
+        name.to_string_lossy().ends_with(IN_MEMORY)
     }
 
     /// Loads the public held-out table, if one is declared.

@@ -9,9 +9,12 @@ const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' 
 
 /// A value as a table reader hands it over. It has no `Debug`: no message shows a cell.
 #[derive(Clone, Copy)]
-pub(super) enum Cell<'a> {
+pub enum Cell<'a> {
+    /// A text, which may be a number's.
     Text(&'a str),
+    /// A number; one that is not finite is refused.
     Number(f64),
+    /// No value.
     Missing,
     /// One that no format reads, and why.
     Bad(&'static str),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::rows::{BadCells, Rows, Rule};
 use super::storage::{Column, Storage};
 use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, TextFormat};
-use super::{read_csv, read_npy, read_parquet};
+use super::{Frame, frame, read_csv, read_npy, read_parquet};
 
 /// A table file and what is declared about it.
 #[derive(Clone, Debug)]
@@ -140,6 +140,25 @@ pub fn header(path: &Path, text: TextFormat) -> Result<Vec<String>, DataError> {
 /// [`DataError`], naming file, line and column or the key of the declaration.
 pub fn load(source: &Source) -> Result<Dataset, DataError> {
     let format = format_of(&source.path)?;
+    load_by(source, |rows| match format {
+        Format::Csv => read_csv::rows(rows, source.text),
+        Format::Parquet => read_parquet::rows(rows),
+        Format::Npy => read_npy::rows(rows),
+    })
+}
+
+/// As [`load`], of a table in memory; messages call it by the source's path.
+///
+/// # Errors
+/// [`DataError`], naming row and column or the key of the declaration.
+pub fn load_frame(source: &Source, table: &Frame) -> Result<Dataset, DataError> {
+    load_by(source, |rows| frame::rows(table, rows))
+}
+
+fn load_by(
+    source: &Source,
+    read: impl FnOnce(&mut Rows<'_>) -> Result<(), DataError>,
+) -> Result<Dataset, DataError> {
     for (i, feature) in source.features.iter().enumerate() {
         feature
             .validate()
@@ -166,11 +185,7 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
     }
     let rule = Rule::new(source, label)?;
     let mut rows = Rows::new(&rule, builder, super::memory::available_memory());
-    match format {
-        Format::Csv => read_csv::rows(&mut rows, source.text)?,
-        Format::Parquet => read_parquet::rows(&mut rows)?,
-        Format::Npy => read_npy::rows(&mut rows)?,
-    }
+    read(&mut rows)?;
     rows.finish()
 }
 

@@ -1,0 +1,550 @@
+"""Runs: from a run file, a text or a dict to draws beside their certificate."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _dpmc, _plot
+from ._draws import Draws, needed
+from ._errors import Error, InputError, RunWarning
+from ._progress import Progress, Shown, chosen
+from ._tables import names, table
+
+log = logging.getLogger("dpmc")
+
+#: What a pickled run holds: all that its readers need, not its ledger.
+_PICKLED = ("run.toml", "certificate.json", "state.json")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: paths and NumPy's numbers."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (np.integer, np.floating, np.bool_)):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"a value of type {type(value).__name__} belongs to no run file")
+
+
+def plan(run: Any, frame: bool) -> _dpmc.Plan:
+    """A run file as it is given: a path, TOML text (which has line breaks), or a dict."""
+    if isinstance(run, Mapping):
+        try:
+            text = json.dumps(dict(run), default=_plain, allow_nan=False)
+        except (TypeError, ValueError) as e:
+            raise InputError(f"the run's dict: {e}", None) from None
+        return _dpmc.Plan.of_dict(text, Path.cwd(), frame)
+    if isinstance(run, str) and "\n" in run:
+        return _dpmc.Plan.parse(run, Path.cwd() / "run.toml", frame)
+    if isinstance(run, (str, os.PathLike)):
+        if frame:
+            try:
+                text = Path(run).read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                return _dpmc.Plan.read(Path(run))
+            return _dpmc.Plan.parse(text, Path(run), frame)
+        return _dpmc.Plan.read(Path(run))
+    raise InputError("give a run file's path, its text, or a dict of the same shape", "run")
+
+
+def prepared(run: Any, data: Any, arguments: dict[str, Any]) -> tuple[_dpmc.Plan, Any]:
+    """The plan with its keyword arguments, and its table where that is in memory."""
+    frame = data is not None
+    ledger = arguments.get("ledger")
+    if ledger is not None:
+        path = ledger.path if isinstance(ledger, Ledger) else ledger
+        arguments = {**arguments, "ledger": Path(path).absolute()}
+    settings = plan(run, frame).with_(**arguments, frame=frame)
+    return settings, table(data, settings.columns()) if frame else None
+
+
+class Ledger:
+    """A ledger file, out of whose budget all runs on one table pay.
+
+    Give it to :func:`sample` as ``ledger``. The first run makes the file, with its own budget; no
+    two runs use it at once (the second one is refused), in whatever threads or processes.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run has made it yet."""
+        return _dpmc.ledger(self.path) is not None
+
+    @property
+    def budget(self) -> tuple[float, float] | None:
+        """Epsilon and delta that it holds in all; ``None`` before the first run."""
+        terms = _dpmc.ledger(self.path)
+        return None if terms is None else terms[:2]
+
+    @property
+    def filter(self) -> str | None:
+        """What it counts, in words; ``None`` before the first run."""
+        terms = _dpmc.ledger(self.path)
+        return None if terms is None else terms[2]
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+    def __repr__(self) -> str:
+        return f"dpmc.Ledger({os.fspath(self.path)!r})"
+
+
+class Summary(dict):
+    """What ``dpmc summary --json`` gives: ``parameters``, ``noise_aware``, ``certificate``, …"""
+
+    def __repr__(self) -> str:
+        head = ("mean", "sd", "q5", "q50", "q95", "ess_bulk", "r_hat")
+        rows = self["parameters"]
+        width = max([len(p["name"]) for p in rows] + [9])
+        lines = [" ".join(["parameter".ljust(width), *(h.rjust(9) for h in head)])]
+        for p in rows:
+            cells = [f"{p[h]:9.4f}" if p[h] is not None else "nan".rjust(9) for h in head]
+            lines.append(" ".join([p["name"].ljust(width), *cells]))
+        return "\n".join(lines)
+
+    def to_pandas(self) -> Any:
+        """A pandas frame with a row for each parameter."""
+        frame = needed("pandas", "to_pandas()").DataFrame(self["parameters"])
+        return frame.set_index("name")
+
+
+class Run:
+    """A run's draws beside their certificate. Everything it shows is released."""
+
+    def __init__(self, path: Path, *, own: bool = False, resumable: bool = True) -> None:
+        self._path = Path(path)
+        self._draws: Draws | None = None
+        self._summary: Summary | None = None
+        self._resumable = resumable
+        # A folder of this object's own goes with it, in this process alone.
+        self._clean = weakref.finalize(self, _remove, self._path, os.getpid()) if own else None
+
+    @property
+    def path(self) -> Path:
+        """The run's directory: temporary, and gone with this object, without ``out`` or
+        :meth:`save`."""
+        return self._path
+
+    @property
+    def draws(self) -> Draws:
+        """The kept draws of all chains; none, and no parameter, before the first one."""
+        if self._draws is None:
+            names, chains, length, values = _dpmc.draws(self._path)
+            shape = (len(names), chains, length)
+            self._draws = Draws(names, np.frombuffer(values, dtype=np.float64).reshape(shape))
+        return self._draws
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What the draws may reveal, and what was charged for them."""
+        return json.loads((self._path / "certificate.json").read_text(encoding="utf-8"))
+
+    @property
+    def status(self) -> str:
+        """``finished``, ``budget spent`` or ``interrupted``, as the certificate says."""
+        return self.certificate["status"]
+
+    @property
+    def run_file(self) -> str:
+        """The resolved run file: all that was asked, with paths absolute."""
+        return (self._path / "run.toml").read_text(encoding="utf-8")
+
+    def summary(self) -> Summary:
+        """Moments, quantiles, effective draws and R-hat of each parameter; printed as a table."""
+        if self._summary is None:
+            self._summary = Summary(json.loads(_dpmc.summary(self._path)))
+        return self._summary
+
+    @property
+    def notes(self) -> list[str]:
+        """Where the summary would mislead a reader."""
+        return list(self.summary()["notes"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the certificate warns of."""
+        return list(self.certificate.get("warnings", []))
+
+    def intervals(self, level: float = 0.9) -> dict[str, tuple[float, float]]:
+        """Central intervals of all parameters that hold ``level`` of the draws."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"level must lie between 0 and 1, not {level}", "level")
+        tail = 50.0 * (1.0 - level)
+        flat = self._drawn().flat()
+        low, high = np.percentile(flat, [tail, 100.0 - tail], axis=0)
+        return {n: (float(a), float(b)) for n, a, b in zip(self.draws.parameters, low, high)}
+
+    def features(self, data: Any) -> tuple[list[str], np.ndarray]:
+        """Names and values (float32, rows by features) of what ``data`` is by the run's
+        declarations, without a label. No ledger pays for these rows: they are your own."""
+        settings = _dpmc.Plan.read(self._path / "run.toml")
+        label = settings.label()
+        wanted = [c for c in settings.columns() if c != label]
+        names, values = _dpmc.features(settings, table(data, wanted))
+        return names, np.frombuffer(values, dtype=np.float32).reshape(-1, len(names))
+
+    def predict(self, data: Any) -> np.ndarray:
+        """The posterior predictive mean for new rows: probabilities of a logistic regression,
+        means of a linear one (of the label after its ``scale``, if it has one) or Poisson one.
+
+        What is predicted for a row follows that row: whoever sees the prediction learns of it.
+        """
+        thetas = self._drawn().flat()
+        names, rows = self.features(data)
+        inverse = _INVERSE.get(self._model_kind())
+        if inverse is None or names != self.draws.parameters:
+            raise InputError("predict(): only regressions predict; use draws for other models")
+        thetas = thetas[:: max(1, len(thetas) // 500)]
+        means = np.empty(len(rows))
+        for first in range(0, len(rows), 8192):
+            part = rows[first : first + 8192].astype(np.float64)
+            means[first : first + 8192] = inverse(part @ thetas.T).mean(axis=1)
+        return means
+
+    def _drawn(self) -> Draws:
+        if len(self.draws) == 0:
+            raise Error("the run ended before its first draw; resume() goes on")
+        return self.draws
+
+    def _model_kind(self) -> str:
+        section = ""
+        for line in self.run_file.splitlines():
+            line = line.strip()
+            if line.startswith("["):
+                section = line
+            elif section == "[model]" and line.startswith("kind"):
+                return line.split("=", 1)[1].strip().strip("\"'")
+        return ""
+
+    def to_arviz(self) -> Any:
+        """ArviZ's ``DataTree`` (``InferenceData`` before ArviZ 1): group ``posterior``, whose
+        attributes hold the certificate as JSON. Nothing else of a run is released."""
+        az = needed("arviz", "to_arviz()")
+        draws = self._drawn()
+        posterior = {name: draws[name] for name in draws.parameters}
+        if int(az.__version__.split(".")[0]) >= 1:
+            data = az.from_dict({"posterior": posterior})
+            group = data["posterior"]
+        else:
+            data = az.from_dict(posterior=posterior)
+            group = data.posterior
+        group.attrs["inference_library"] = "dpmc"
+        group.attrs["inference_library_version"] = _dpmc.__version__
+        group.attrs["certificate"] = json.dumps(self.certificate)
+        return data
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """The parameters with their intervals, which hold the noise for privacy.
+
+        With a ``path`` that ends in ``.svg`` densities are drawn there without another package;
+        else a figure of matplotlib is returned, and written to ``path`` where one is given.
+        """
+        self._drawn()
+        if path is not None and os.fspath(path).lower().endswith(".svg"):
+            _dpmc.plot(self._path, Path(path))
+            return None
+        figure = _plot.forest(self)
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+    def report(self, path: str | os.PathLike[str] = "report.html") -> Path:
+        """Writes the run as one page: guarantee, cost, results, warnings. Replaces the file."""
+        _dpmc.report(self._path, Path(path))
+        return Path(path)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Keeps the run in ``path``, which must not exist; :func:`load` reads it.
+
+        A temporary directory moves there with its ledger, and this object with it. Of a run that
+        has a directory already a copy is made to be read, without the ledger: what is left of a
+        budget is there once.
+        """
+        path = Path(path)
+        if path.exists():
+            raise InputError(f"{path}: exists already; choose another path", "path")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if self._clean is None:
+            ignored = shutil.ignore_patterns("run.lock", "ledger.json")
+            shutil.copytree(self._path, path, ignore=ignored)
+        else:
+            shutil.move(self._path, path)
+            self._clean.detach()
+            self._path, self._clean = path, None
+        return path
+
+    def resume(
+        self,
+        *,
+        data: Any = None,
+        iterations: int | None = None,
+        engine: str | None = None,
+        progress: bool | Progress | None = None,
+    ) -> Run:
+        """Goes on with this run, out of what its ledger has left.
+
+        ``iterations`` (of each chain, in all) may grow. A table in memory must be given again.
+        """
+        if not self._resumable:
+            what = "a pickled run holds no ledger and cannot go on; save() and load() keep it"
+            raise InputError(what)
+        settings = _dpmc.Plan.read(self._path / "run.toml")
+        if settings.is_of_frame() and data is None:
+            what = "its table was in memory: give it again as data="
+            raise InputError(f"resume(): {what}", "data=")
+        if data is not None and not settings.is_of_frame():
+            what = "its table is a file, which is read again; leave data= out"
+            raise InputError(f"resume(): {what}", "data=")
+        frame = data is not None
+        settings = settings.with_(iterations=iterations, engine=engine, frame=frame)
+        rows = table(data, settings.columns()) if data is not None else None
+        self._draws = self._summary = None
+        _go(settings, rows, self._path, True, progress)
+        return self._told()
+
+    def _told(self) -> Run:
+        for text in [*self.warnings, *self.notes]:
+            warnings.warn(text, RunWarning, stacklevel=3)
+        return self
+
+    def __repr__(self) -> str:
+        c = self.certificate
+        if not c["private"]:
+            return f"<dpmc.Run: NOT private, {c['status']}>"
+        return (
+            f"<dpmc.Run: ({c['epsilon']:.4f}, {c['delta']:g})-DP, {c['status']}, "
+            f"{len(self.draws.parameters)} parameters>"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        parts = {
+            f"draws.parquet/{part.name}": part.read_bytes()
+            for part in sorted((self._path / "draws.parquet").iterdir())
+        }
+        files = {name: (self._path / name).read_bytes() for name in _PICKLED}
+        return {"files": {**files, **parts}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        path = Path(tempfile.mkdtemp(prefix="dpmc-"))
+        (path / "draws.parquet").mkdir()
+        for name, content in state["files"].items():
+            folder, _, file = name.rpartition("/")
+            if folder not in ("", "draws.parquet") or "\\" in file or file in ("", "..", "."):
+                raise InputError("this pickle is of no run")
+            (path / folder / file).write_bytes(content)
+        Run.__init__(self, path, own=True, resumable=False)
+
+
+def _remove(path: Path, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _sigmoid(z: np.ndarray) -> np.ndarray:
+    return 0.5 * (1.0 + np.tanh(0.5 * z))
+
+
+_INVERSE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "logistic": _sigmoid,
+    "linear": lambda z: z,
+    "poisson": np.exp,
+}
+
+
+def _go(
+    settings: _dpmc.Plan,
+    rows: Any,
+    out: Path,
+    resume: bool,
+    progress: bool | Progress | None,
+) -> None:
+    told = chosen(progress)
+    log.info("a run on table '%s' begins in %s", settings.dataset(), out)
+    try:
+        status, remarks = _dpmc.sample(settings, out, table=rows, resume=resume, progress=told)
+    finally:
+        if isinstance(told, Shown):
+            told.close()
+    for remark in remarks:
+        log.info("%s", remark)
+    log.info("the run in %s is %s", out, status)
+    if status == "interrupted":
+        warnings.warn(
+            "the run was interrupted: what was drawn is kept; resume() goes on",
+            RunWarning,
+            stacklevel=3,
+        )
+
+
+def sample(
+    run: Any,
+    *,
+    data: Any = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    not_private: bool = False,
+    algorithm: str | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    chains: int | None = None,
+    iterations: int | None = None,
+    engine: str | None = None,
+    seed: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    progress: bool | Progress | None = None,
+) -> Run:
+    """Draws from a posterior.
+
+    ``run`` is a run file's path, its text, or a dict of the same shape: docs/reference/run_file.md
+    says what it declares. Bounds and levels come from public knowledge, never from the rows.
+
+    ``data`` is a table in memory in place of the run file's: a frame of pandas, polars or
+    pyarrow, a dict of columns, or a NumPy array, whose columns are called x0, x1, …
+
+    ``epsilon``, ``delta``: the budget, of this run or of its ``ledger``, a file that all runs on
+    one table share. ``not_private``: no noise, the draws may reveal any row. ``seed`` fixes
+    proposals, which are public; the secret coins of a private run are always fresh.
+
+    ``out``: the directory to make; without it the run lies in a temporary one until
+    :meth:`Run.save`. Its budget is spent either way, and recorded as the command does.
+
+    ``progress``: True, False, a function of iterations made, iterations to make, acceptance and
+    epsilon so far, or None, which shows a line at terminals and in notebooks.
+
+    Ctrl-C ends a run; it returns what was drawn. While the table is read, nothing is charged yet,
+    and Ctrl-C raises KeyboardInterrupt.
+
+    Raises :class:`InputError` and :class:`BudgetError` before anything is charged, with ``key``.
+    """
+    arguments = {
+        "algorithm": algorithm,
+        "epsilon": epsilon,
+        "delta": delta,
+        "not_private": not_private,
+        "ledger": ledger,
+        "chains": chains,
+        "iterations": iterations,
+        "engine": engine,
+        "seed": seed,
+    }
+    settings, rows = prepared(run, data, arguments)
+    own = out is None
+    folder = Path(tempfile.mkdtemp(prefix="dpmc-")) if out is None else Path(out)
+    try:
+        _go(settings, rows, folder, False, progress)
+    except BaseException:
+        if own:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Run(folder, own=own)._told()
+
+
+def check(
+    run: Any,
+    *,
+    data: Any = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    not_private: bool = False,
+    algorithm: str | None = None,
+    ledger: str | os.PathLike[str] | Ledger | None = None,
+    chains: int | None = None,
+    iterations: int | None = None,
+) -> dict[str, Any]:
+    """What a run would do and how large its errors should be; spends nothing.
+
+    The dict of ``dpmc check --json``: ``table``, ``model``, ``budget``, ``forecast``, ``warnings``,
+    ``notes`` and more; costs in nats of what the ledger counts.
+    """
+    arguments = {
+        "algorithm": algorithm,
+        "epsilon": epsilon,
+        "delta": delta,
+        "not_private": not_private,
+        "ledger": ledger,
+        "chains": chains,
+        "iterations": iterations,
+    }
+    return json.loads(_dpmc.check(*prepared(run, data, arguments)))
+
+
+def load(path: str | os.PathLike[str]) -> Run:
+    """The run in a directory, which ``dpmc sample`` or :meth:`Run.save` made."""
+    run = Run(Path(path))
+    run.summary()
+    return run
+
+
+def _events(events: Any) -> str:
+    if isinstance(events, Run):
+        return json.dumps(events.certificate)
+    return json.dumps(events, default=_plain)
+
+
+def account(
+    events: Any, *, delta: float | None = None, epsilon: float | None = None
+) -> dict[str, Any]:
+    """What a sequence of privacy events costs: ε at ``delta``, or δ at ``epsilon``.
+
+    ``events`` is a dict ``{"neighbours": "substitution", "events": [{"kind": …}]}``, a
+    certificate, or a :class:`Run`. Answers are ``lower`` and ``upper`` bounds.
+    """
+    if (delta is None) == (epsilon is None):
+        raise InputError("account(): give one of delta and epsilon", "delta")
+    return json.loads(_dpmc.account(_events(events), delta, epsilon))
+
+
+def calibrate(events: Any, *, epsilon: float, delta: float, solve: str) -> dict[str, Any]:
+    """The smallest noise (or most steps) with which a sequence meets a budget.
+
+    ``solve`` is sigma, eta, epsilon, rate, batch or count; INDEX.NAME where several events have
+    it. ``solution`` holds its value.
+    """
+    return json.loads(_dpmc.calibrate(_events(events), epsilon, delta, solve))
+
+
+def audit(
+    algorithm: str,
+    *,
+    steps: int | None = None,
+    trials: int | None = None,
+    delta: float | None = None,
+    seed: int | None = None,
+) -> dict[str, Any]:
+    """Attacks a sampler on worst-case tables of its own making; takes seconds to minutes.
+
+    ``epsilon_lower`` is a lower bound on ε at ``delta`` that holds with ``confidence``, beside the
+    ``claim``. A bound above the claim refutes it; one below proves nothing. ``trials`` runs are
+    made on each of two tables; ``seed`` fixes every coin of the audit.
+    """
+    return json.loads(_dpmc.audit(algorithm, steps, trials, delta, seed))
+
+
+def init(table: Any, *, delimiter: str | None = None) -> str:
+    """A run file's text for a table file or a frame, of its columns' names alone.
+
+    LOW, HIGH and LEVEL are yours to declare from public knowledge. No function looks at a column to
+    find them: that would reveal its most extreme rows, and nothing would have paid for it.
+    """
+    if isinstance(table, (str, os.PathLike)):
+        return _dpmc.init(Path(table), delimiter)
+    return _dpmc.init_of_columns(names(table))
+
+
+def devices() -> list[dict[str, Any]]:
+    """The GPU adapters that ``engine="gpu"`` could use."""
+    return json.loads(_dpmc.devices())

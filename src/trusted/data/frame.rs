@@ -1,0 +1,160 @@
+//! Tables that the program around this library holds in memory. Their cells go the way that those
+//! of a file go: the same declarations, the same words of what is wrong.
+
+use super::load::{check_names, find_columns};
+use super::rows::Rows;
+use super::{Cell, DataError};
+
+/// A column of a part of a [`Frame`], in whatever layout its owner has.
+pub trait FrameColumn: Send + Sync {
+    /// The cell of a row of the part, counted from 0.
+    fn cell(&self, row: usize) -> Cell<'_>;
+}
+
+/// Some consecutive rows: how many, and a column for each name; none for a type without cells.
+pub type FramePart = (usize, Vec<Option<Box<dyn FrameColumn>>>);
+
+/// A table in memory, its owner's until it is read. It has no `Debug`.
+pub struct Frame {
+    /// Of all columns.
+    pub names: Vec<String>,
+    /// All rows, in order.
+    pub parts: Vec<FramePart>,
+}
+
+/// Reads all rows.
+pub(super) fn rows(frame: &Frame, rows: &mut Rows<'_>) -> Result<(), DataError> {
+    let path = rows.rule.path();
+    check_names(path, &frame.names)?;
+    let wanted = find_columns(path, &frame.names, &rows.rule.wanted)?;
+    let count = frame.parts.iter().map(|(rows, _)| *rows as u64).sum();
+    rows.expect(count)?;
+    rows.reserve(count);
+    let mut first = 0;
+    for (count, columns) in &frame.parts {
+        let plain = |(&at, name): (&usize, &String)| {
+            let column = columns.get(at).and_then(Option::as_deref);
+            column.ok_or_else(|| DataError::File {
+                path: path.into(),
+                what: format!(
+                    "column '{name}' is nested or of an unsupported type; make it boolean, integer, float or text"
+                ),
+            })
+        };
+        let columns = wanted.iter().zip(&rows.rule.wanted).map(plain);
+        let columns: Vec<&dyn FrameColumn> = columns.collect::<Result<_, _>>()?;
+        rows.extend_by_index(first, *count, |i, cells| {
+            cells.extend(columns.iter().map(|column| column.cell(i)));
+        })?;
+        first += *count as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::{load, load_frame};
+    use super::super::{Feature, FeatureKind, Label, LabelValues, Source};
+    use super::*;
+
+    /// What a test writes: `None` is a missing cell.
+    struct Texts(Vec<Option<&'static str>>);
+
+    impl FrameColumn for Texts {
+        fn cell(&self, row: usize) -> Cell<'_> {
+            self.0[row].map_or(Cell::Missing, Cell::Text)
+        }
+    }
+
+    fn part(cells: &[[Option<&'static str>; 2]]) -> FramePart {
+        let column = |j: usize| -> Option<Box<dyn FrameColumn>> {
+            Some(Box::new(Texts(cells.iter().map(|row| row[j]).collect())))
+        };
+        (cells.len(), vec![column(0), column(1), None])
+    }
+
+    fn frame(parts: &[&[[Option<&'static str>; 2]]]) -> Frame {
+        Frame {
+            names: ["x", "y", "dates"].map(String::from).into(),
+            parts: parts.iter().map(|cells| part(cells)).collect(),
+        }
+    }
+
+    fn source(path: &std::path::Path, column: &str) -> Source {
+        Source {
+            path: path.into(),
+            label_file: None,
+            features: vec![Feature {
+                column: Some(column.into()),
+                kind: FeatureKind::clamp(0.0, 10.0),
+                missing: None,
+            }],
+            interactions: Vec::new(),
+            label: Some(Label {
+                column: Some("y".into()),
+                values: LabelValues::ZeroOne,
+                missing: None,
+            }),
+            row_norm: None,
+            bounds: None,
+            text: Default::default(),
+            bad_cells: Default::default(),
+            storage: Default::default(),
+        }
+    }
+
+    fn said(frame: &Frame, column: &str) -> String {
+        let source = source(std::path::Path::new("the table"), column);
+        match load_frame(&source, frame) {
+            Ok(_) => "nothing".into(),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_table_in_memory_is_read_as_its_file_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        let cells = [
+            ["1", "0"],
+            ["4.5", "1"],
+            ["99", "1"],
+            ["7", "0"],
+            ["2", "1"],
+        ];
+        let lines: Vec<String> = cells.iter().map(|[x, y]| format!("{x},{y},-\n")).collect();
+        std::fs::write(&path, format!("x,y,dates\n{}", lines.concat())).unwrap();
+        let cells = cells.map(|row| row.map(Some));
+        let from_file = load(&source(&path, "x")).unwrap();
+        let frame = frame(&[&cells[..2], &[], &cells[2..]]);
+        let from_memory = load_frame(&source(&path, "x"), &frame).unwrap();
+        let (a, b) = (from_file.as_public(), from_memory.as_public());
+        assert_eq!((a.rows(), a.labels()), (b.rows(), b.labels()));
+        assert_eq!(from_memory.rows(), 5);
+    }
+
+    #[test]
+    fn what_is_wrong_names_row_and_column_and_no_cell() {
+        let good = [Some("1"), Some("0")];
+        let parts = |bad| frame(&[&[good, good], &[good, bad]]);
+        let text = said(&parts([Some("secret"), Some("0")]), "x");
+        assert!(text.contains("line 4, column 'x'"), "{text}");
+        assert!(!text.contains("secret"), "{text}");
+        assert!(said(&parts([None, Some("0")]), "x").contains("missing"));
+        let text = said(&parts(good), "z");
+        assert!(
+            text.contains("none of its 3 columns is called 'z'"),
+            "{text}"
+        );
+        assert!(said(&parts(good), "dates").contains("unsupported type"));
+        assert_eq!(said(&parts(good), "x"), "nothing");
+    }
+
+    #[test]
+    fn a_part_without_the_column_is_refused() {
+        let mut frame = frame(&[]);
+        assert!(said(&frame, "x").contains("0 row(s)"));
+        frame.parts.push((1, Vec::new()));
+        assert!(said(&frame, "x").contains("column 'x'"));
+    }
+}
