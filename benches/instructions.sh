@@ -2,7 +2,8 @@
 # Counts the instructions, branches and registers that Mesa's compiler makes of the compute passes
 # for an AMD GPU of the RDNA 2 generation, without one, and holds them to their ceilings. Needs
 # Mesa's Vulkan drivers (Debian: mesa-vulkan-drivers); where they lack it says so and ends.
-# ratio_sum-8x50 is the ratio pass at 8 chains and 50 features, and so on.
+# ratio_sum-8x50 is the ratio pass at 8 chains and 50 features, and so on; gradient_sum-8x50by2
+# takes two quads of rows a turn of its second loop.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 driver="$(ls /usr/share/vulkan/icd.d/radeon_icd*.json 2>/dev/null | head -n 1 || true)"
@@ -28,6 +29,12 @@ awk '
         hold("ratio, 8 chains, instructions a row, chain and feature", each + 0, 3.3)
         each = (instructions["ratio_sum-1x15"] - instructions["ratio_sum-1x07"]) / (8 * 4)
         hold("ratio, 1 chain, instructions a row and feature", each + 0, 4.5)
+        each = (instructions["gradient_sum-8x07by1"] - instructions["gradient_sum-8x03by1"]) / (4 * 4 * 8)
+        each += (instructions["gradient_sum-8x50by2"] - instructions["gradient_sum-8x50by1"]) / (2 * 4 * 8)
+        hold("gradient, 8 chains, instructions a row, chain and feature", each + 0, 3.9)
+        each = (instructions["gradient_sum-1x15by1"] - instructions["gradient_sum-1x07by1"]) / (8 * 4)
+        each += (instructions["gradient_sum-1x50by2"] - instructions["gradient_sum-1x50by1"]) / (2 * 4)
+        hold("gradient, 1 chain, instructions a row and feature", each + 0, 7.2)
         for (pass in registers) {
             if (pass == "pass") { continue }
             hold(pass ", vector registers", registers[pass] + 0, 128)

@@ -6,6 +6,20 @@
 // chain is the vector of its offsets, then one of weights a feature:
 // coefficients[first + (chain·groups + group)·(features + 1) + 1 + feature].
 // Twin: src/trusted/engine/cpu/gradient.rs.
+//
+// | binding | kind | content |
+// | 1       | read | rows[feature·stride + row] |
+// | 2       | read | labels (one vector of four when there are none) |
+
+@group(0) @binding(1) var<storage, read> rows: array<f32>;
+@group(0) @binding(2) var<storage, read> labels: array<f32>;
+
+// Coordinates of the workgroup's rows, where they fit: a thread's own, so without barriers.
+var<workgroup> kept: array<vec4<f32>, KEPT * WORKGROUP>;
+
+fn add_squares(v: vec4<f32>, square: f32) -> f32 {
+    return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, square))));
+}
 
 fn sane(v: f32) -> f32 {
     // 1e18, by its bits: drivers may assume that nothing is NaN.

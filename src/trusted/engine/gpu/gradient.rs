@@ -1,11 +1,12 @@
 //! Gradient sums over all rows: the shape of a pass, its coefficients, its answers.
 //!
-//! A workgroup takes a block of rows, a thread a row; `shaders/gradient_sum.wgsl` says how and
-//! why a row's part stays within the bound. Rows are read from memory once: their coordinates
-//! are kept in workgroup memory where they fit, else read again, from cache for narrow rows.
+//! A workgroup takes a block of rows. `shaders/gradient_score.wgsl` (gradients that are a score
+//! times the row) and `shaders/gradient_sum.wgsl` (others) say how and why a row's part stays
+//! within the bound. Rows are read from memory once, and again from cache or workgroup memory.
 
 use super::GpuEngine;
 use super::pipelines::{MAX_TILE, Program};
+use super::score_text::{MOST_PARTS, ScoreShape};
 use super::submit::{Dispatch, Job, uniform};
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{EngineError, GradientQuery, GradientSum};
@@ -26,7 +27,6 @@ const MOST_PER_SLOT: usize = 32_767;
 const ANSWER_BYTES: usize = 1 << 22;
 
 const CLIP: &str = include_str!("../../../../shaders/gradient_clip.wgsl");
-const SCORE: &str = include_str!("../../../../shaders/gradient_score.wgsl");
 const FORMS: &str = include_str!("../../../../shaders/gradient_forms.wgsl");
 const SUM: &str = include_str!("../../../../shaders/gradient_sum.wgsl");
 
@@ -36,51 +36,77 @@ pub(super) struct GradientShape {
     pub function: GradientFunction,
     /// Chains T of one read of the rows.
     pub tile: usize,
-    /// Rows of a workgroup, a multiple of [`SLAB`].
-    pub workgroup: usize,
-    /// Vectors of four coordinates that a row keeps in workgroup memory; 0: none.
-    pub kept: usize,
+    pub pass: Pass,
+}
+
+/// How a pass goes through the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Pass {
+    /// Integers made row by row, for coordinates that are a chain's own.
+    Forms {
+        /// Rows of a workgroup, a multiple of [`SLAB`].
+        workgroup: usize,
+        /// Vectors of four coordinates that a row keeps in workgroup memory; 0: none.
+        kept: usize,
+    },
+    /// Factors made row by row, integers coordinate by coordinate.
+    Scores(ScoreShape),
 }
 
 impl GradientShape {
-    pub fn constants(self) -> String {
-        let GradientShape {
-            tile,
-            workgroup,
-            kept,
-            ..
-        } = self;
-        format!(
-            "const T: u32 = {tile}u;\nconst WORKGROUP: u32 = {workgroup}u;\nconst KEEP: bool = {};\nconst KEPT: u32 = {}u;\nconst PER_CHAIN: bool = {};\nconst LARGEST_FACTOR: f32 = {LARGEST_FACTOR:e}f;\n",
-            kept > 0,
-            kept.max(1),
-            !matches!(self.function, GradientFunction::Score(_)),
-        )
+    /// The whole text but for shared pieces: constants, and what comes after those pieces.
+    pub fn source(self) -> (String, String) {
+        let model = match self.function {
+            GradientFunction::Score(score) => score_source(score),
+            GradientFunction::Affine => {
+                include_str!("../../../../shaders/model/affine_gradient.wgsl")
+            }
+            GradientFunction::Mixture => {
+                include_str!("../../../../shaders/model/mixture_gradient.wgsl")
+            }
+            // No shape is made for them; an empty text would not compile.
+            GradientFunction::Network(_) => "",
+        };
+        let (constants, threads, text) = match self.pass {
+            Pass::Forms { workgroup, kept } => (
+                format!(
+                    "const KEEP: bool = {};\nconst KEPT: u32 = {}u;\n",
+                    kept > 0,
+                    kept.max(1)
+                ),
+                workgroup,
+                format!("{FORMS}\n{SUM}"),
+            ),
+            Pass::Scores(shape) => {
+                let (constants, text) = shape.source();
+                (constants, shape.workgroup, text)
+            }
+        };
+        let constants = format!(
+            "const T: u32 = {}u;\nconst WORKGROUP: u32 = {threads}u;\nconst LARGEST_FACTOR: f32 = {LARGEST_FACTOR:e}f;\n{constants}",
+            self.tile
+        );
+        (constants, format!("{CLIP}\n{model}\n{text}"))
     }
 
-    /// The text after constants and shared pieces.
-    pub fn source(self) -> String {
-        let (rows, model) = match self.function {
-            GradientFunction::Score(score) => (SCORE, score_source(score)),
-            GradientFunction::Affine => (
-                FORMS,
-                include_str!("../../../../shaders/model/affine_gradient.wgsl"),
-            ),
-            GradientFunction::Mixture => (
-                FORMS,
-                include_str!("../../../../shaders/model/mixture_gradient.wgsl"),
-            ),
-            // No shape is made for them; an empty text would not compile.
-            GradientFunction::Network(_) => ("", ""),
-        };
-        format!("{CLIP}\n{model}\n{rows}\n{SUM}")
+    /// Rows of a workgroup.
+    fn rows(self) -> usize {
+        match self.pass {
+            Pass::Forms { workgroup, .. } => workgroup,
+            Pass::Scores(shape) => 4 * shape.workgroup,
+        }
     }
 
     /// Bytes of workgroup memory.
     fn shared(self) -> usize {
-        let steps = 4 * SLAB * (self.workgroup + self.workgroup / SLAB);
-        let counts = 4 * self.tile * (SLAB + 1);
-        steps + counts + 16 * self.kept.max(1) * self.workgroup
+        match self.pass {
+            Pass::Forms { workgroup, kept } => {
+                let steps = 4 * SLAB * (workgroup + workgroup / SLAB);
+                let counts = 4 * self.tile * (SLAB + 1);
+                steps + counts + 16 * kept.max(1) * workgroup
+            }
+            Pass::Scores(shape) => shape.shared(),
+        }
     }
 }
 
@@ -108,12 +134,13 @@ pub(super) struct GradientParams {
     pub bound_low: u32,
     pub scale: f32,
     pub limit: f32,
+    pub edge: f32,
 }
 
 impl GradientParams {
     /// Field names, in order.
     #[cfg(test)]
-    pub const FIELDS: [&'static str; 12] = [
+    pub const FIELDS: [&'static str; 13] = [
         "rows",
         "stride",
         "features",
@@ -126,15 +153,16 @@ impl GradientParams {
         "bound_low",
         "scale",
         "limit",
+        "edge",
     ];
 }
 
-/// Vectors of coefficients of one chain.
-fn chain_vectors(query: &GradientQuery) -> usize {
+/// Vectors of coefficients of a tile.
+fn tile_vectors(query: &GradientQuery, tile: usize) -> usize {
     match query.function() {
-        GradientFunction::Score(_) => query.features().div_ceil(4),
+        GradientFunction::Score(_) => ScoreShape::new(tile, query.features(), SLAB).vectors(),
         GradientFunction::Affine | GradientFunction::Mixture => {
-            query.dim().div_ceil(4) * (query.features() + 1)
+            tile * query.dim().div_ceil(4) * (query.features() + 1)
         }
         GradientFunction::Network(_) => 0,
     }
@@ -146,14 +174,12 @@ fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut
     let features = query.features();
     let of = |values: &[f32], i: usize| values.get(i).copied().unwrap_or(0.0);
     let chains = first..(first + tile).min(query.chains());
-    let silent = tile - chains.len();
+    let end = out.len() + 4 * tile_vectors(query, tile);
     match query.function() {
         GradientFunction::Score(_) => {
-            for j in (0..features).step_by(4) {
-                for c in chains.clone() {
-                    out.extend((j..j + 4).map(|j| of(query.weights(c), j)));
-                }
-                out.extend(std::iter::repeat_n(0.0, 4 * silent));
+            for j in 0..features {
+                out.extend(chains.clone().map(|c| of(query.weights(c), j)));
+                out.extend(std::iter::repeat_n(0.0, tile - chains.len()));
             }
         }
         GradientFunction::Affine | GradientFunction::Mixture => {
@@ -166,10 +192,10 @@ fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut
                     }
                 }
             }
-            out.extend(std::iter::repeat_n(0.0, 4 * silent * chain_vectors(query)));
         }
         GradientFunction::Network(_) => {}
     }
+    out.resize(end, 0.0);
 }
 
 impl GpuEngine {
@@ -185,47 +211,50 @@ impl GpuEngine {
         }
         let tile = query.chains().next_power_of_two().min(MAX_TILE);
         // Every chunk may leave a part of a slot's share.
-        let fits = self.chunks.len() <= MOST_PER_SLOT / 2
-            && 16 * tile * chain_vectors(query) <= self.binding()
+        let fits = self.chunks.len() <= MOST_PER_SLOT / 2 / MOST_PARTS
+            && 16 * tile_vectors(query, tile) <= self.binding()
             && self.slots(query, tile) * slot_bytes(query, tile) <= self.binding();
         if !fits {
             return None;
         }
-        let groups = query.dim().div_ceil(4);
-        let kept = match query.function() {
-            GradientFunction::Score(_) => groups,
-            _ => tile * groups,
-        };
         let own = self
             .limits
             .workgroup
             .map(|w| (w as usize / SLAB * SLAB).max(SLAB));
-        let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w]);
-        let most = self.device.limits.max_compute_workgroup_storage_size as usize;
+        let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w, WORKGROUPS[1]]);
+        let function = query.function();
+        let scored = matches!(function, GradientFunction::Score(_));
         let shape = |workgroup: usize, kept: usize| GradientShape {
-            function: query.function(),
+            function,
             tile,
-            workgroup,
-            kept,
+            pass: match scored {
+                true => Pass::Scores(ScoreShape::new(tile, self.features, workgroup)),
+                false => Pass::Forms { workgroup, kept },
+            },
         };
-        sizes
+        let most = self.device.limits.max_compute_workgroup_storage_size as usize;
+        let kept = sizes
             .iter()
-            .map(|w| shape(*w, kept))
-            .find(|s| s.shared() <= most.min(SHARED_BYTES))
-            .or_else(|| {
-                sizes
-                    .iter()
-                    .map(|w| shape(*w, 0))
-                    .find(|s| s.shared() <= most)
-            })
+            .map(|w| shape(*w, tile * query.dim().div_ceil(4)));
+        let mut kept = kept.filter(|s| s.shared() <= SHARED_BYTES);
+        let mut bare = sizes.iter().map(|w| shape(*w, 0));
+        let fits = |s: &GradientShape| s.shared() <= most;
+        kept.find(fits).or_else(|| bare.find(fits))
     }
 
     /// Slots that the workgroups of a tile add to.
     fn slots(&self, query: &GradientQuery, tile: usize) -> usize {
         let room = ANSWER_BYTES.min(self.binding()) / slot_bytes(query, tile);
-        // The smallest workgroup gives the most.
-        let blocks: usize = self.chunks.iter().map(|c| c.rows.div_ceil(SLAB)).sum();
-        let needed = blocks.div_ceil(MOST_PER_SLOT / 2);
+        // Additions to an answer, of the workgroups that make the most of them.
+        let rows = match query.function() {
+            GradientFunction::Score(_) => 4 * self.features.div_ceil(2).clamp(1, SLAB),
+            _ => SLAB,
+        };
+        let additions = self
+            .chunks
+            .iter()
+            .map(|c| c.rows.div_ceil(rows) + MOST_PARTS);
+        let needed = additions.sum::<usize>().div_ceil(MOST_PER_SLOT / 2);
         room.clamp(1, SLOTS).max(needed)
     }
 
@@ -236,7 +265,7 @@ impl GpuEngine {
         shape: GradientShape,
     ) -> Result<Vec<GradientSum>, EngineError> {
         let (tile, slots) = (shape.tile, self.slots(query, shape.tile));
-        let vectors = tile * chain_vectors(query);
+        let vectors = tile_vectors(query, tile);
         let room = self.binding() / (16 * vectors).max(slots * slot_bytes(query, tile));
         let wanted = ANSWER_BYTES.div_ceil(slots * slot_bytes(query, tile));
         let tiles_at_once = room.min(wanted).max(1);
@@ -265,6 +294,11 @@ impl GpuEngine {
         }
         let bound = query.grid().bound() as u64;
         let tile_answers = 2 * slots * tile * entries;
+        // A factor under the limit, roots and quotients being what they are, is under the edge.
+        let slack = match shape.pass {
+            Pass::Scores(_) => 1.0 - 1e-6,
+            Pass::Forms { .. } => 1.0,
+        };
         let mut dispatches = Vec::new();
         // Chunk by chunk: a streamed one is uploaded once.
         for (index, chunk) in self.chunks.iter().enumerate() {
@@ -272,20 +306,21 @@ impl GpuEngine {
                 dispatches.push(Dispatch {
                     chunk: index,
                     bytes: chunk.bytes(self.features),
-                    groups: chunk.rows.div_ceil(shape.workgroup) as u32,
+                    groups: chunk.rows.div_ceil(shape.rows()) as u32,
                     params: uniform(&GradientParams {
                         rows: chunk.rows as u32,
                         stride: 4 * chunk.quads() as u32,
                         features: self.features as u32,
                         dim: query.dim() as u32,
-                        coefficients: (t * tile * chain_vectors(query)) as u32,
+                        coefficients: (t * tile_vectors(query, tile)) as u32,
                         labelled: u32::from(self.labelled),
                         slots: slots as u32,
                         first_answer: (t * tile_answers) as u32,
                         bound_high: ((bound * bound) >> 20) as u32,
                         bound_low: ((bound * bound) & 0xf_ffff) as u32,
                         scale: query.scale(),
-                        limit: query.limit(),
+                        limit: query.limit() * slack,
+                        edge: query.reach(),
                     }),
                 });
             }

@@ -9,7 +9,9 @@ mod memory;
 mod pipelines;
 mod ratio;
 mod ratio_text;
+mod score_text;
 mod submit;
+mod text;
 
 use std::sync::Arc;
 

@@ -66,11 +66,8 @@ impl Program {
             Program::RatioSum(shape) => ratio_source(&shape.source(), shape.function, shape.tile),
             Program::RatioRows(function) => ratio_source(RATIO_ROWS, function, 1),
             Program::GradientSum(shape) => {
-                format!(
-                    "{}{FIXED_POINT}\n{SOFTPLUS}\n{}",
-                    shape.constants(),
-                    shape.source()
-                )
+                let (constants, text) = shape.source();
+                format!("{constants}{FIXED_POINT}\n{SOFTPLUS}\n{text}")
             }
             Program::AnchorSum(shape) => {
                 format!("{}{SOFTPLUS}\n{}", shape.constants(), shape.source())
@@ -204,11 +201,13 @@ fn make(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::gpu::{gradient::Pass, score_text::ScoreShape};
     use crate::model::{GradientFunction, Score};
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     fn module(program: Program) -> naga::Module {
         let text = program.source();
+        assert!(!text.contains("//= "), "a line without its text: {text}");
         let module = naga::front::wgsl::parse_str(&text)
             .unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
         Validator::new(ValidationFlags::all(), Capabilities::empty())
@@ -256,11 +255,16 @@ mod tests {
     }
 
     fn gradient(function: GradientFunction, tile: usize, workgroup: usize, kept: usize) -> Program {
+        let pass = match function {
+            GradientFunction::Score(_) => {
+                Pass::Scores(ScoreShape::new(tile, 4 * kept + 3, workgroup))
+            }
+            _ => Pass::Forms { workgroup, kept },
+        };
         Program::GradientSum(GradientShape {
             function,
             tile,
-            workgroup,
-            kept,
+            pass,
         })
     }
 
@@ -406,8 +410,19 @@ mod tests {
                 let name = format!("{tile}x{features:02}");
                 write(name, sum(RowFunction::Logistic, tile, features));
             }
-            let score = GradientFunction::Score(Score::Logistic);
-            write(format!("{tile}x50"), gradient(score, tile, 128, 13));
+            // Two of a feature more each turn, and two of a quad of rows more.
+            for (features, straight) in [(rest, 1), (2 * rest + 1, 1), (50, 1), (50, 2)] {
+                let shape = ScoreShape {
+                    straight,
+                    ..ScoreShape::new(tile, features, 128)
+                };
+                let program = Program::GradientSum(GradientShape {
+                    function: GradientFunction::Score(Score::Logistic),
+                    tile,
+                    pass: Pass::Scores(shape),
+                });
+                write(format!("{tile}x{features:02}by{straight}"), program);
+            }
         }
         for (features, workgroup) in [(50, 64), (200, 32)] {
             write(

@@ -1,9 +1,8 @@
-//! The text of the ratio pass for so many chains and features, straight where a loop would cost:
-//! naga guards every turn of a loop, and drivers do not keep arrays that a loop indexes in
-//! registers without selecting among them.
+//! The text of the ratio pass for so many chains and features.
 
 use std::fmt::Write;
 
+use super::text::{Features, LANES, fill};
 use crate::model::RowFunction;
 
 const PASS: &str = include_str!("../../../../shaders/ratio_sum.wgsl");
@@ -24,10 +23,13 @@ impl RatioShape {
         self.function.forms() * self.tile
     }
 
-    /// Features whose loads are in flight together: few enough for registers, and so many that
-    /// their weights fill vectors.
-    fn block(self) -> usize {
-        if self.tile <= 2 { 8 } else { 4 }
+    fn read(self) -> Features {
+        Features {
+            forms: self.forms(),
+            features: self.features,
+            block: if self.tile <= 2 { 8 } else { 4 },
+            squared: false,
+        }
     }
 
     /// Vectors of a tile's coefficients before its weights: scales, bounds, offsets, constants.
@@ -38,7 +40,7 @@ impl RatioShape {
 
     /// Vectors of a tile's coefficients.
     pub fn vectors(self) -> usize {
-        self.weights() + (self.features * self.forms()).div_ceil(4)
+        self.weights() + self.read().vectors()
     }
 
     /// A tile's coefficients in their places: what comes before the weights, and the weights.
@@ -51,20 +53,18 @@ impl RatioShape {
 
     /// Constants and pass.
     pub fn source(self) -> String {
-        let blocks = self.features / self.block();
-        let rest = self.features % self.block();
-        let text = PASS
-            .replace("    //= sums\n", &self.sums())
-            .replace("        //= offsets\n", &self.offsets())
-            .replace(
-                "            //= features\n",
-                &self.some_features(self.block()),
-            )
-            .replace("        //= last features\n", &self.some_features(rest))
-            .replace("            //= ratios\n", &self.ratios())
-            .replace("    //= add\n", &self.add());
+        let texts = [
+            ("sums", self.sums()),
+            ("offsets", self.offsets()),
+            ("features", self.read().turn()),
+            ("last features", self.read().rest()),
+            ("ratios", self.ratios()),
+            ("add", self.add()),
+        ];
+        let text = fill(PASS, &texts);
         format!(
-            "const BLOCKS: u32 = {blocks}u;\nconst TILE_VECTORS: u32 = {}u;\nconst WEIGHTS: u32 = {}u;\n{text}",
+            "const BLOCKS: u32 = {}u;\nconst TILE_VECTORS: u32 = {}u;\nconst WEIGHTS: u32 = {}u;\n{text}",
+            self.read().turns(),
             self.vectors(),
             self.weights()
         )
@@ -86,36 +86,6 @@ impl RatioShape {
             format!("        var f{f} = vec4<f32>({offset});\n")
         });
         each.collect()
-    }
-
-    /// Adds the next `count` features to the forms, every load before the first use.
-    fn some_features(self, count: usize) -> String {
-        let (forms, mut text) = (self.forms(), String::new());
-        for j in 0..count {
-            let _ = writeln!(text, "            let x{j} = rows[at];");
-            text += "            at += quads;\n";
-        }
-        let vectors = (count * forms).div_ceil(4);
-        let mut loaded = 0;
-        for i in 0..count * forms {
-            if i / 4 == loaded {
-                let _ = writeln!(
-                    text,
-                    "            let w{loaded} = coefficients[w + {loaded}u];"
-                );
-                loaded += 1;
-            }
-            let (j, f) = (i / forms, i % forms);
-            let _ = writeln!(
-                text,
-                "            f{f} = fma(vec4<f32>(w{}.{}), x{j}, f{f});",
-                i / 4,
-                LANES[i % 4]
-            );
-        }
-        let _ = writeln!(text, "            w += {vectors}u;");
-        // Names of its own.
-        format!("            {{\n{text}            }}\n")
     }
 
     /// Ratios of row r of the quad, chain by chain.
@@ -152,6 +122,3 @@ impl RatioShape {
         each.collect()
     }
 }
-
-/// Components of a vector.
-const LANES: [&str; 4] = ["x", "y", "z", "w"];
