@@ -13,18 +13,18 @@
 // TILE_VECTORS (vectors of a tile's coefficients), PARTS (parts of the rows), TURNS (of a part) and
 // EXCESS (bits of ROUND in a part's sum) are constants put before this text; lines that begin with
 // `//=` are replaced by straight text (src/trusted/engine/gpu/score_text.rs). Needs
-// gradient_clip.wgsl and a model's `score`. Twin: src/trusted/engine/cpu/gradient.rs.
+// a piece of cells, gradient_clip.wgsl and a model's `score`. Twin: src/trusted/engine/cpu/gradient.rs.
 //
 // | binding | kind | content |
-// | 1       | read | rows, four to a vector: rows[feature·quads + quad] |
+// | 1       | read | rows, four to a vector: rows[word·quads + quad] |
 // | 2       | read | labels, four to a vector (one vector when there are none) |
-// | 3       | read | per tile: features·T weights |
+// | 3       | read | per tile and feature: its column's step, if any, then T weights |
 //
 // Dispatch: one workgroup for 4·WORKGROUP rows; a part adds to an answer at most once a workgroup,
 // and at most 32,767 meet in one (low halves). What lies behind a chunk's rows is finite, and its
 // factors are 0.
 
-@group(0) @binding(1) var<storage, read> rows: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> rows: array<vec4<Cell>>;
 @group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;
 
 const ROUND: vec4<f32> = vec4<f32>(12582912.0);
@@ -88,8 +88,7 @@ fn gradient_sum(
     for (var word = lane / PARTS; word < WORDS; word += WORKGROUP / PARTS) {
         let paired = 2u * word + 1u < FEATURES;
         //= sums
-        at = 2u * word * quads + first + part;
-        let next = select(0u, quads, paired);
+        //= first row
         var place = part;
         for (var turn = 0u; turn < TURNS; turn++) {
             //= products

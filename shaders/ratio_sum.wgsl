@@ -10,9 +10,9 @@
 //
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: SumParams in src/trusted/engine/gpu/ratio.rs) |
-// | 1       | read    | rows, four to a vector: rows[feature·quads + quad] |
+// | 1       | read    | rows, four to a vector: rows[word·quads + quad] |
 // | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
-// | 3       | read    | per tile: T scales, T bounds, K·T offsets, C·T constants; features·K·T weights |
+// | 3       | read    | per tile: T scales, T bounds, K·T offsets, C·T constants; per feature its column's step, if any, and K·T weights |
 // | 4       | write   | sums[slot·T + chain] = (low halves, high halves, saturated, 0) |
 //
 // Dispatch: a workgroup for each tile and `quads_per_thread · WORKGROUP` quads, the tiles of the
@@ -31,7 +31,7 @@ struct SumParams {
 }
 
 @group(0) @binding(0) var<uniform> params: SumParams;
-@group(0) @binding(1) var<storage, read> rows: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> rows: array<vec4<Cell>>;
 @group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> coefficients: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> sums: array<vec4<i32>>;

@@ -32,6 +32,8 @@ const SUM: &str = include_str!("../../../../shaders/anchor_sum.wgsl");
 pub(super) struct AnchorShape {
     pub score: Score,
     pub features: usize,
+    /// Whether rows are integers of 16 bits.
+    pub packed: bool,
     /// Rows of a workgroup, at most 64.
     pub workgroup: usize,
 }
@@ -83,7 +85,7 @@ impl AnchorShape {
     /// Bytes of coefficients.
     fn coefficient_bytes(self) -> usize {
         let quads = self.features.div_ceil(4);
-        16 * (quads + 2 * quads * (quads + 1))
+        16 * (quads + 2 * quads * (quads + 1) + quads)
     }
 }
 
@@ -153,6 +155,7 @@ impl GpuEngine {
             .map(|workgroup| AnchorShape {
                 score,
                 features: self.features,
+                packed: !self.steps.is_empty(),
                 workgroup,
             })
             .find(|s| {
@@ -194,7 +197,7 @@ impl GpuEngine {
             .enumerate()
             .map(|(index, chunk)| Dispatch {
                 chunk: index,
-                bytes: chunk.bytes(self.features),
+                bytes: chunk.bytes(self.words),
                 groups: chunk.rows.div_ceil(shape.workgroup) as u32,
                 params: uniform(&AnchorParams {
                     rows: chunk.rows as u32,
@@ -206,9 +209,11 @@ impl GpuEngine {
                 }),
             })
             .collect();
+        let mut coefficients = coefficients(query.at, query.metric);
+        coefficients.extend(&self.steps);
         let answers = self.submit(&Job {
             program: Program::AnchorSum(shape),
-            coefficients: &coefficients(query.at, query.metric),
+            coefficients: &coefficients,
             entries: &[],
             dispatches: &dispatches,
             answers: slots * shape.slot_bytes(),

@@ -36,6 +36,8 @@ pub(super) struct GradientShape {
     pub function: GradientFunction,
     /// Chains T of one read of the rows.
     pub tile: usize,
+    /// Whether rows are integers of 16 bits.
+    pub packed: bool,
     pub pass: Pass,
 }
 
@@ -158,11 +160,12 @@ impl GradientParams {
 }
 
 /// Vectors of coefficients of a tile.
-fn tile_vectors(query: &GradientQuery, tile: usize) -> usize {
+fn tile_vectors(query: &GradientQuery, tile: usize, steps: &[f32]) -> usize {
+    let (features, packed) = (query.features(), !steps.is_empty());
     match query.function() {
-        GradientFunction::Score(_) => ScoreShape::new(tile, query.features(), SLAB).vectors(),
+        GradientFunction::Score(_) => ScoreShape::new(tile, features, packed, SLAB).vectors(),
         GradientFunction::Affine | GradientFunction::Mixture => {
-            tile * query.dim().div_ceil(4) * (query.features() + 1)
+            tile * query.dim().div_ceil(4) * (features + 1) + steps.len().div_ceil(4)
         }
         GradientFunction::Network(_) => 0,
     }
@@ -170,14 +173,21 @@ fn tile_vectors(query: &GradientQuery, tile: usize) -> usize {
 
 /// Coefficients of a tile of `tile` chains from `first`, in the order that the row shaders
 /// state; chains past the last are silent.
-fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut Vec<f32>) {
+fn tile_coefficients(
+    query: &GradientQuery,
+    first: usize,
+    tile: usize,
+    steps: &[f32],
+    out: &mut Vec<f32>,
+) {
     let features = query.features();
     let of = |values: &[f32], i: usize| values.get(i).copied().unwrap_or(0.0);
     let chains = first..(first + tile).min(query.chains());
-    let end = out.len() + 4 * tile_vectors(query, tile);
+    let end = out.len() + 4 * tile_vectors(query, tile, steps);
     match query.function() {
         GradientFunction::Score(_) => {
             for j in 0..features {
+                out.extend(steps.get(j));
                 out.extend(chains.clone().map(|c| of(query.weights(c), j)));
                 out.extend(std::iter::repeat_n(0.0, tile - chains.len()));
             }
@@ -192,6 +202,8 @@ fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut
                     }
                 }
             }
+            out.resize(end - 4 * steps.len().div_ceil(4), 0.0);
+            out.extend(steps);
         }
         GradientFunction::Network(_) => {}
     }
@@ -212,7 +224,7 @@ impl GpuEngine {
         let tile = query.chains().next_power_of_two().min(MAX_TILE);
         // Every chunk may leave a part of a slot's share.
         let fits = self.chunks.len() <= MOST_PER_SLOT / 2 / MOST_PARTS
-            && 16 * tile_vectors(query, tile) <= self.binding()
+            && 16 * tile_vectors(query, tile, &self.steps) <= self.binding()
             && self.slots(query, tile) * slot_bytes(query, tile) <= self.binding();
         if !fits {
             return None;
@@ -224,11 +236,13 @@ impl GpuEngine {
         let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w, WORKGROUPS[1]]);
         let function = query.function();
         let scored = matches!(function, GradientFunction::Score(_));
+        let packed = !self.steps.is_empty();
         let shape = |workgroup: usize, kept: usize| GradientShape {
             function,
             tile,
+            packed,
             pass: match scored {
-                true => Pass::Scores(ScoreShape::new(tile, self.features, workgroup)),
+                true => Pass::Scores(ScoreShape::new(tile, self.features, packed, workgroup)),
                 false => Pass::Forms { workgroup, kept },
             },
         };
@@ -265,7 +279,7 @@ impl GpuEngine {
         shape: GradientShape,
     ) -> Result<Vec<GradientSum>, EngineError> {
         let (tile, slots) = (shape.tile, self.slots(query, shape.tile));
-        let vectors = tile_vectors(query, tile);
+        let vectors = tile_vectors(query, tile, &self.steps);
         let room = self.binding() / (16 * vectors).max(slots * slot_bytes(query, tile));
         let wanted = ANSWER_BYTES.div_ceil(slots * slot_bytes(query, tile));
         let tiles_at_once = room.min(wanted).max(1);
@@ -290,7 +304,7 @@ impl GpuEngine {
         let entries = query.dim() + 1;
         let mut coefficients = Vec::new();
         for &first in tiles {
-            tile_coefficients(query, first, tile, &mut coefficients);
+            tile_coefficients(query, first, tile, &self.steps, &mut coefficients);
         }
         let bound = query.grid().bound() as u64;
         let tile_answers = 2 * slots * tile * entries;
@@ -305,14 +319,14 @@ impl GpuEngine {
             for t in 0..tiles.len() {
                 dispatches.push(Dispatch {
                     chunk: index,
-                    bytes: chunk.bytes(self.features),
+                    bytes: chunk.bytes(self.words),
                     groups: chunk.rows.div_ceil(shape.rows()) as u32,
                     params: uniform(&GradientParams {
                         rows: chunk.rows as u32,
                         stride: 4 * chunk.quads() as u32,
                         features: self.features as u32,
                         dim: query.dim() as u32,
-                        coefficients: (t * tile_vectors(query, tile)) as u32,
+                        coefficients: (t * tile_vectors(query, tile, &self.steps)) as u32,
                         labelled: u32::from(self.labelled),
                         slots: slots as u32,
                         first_answer: (t * tile_answers) as u32,

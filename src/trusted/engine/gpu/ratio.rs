@@ -46,8 +46,13 @@ struct Range {
 }
 
 /// Scales, bounds, offsets and constants of a tile of `tile` chains from `first`, and its weights,
-/// padded with silent chains.
-fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize) -> (Vec<f32>, Vec<f32>) {
+/// padded with silent chains; before each feature's weights comes its column's step, if it has one.
+fn tile_coefficients(
+    query: &RatioQuery,
+    first: usize,
+    tile: usize,
+    steps: &[f32],
+) -> (Vec<f32>, Vec<f32>) {
     let chains = |value: &dyn Fn(usize) -> f32, silent: f32| -> Vec<f32> {
         (first..first + tile)
             .map(|c| if c < query.chains() { value(c) } else { silent })
@@ -60,6 +65,7 @@ fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize) -> (Vec<f32>
     }
     let mut weights = Vec::new();
     for j in 0..query.features() {
+        weights.extend(steps.get(j));
         for f in 0..query.function().forms() {
             weights.extend(chains(&|c| query.weight(c, f, j), 0.0));
         }
@@ -78,6 +84,7 @@ impl GpuEngine {
             function: query.function(),
             tile: query.chains().next_power_of_two().min(MAX_TILE),
             features: self.features,
+            packed: !self.steps.is_empty(),
         };
         let tile = shape.tile;
         let most_slots = self.binding() / (16 * tile);
@@ -117,7 +124,7 @@ impl GpuEngine {
 
     /// All rows, in ranges of which one submission can read one for so many tiles.
     fn ranges(&self, tiles: usize) -> Vec<Range> {
-        let bytes_a_quad = 16 * self.features.max(1) * tiles;
+        let bytes_a_quad = 16 * self.words.max(1) * tiles;
         let most = (self.device.piece() as usize / bytes_a_quad).max(1);
         let mut ranges = Vec::new();
         for (chunk, rows) in self.chunks.iter().enumerate() {
@@ -150,7 +157,7 @@ impl GpuEngine {
         let (tile, tiles) = (shape.tile, starts.len());
         let mut coefficients = Vec::new();
         for &start in starts {
-            let (head, weights) = tile_coefficients(query, start, tile);
+            let (head, weights) = tile_coefficients(query, start, tile, &self.steps);
             coefficients.extend(shape.place(head, weights));
         }
         let mut dispatches = Vec::new();
@@ -159,7 +166,7 @@ impl GpuEngine {
             let chunk = &self.chunks[range.chunk];
             dispatches.push(Dispatch {
                 chunk: range.chunk,
-                bytes: (16 * range.quads.len() * self.features * tiles) as u64,
+                bytes: (16 * range.quads.len() * self.words * tiles) as u64,
                 groups: (range.groups * tiles) as u32,
                 params: uniform(&SumParams {
                     rows: chunk.rows as u32,
@@ -224,9 +231,11 @@ impl GpuEngine {
     ) -> Result<Vec<i32>, EngineError> {
         let mut coefficients = Vec::new();
         for c in 0..query.chains() {
-            let (head, weights) = tile_coefficients(query, c, 1);
+            let (head, weights) = tile_coefficients(query, c, 1, &[]);
             coefficients.extend(head.into_iter().chain(weights));
         }
+        let first_step = coefficients.len();
+        coefficients.extend(&self.steps);
         // Entries sorted by chunk; each remembers the place of its answer.
         let mut by_chunk: Vec<Vec<[u32; 4]>> = vec![Vec::new(); self.chunks.len()];
         for (place, &(c, row)) in wanted.iter().enumerate() {
@@ -240,7 +249,7 @@ impl GpuEngine {
             let chunk = &self.chunks[index];
             dispatches.push(Dispatch {
                 chunk: index,
-                bytes: chunk.bytes(self.features),
+                bytes: chunk.bytes(self.words),
                 groups: (entries.len() as u32).div_ceil(self.workgroup),
                 params: uniform(&Params {
                     rows: chunk.rows as u32,
@@ -249,6 +258,7 @@ impl GpuEngine {
                     first_slot: first,
                     labelled: u32::from(self.labelled || query.function().is_weighted()),
                     entries: entries.len() as u32,
+                    coefficients: first_step as u32,
                     ..Params::default()
                 }),
             });
@@ -256,7 +266,7 @@ impl GpuEngine {
         }
         let entries: Vec<[u32; 4]> = by_chunk.concat();
         let answers = self.submit(&Job {
-            program: Program::RatioRows(query.function()),
+            program: Program::RatioRows(query.function(), !self.steps.is_empty()),
             coefficients: &coefficients,
             entries: bytemuck::cast_slice(&entries),
             dispatches: &dispatches,

@@ -15,6 +15,8 @@ pub(super) struct RatioShape {
     pub tile: usize,
     /// Features of a row.
     pub features: usize,
+    /// Whether rows are integers of 16 bits, two a word.
+    pub packed: bool,
 }
 
 impl RatioShape {
@@ -29,6 +31,7 @@ impl RatioShape {
             features: self.features,
             block: if self.tile <= 2 { 8 } else { 4 },
             squared: false,
+            packed: self.packed,
         }
     }
 

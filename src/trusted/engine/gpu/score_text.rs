@@ -17,6 +17,8 @@ pub(super) struct ScoreShape {
     pub tile: usize,
     /// Features of a row.
     pub features: usize,
+    /// Whether rows are integers of 16 bits, two a word.
+    pub packed: bool,
     /// Threads, each of four rows; a multiple of 16.
     pub workgroup: usize,
     /// Quads that a turn of the loop over rows takes, if there are as many.
@@ -25,10 +27,11 @@ pub(super) struct ScoreShape {
 
 impl ScoreShape {
     /// The shape with as many rows a turn as it has best.
-    pub fn new(tile: usize, features: usize, workgroup: usize) -> Self {
+    pub fn new(tile: usize, features: usize, packed: bool, workgroup: usize) -> Self {
         ScoreShape {
             tile,
             features,
+            packed,
             workgroup,
             straight: if tile <= 2 { 4 } else { 1 },
         }
@@ -40,6 +43,7 @@ impl ScoreShape {
             features: self.features,
             block: if self.tile <= 2 { 8 } else { 4 },
             squared: true,
+            packed: self.packed,
         }
     }
 
@@ -85,6 +89,7 @@ impl ScoreShape {
             ("features", read.turn()),
             ("last features", read.rest()),
             ("factors", self.each(factor)),
+            ("first row", self.first_row()),
             (
                 "sums",
                 self.each("        var a# = 0;\n        var b# = 0;\n"),
@@ -94,6 +99,22 @@ impl ScoreShape {
         ];
         let text = fill(PASS, &texts);
         (constants, text)
+    }
+
+    /// Where the rows of a word begin, and how its features are read.
+    fn first_row(self) -> String {
+        if !self.packed {
+            return "        at = 2u * word * quads + first + part;\n        let next = select(0u, quads, paired);\n".into();
+        }
+        let mut text = "        at = word * quads + first + part;\n".to_string();
+        for (j, name) in ["step_x", "step_y"].iter().enumerate() {
+            let number = format!("(2u * word + {j}u) * {}u", self.read().numbers());
+            let _ = writeln!(
+                text,
+                "        let {name} = coefficients[params.coefficients + {number} / 4u][{number} % 4u];"
+            );
+        }
+        text
     }
 
     /// A line for each chain, whose number is `#`.
@@ -107,8 +128,16 @@ impl ScoreShape {
     fn products(self, straight: usize) -> String {
         let mut text = String::new();
         for i in 0..straight {
-            let _ = writeln!(text, "            let x{i} = rows[at];");
-            let _ = writeln!(text, "            let y{i} = rows[at + next];");
+            let _ = match self.packed {
+                true => writeln!(
+                    text,
+                    "            let z{i} = rows[at];\n            let x{i} = first_features(z{i}) * step_x;\n            let y{i} = second_features(z{i}) * step_y;"
+                ),
+                false => writeln!(
+                    text,
+                    "            let x{i} = rows[at];\n            let y{i} = rows[at + next];"
+                ),
+            };
             text += "            at += PARTS;\n";
         }
         for i in 0..straight {

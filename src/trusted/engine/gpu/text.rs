@@ -27,12 +27,20 @@ pub(super) struct Features {
     pub block: usize,
     /// Whether their squares are added to `square`.
     pub squared: bool,
+    /// Whether two features share a word, as integers of 16 bits. Then a feature's step comes
+    /// before its weights, and blocks are of whole words.
+    pub packed: bool,
 }
 
 impl Features {
+    /// Numbers of a feature: its weights, and before them its step, if it has one.
+    pub fn numbers(self) -> usize {
+        self.forms + usize::from(self.packed)
+    }
+
     /// Vectors of weights.
     pub fn vectors(self) -> usize {
-        (self.features * self.forms).div_ceil(4)
+        (self.features * self.numbers()).div_ceil(4)
     }
 
     /// Turns of the loop over features.
@@ -52,36 +60,55 @@ impl Features {
 
     /// Adds the next `count` features to the forms, every load before the first use.
     fn some(self, count: usize) -> String {
-        let (forms, mut text) = (self.forms, String::new());
-        for j in 0..count {
-            let _ = writeln!(text, "            let x{j} = rows[at];");
+        let (each, mut text) = (self.numbers(), String::new());
+        let words = if self.packed {
+            count.div_ceil(2)
+        } else {
+            count
+        };
+        for k in 0..words {
+            let _ = writeln!(text, "            let z{k} = rows[at];");
             text += "            at += quads;\n";
         }
-        let vectors = (count * forms).div_ceil(4);
-        let mut loaded = 0;
-        for j in 0..count {
-            if self.squared {
-                let _ = writeln!(text, "            square = fma(x{j}, x{j}, square);");
-            }
-            for f in 0..forms {
+        for number in 0..count * each {
+            let (vector, lane) = (number / 4, LANES[number % 4]);
+            if lane == LANES[0] {
                 // Not all at once: scalar registers would not hold them.
-                let number = j * forms + f;
-                if number / 4 == loaded {
-                    let _ = writeln!(
-                        text,
-                        "            let w{loaded} = coefficients[w + {loaded}u];"
-                    );
-                    loaded += 1;
-                }
-                let weight = format!("{}.{}", number / 4, LANES[number % 4]);
                 let _ = writeln!(
                     text,
-                    "            f{f} = fma(vec4<f32>(w{weight}), x{j}, f{f});"
+                    "            let w{vector} = coefficients[w + {vector}u];"
+                );
+            }
+            let (j, f) = (number / each, number % each);
+            if f == 0 {
+                text += &self.value(j, &format!("w{vector}.{lane}"));
+            }
+            // Behind the step.
+            if let Some(f) = (f + self.forms).checked_sub(each) {
+                let _ = writeln!(
+                    text,
+                    "            f{f} = fma(vec4<f32>(w{vector}.{lane}), x{j}, f{f});"
                 );
             }
         }
-        let _ = writeln!(text, "            w += {vectors}u;");
+        let _ = writeln!(text, "            w += {}u;", (count * each).div_ceil(4));
         // Names of its own.
         format!("            {{\n{text}            }}\n")
+    }
+
+    /// The values of feature `j` of a block, and their squares.
+    fn value(self, j: usize, step: &str) -> String {
+        let half = ["first", "second"][j % 2];
+        let mut text = match self.packed {
+            true => format!(
+                "            let x{j} = {half}_features(z{}) * {step};\n",
+                j / 2
+            ),
+            false => format!("            let x{j} = z{j};\n"),
+        };
+        if self.squared {
+            let _ = writeln!(text, "            square = fma(x{j}, x{j}, square);");
+        }
+        text
     }
 }
