@@ -22,7 +22,7 @@ awk '
     { instructions[$1] = $2; registers[$1] = $4; spilled[$1] = $5 }
     function hold(what, found, most) {
         printf "%s: %.2f, at most %.2f\n", what, found, most
-        if (found > most) { over = 1 }
+        if (found > most || found < 0) { over = 1 }
     }
     function turn(pass, more, less, size) {
         if (!((pass more) in instructions) || !((pass less) in instructions)) {
@@ -34,7 +34,7 @@ awk '
     END {
         split("f32 i16", kinds)
         split("3.3 3.6", eight); split("4.5 6.4", one)
-        split("3.9 4.3", gradient_eight); split("7.2 11", gradient_one)
+        split("3.8 3.9", gradient_eight); split("7.2 11", gradient_one)
         for (k = 1; k <= 2; k++) {
             rows = "-" kinds[k]
             each = turn("ratio_sum-8x", "06" rows, "02" rows, 4 * 4 * 8)
@@ -42,10 +42,10 @@ awk '
             each = turn("ratio_sum-1x", "14" rows, "06" rows, 8 * 4)
             hold("ratio, 1 chain, " kinds[k] ", instructions a row and feature", each, one[k])
             each = turn("gradient_sum-8x", "06by1" rows, "02by1" rows, 4 * 4 * 8)
-            each += turn("gradient_sum-8x", "50by2" rows, "50by1" rows, 2 * 4 * 8)
+            each += turn("gradient_sum-8x", "50by2" rows, "50by1" rows, 4 * 4 * 8)
             hold("gradient, 8 chains, " kinds[k] ", instructions a row, chain and feature", each, gradient_eight[k])
             each = turn("gradient_sum-1x", "14by1" rows, "06by1" rows, 8 * 4)
-            each += turn("gradient_sum-1x", "50by2" rows, "50by1" rows, 2 * 4)
+            each += turn("gradient_sum-1x", "50by2" rows, "50by1" rows, 4 * 4)
             hold("gradient, 1 chain, " kinds[k] ", instructions a row and feature", each, gradient_one[k])
         }
         for (pass in registers) {

@@ -1,7 +1,7 @@
 // Σ clip(∇_i) over all rows of a chunk where ∇_i = s(x·θ, y)·x, T chains in one read of the rows.
 //
 // Formula: a thread takes four rows and makes their factors t = clip(s·scale, Σ x_j²), T each, in
-// workgroup memory. Then a thread takes two features and a part of the rows and sums the integers
+// workgroup memory. Then a thread takes four features and a part of the rows and sums the integers
 // q_j = round(t x_j) of all chains in registers: a product and a sum each, as in fma(t, x, ROUND)
 // the low bits are q_j.
 //
@@ -9,11 +9,11 @@
 // the t that is used, whatever score, root and quotient did; NaN and infinities fail. From there
 // on products and sums of f32 count alone, each off by less than a unit in its last place.
 //
-// Units: grid steps. T (chains), WORKGROUP (threads), FEATURES, BLOCKS (blocks of features),
-// TILE_VECTORS (vectors of a tile's coefficients), PARTS (parts of the rows), TURNS (of a part) and
-// EXCESS (bits of ROUND in a part's sum) are constants put before this text; lines that begin with
-// `//=` are replaced by straight text (src/trusted/engine/gpu/score_text.rs). Needs
-// a piece of cells, gradient_clip.wgsl and a model's `score`. Twin: src/trusted/engine/cpu/gradient.rs.
+// Units: grid steps. T (chains), WORKGROUP (threads), FEATURES, BLOCKS (blocks of features), PARTS
+// (parts of the rows), TURNS (of a part) and EXCESS (bits of ROUND in a part's sum) are constants
+// put before this text; lines that begin with `//=` are replaced by straight text
+// (src/trusted/engine/gpu/score_text.rs). Needs a piece of cells, gradient_clip.wgsl and a model's
+// `score`. Twin: src/trusted/engine/cpu/gradient.rs.
 //
 // | binding | kind | content |
 // | 1       | read | rows, four to a vector: rows[word·quads + quad] |
@@ -28,7 +28,6 @@
 @group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;
 
 const ROUND: vec4<f32> = vec4<f32>(12582912.0);
-const WORDS: u32 = (FEATURES + 1u) / 2u;
 
 var<workgroup> factors: array<array<vec4<f32>, WORKGROUP>, T>;
 var<workgroup> clipped: array<atomic<i32>, T>;
@@ -85,10 +84,10 @@ fn gradient_sum(
     workgroupBarrier();
 
     let part = lane % PARTS;
-    for (var word = lane / PARTS; word < WORDS; word += WORKGROUP / PARTS) {
-        let paired = 2u * word + 1u < FEATURES;
+    for (var four = lane / PARTS; 4u * four < FEATURES; four += WORKGROUP / PARTS) {
+        let j = 4u * four;
         //= sums
-        //= first row
+        //= columns
         var place = part;
         for (var turn = 0u; turn < TURNS; turn++) {
             //= products

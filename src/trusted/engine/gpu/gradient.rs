@@ -6,7 +6,7 @@
 
 use super::GpuEngine;
 use super::pipelines::{MAX_TILE, Program};
-use super::score_text::{MOST_PARTS, ScoreShape};
+use super::score_text::{MOST_PARTS, SPAN, ScoreShape};
 use super::submit::{Dispatch, Job, uniform};
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{EngineError, GradientQuery, GradientSum};
@@ -261,7 +261,7 @@ impl GpuEngine {
         let room = ANSWER_BYTES.min(self.binding()) / slot_bytes(query, tile);
         // Additions to an answer, of the workgroups that make the most of them.
         let rows = match query.function() {
-            GradientFunction::Score(_) => 4 * self.features.div_ceil(2).clamp(1, SLAB),
+            GradientFunction::Score(_) => 4 * self.features.div_ceil(SPAN).clamp(1, SLAB),
             _ => SLAB,
         };
         let additions = self

@@ -7,6 +7,8 @@ use super::text::{Features, fill};
 const PASS: &str = include_str!("../../../../shaders/gradient_score.wgsl");
 /// Parts of a workgroup's rows, at most: few features leave threads idle.
 pub(super) const MOST_PARTS: usize = 16;
+/// Features that a thread sums.
+pub(super) const SPAN: usize = 4;
 /// Bits of 1.5·2^23, which is added to every product.
 const ROUND_BITS: u32 = 0x4b40_0000;
 
@@ -54,8 +56,8 @@ impl ScoreShape {
 
     /// Parts that the rows of a workgroup are summed in: a power of two.
     pub fn parts(self) -> usize {
-        let words = self.features.div_ceil(2).max(1);
-        let most = (self.workgroup / words).clamp(1, MOST_PARTS);
+        let spans = self.features.div_ceil(SPAN).max(1);
+        let most = (self.workgroup / spans).clamp(1, MOST_PARTS);
         1 << most.ilog2()
     }
 
@@ -83,74 +85,88 @@ impl ScoreShape {
         );
         let factor =
             "        factors[#u][lane][r] = row_factor(#u, f#[r], label[r], square[r], live);\n";
-        let answer = "        add_answer(slot, #u, 2u * word, a# - EXCESS);\n        if paired {\n            add_answer(slot, #u, 2u * word + 1u, b# - EXCESS);\n        }\n";
+        let answer = "        if j + %u < FEATURES {\n            add_answer(slot, #u, j + %u, s%_# - EXCESS);\n        }\n";
         let texts = [
             ("forms", self.each("    var f# = vec4<f32>();\n")),
             ("features", read.turn()),
             ("last features", read.rest()),
             ("factors", self.each(factor)),
-            ("first row", self.first_row()),
-            (
-                "sums",
-                self.each("        var a# = 0;\n        var b# = 0;\n"),
-            ),
+            ("columns", self.columns()),
+            ("sums", self.sums("        var s%_# = 0;\n")),
             ("products", self.products(straight)),
-            ("answers", self.each(answer)),
+            ("answers", self.sums(answer)),
         ];
         let text = fill(PASS, &texts);
         (constants, text)
     }
 
-    /// Where the rows of a word begin, and how its features are read.
-    fn first_row(self) -> String {
-        if !self.packed {
-            return "        at = 2u * word * quads + first + part;\n        let next = select(0u, quads, paired);\n".into();
-        }
-        let mut text = "        at = word * quads + first + part;\n".to_string();
-        for (j, name) in ["step_x", "step_y"].iter().enumerate() {
-            let number = format!("(2u * word + {j}u) * {}u", self.read().numbers());
+    /// A line for each chain, whose number is `#`.
+    fn each(self, line: &str) -> String {
+        let chains = (0..self.tile).map(|c| line.replace('#', &c.to_string()));
+        chains.collect()
+    }
+
+    /// A line for each sum of a thread: of feature `%` and chain `#`.
+    fn sums(self, line: &str) -> String {
+        let features = (0..SPAN).map(|k| self.each(&line.replace('%', &k.to_string())));
+        features.collect()
+    }
+
+    /// Features of a word.
+    fn per_word(self) -> usize {
+        1 + usize::from(self.packed)
+    }
+
+    /// Where the rows of a thread's words begin, and their features' steps. A word past the last is
+    /// the first one again.
+    fn columns(self) -> String {
+        let per = self.per_word();
+        let mut text = format!("        at = j / {per}u * quads + first + part;\n");
+        for k in (0..SPAN).step_by(per) {
             let _ = writeln!(
                 text,
-                "        let {name} = coefficients[params.coefficients + {number} / 4u][{number} % 4u];"
+                "        let next{k} = select(0u, {}u * quads, j + {k}u < FEATURES);",
+                k / per
+            );
+        }
+        for k in (0..SPAN).filter(|_| self.packed) {
+            let number = format!("(j + {k}u) * {}u", self.read().numbers());
+            let _ = writeln!(
+                text,
+                "        let step{k} = coefficients[params.coefficients + {number} / 4u][{number} % 4u];"
             );
         }
         text
     }
 
-    /// A line for each chain, whose number is `#`.
-    fn each(self, line: &str) -> String {
-        (0..self.tile)
-            .map(|c| line.replace('#', &c.to_string()))
-            .collect()
-    }
-
     /// Adds the integers of so many quads of rows, the loads first.
     fn products(self, straight: usize) -> String {
-        let mut text = String::new();
+        let (per, mut text) = (self.per_word(), String::new());
         for i in 0..straight {
-            let _ = match self.packed {
-                true => writeln!(
-                    text,
-                    "            let z{i} = rows[at];\n            let x{i} = first_features(z{i}) * step_x;\n            let y{i} = second_features(z{i}) * step_y;"
-                ),
-                false => writeln!(
-                    text,
-                    "            let x{i} = rows[at];\n            let y{i} = rows[at + next];"
-                ),
-            };
+            for k in (0..SPAN).step_by(per) {
+                let _ = writeln!(text, "            let z{i}_{k} = rows[at + next{k}];");
+            }
             text += "            at += PARTS;\n";
         }
         for i in 0..straight {
+            for k in 0..SPAN {
+                let z = format!("z{i}_{}", k / per * per);
+                let half = ["first", "second"][k % 2];
+                let _ = match self.packed {
+                    true => writeln!(
+                        text,
+                        "            let x{i}_{k} = {half}_features({z}) * step{k};"
+                    ),
+                    false => writeln!(text, "            let x{i}_{k} = {z};"),
+                };
+            }
             for c in 0..self.tile {
                 let _ = writeln!(text, "            let t{i}_{c} = factors[{c}u][place];");
-                for (sum, v) in [("a", "x"), ("b", "y")] {
+                for k in 0..SPAN {
+                    let q = format!("q{i}_{k}_{c}");
                     let _ = writeln!(
                         text,
-                        "            let {sum}{i}_{c} = bitcast<vec4<i32>>(fma({v}{i}, t{i}_{c}, ROUND));"
-                    );
-                    let _ = writeln!(
-                        text,
-                        "            {sum}{c} = {sum}{c} + {sum}{i}_{c}.x + {sum}{i}_{c}.y + {sum}{i}_{c}.z + {sum}{i}_{c}.w;"
+                        "            let {q} = bitcast<vec4<i32>>(fma(x{i}_{k}, t{i}_{c}, ROUND));\n            s{k}_{c} = s{k}_{c} + {q}.x + {q}.y + {q}.z + {q}.w;"
                     );
                 }
             }
