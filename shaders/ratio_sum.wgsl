@@ -13,11 +13,12 @@
 // | 1       | read    | rows, four to a vector: rows[word·quads + quad] |
 // | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
 // | 3       | read    | per tile: T scales, T bounds, K·T offsets, C·T constants; per feature its column's step, if any, and K·T weights |
-// | 4       | write   | sums[slot·T + chain] = (low halves, high halves, saturated, 0) |
+// | 4       | read-write | answers: per slot, tile and chain low half, high half and saturated rows |
 //
 // Dispatch: a workgroup for each tile and `quads_per_thread · WORKGROUP` quads, the tiles of the
 // same quads side by side, so that they read rows once; 4·quads_per_thread ≤ 1024 rows a thread
-// keep |sum| ≤ 2^30. Twin: src/trusted/engine/cpu/kernel.rs.
+// keep |sum| ≤ 2^30. The workgroups of a slot add to its answers, so that few come back: at most
+// 128,000/WORKGROUP of them, so that no half overflows. Twin: src/trusted/engine/cpu/kernel.rs.
 
 struct SumParams {
     rows: u32,
@@ -25,7 +26,7 @@ struct SumParams {
     first_quad: u32,
     end_quad: u32,
     quads_per_thread: u32,
-    first_slot: u32,
+    slots: u32,
     tiles: u32,
     labelled: u32,
 }
@@ -34,7 +35,7 @@ struct SumParams {
 @group(0) @binding(1) var<storage, read> rows: array<vec4<Cell>>;
 @group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> coefficients: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> sums: array<vec4<i32>>;
+@group(0) @binding(4) var<storage, read_write> answers: array<atomic<i32>>;
 
 override WORKGROUP: u32 = 256u;
 
@@ -85,7 +86,11 @@ fn ratio_sum(
     //= add
     workgroupBarrier();
     if lane < T {
-        sums[(params.first_slot + workgroup) * T + lane] =
-            vec4<i32>(atomicLoad(&low[lane]), atomicLoad(&high[lane]), atomicLoad(&saturated[lane]), 0);
+        let slot = (workgroup / params.tiles) % params.slots;
+        let at = 3u * ((slot * params.tiles + workgroup % params.tiles) * T + lane);
+        let sum = atomicLoad(&low[lane]);
+        atomicAdd(&answers[at], low_half(sum));
+        atomicAdd(&answers[at + 1u], atomicLoad(&high[lane]) + high_half(sum));
+        atomicAdd(&answers[at + 2u], atomicLoad(&saturated[lane]));
     }
 }

@@ -7,6 +7,15 @@ use super::submit::{Dispatch, Job, uniform};
 use super::{GpuEngine, ROWS_PER_THREAD, WORKGROUPS};
 use crate::engine::{EngineError, RatioQuery, RatioSum};
 
+/// Slots of answers: enough that atomic additions hardly meet.
+const SLOTS: usize = 64;
+/// Threads whose sums, of 2^30 at most, a slot takes: each adds 2^14 to its high half, and what
+/// their low halves carry.
+const THREADS_A_SLOT: usize = 128_000;
+const _: () = assert!(THREADS_A_SLOT * ((1 << 14) + 1) < 1 << 31);
+/// Bytes of a chain's answer in a slot: halves of the sum, and how many rows are at the bound.
+const ANSWER_BYTES: usize = 12;
+
 /// Uniform of the pass over all rows; twin of `SumParams` in `shaders/ratio_sum.wgsl`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -16,7 +25,7 @@ pub(super) struct SumParams {
     pub first_quad: u32,
     pub end_quad: u32,
     pub quads_per_thread: u32,
-    pub first_slot: u32,
+    pub slots: u32,
     pub tiles: u32,
     pub labelled: u32,
 }
@@ -30,7 +39,7 @@ impl SumParams {
         "first_quad",
         "end_quad",
         "quads_per_thread",
-        "first_slot",
+        "slots",
         "tiles",
         "labelled",
     ];
@@ -87,30 +96,31 @@ impl GpuEngine {
             packed: !self.steps.is_empty(),
         };
         let tile = shape.tile;
-        let most_slots = self.binding() / (16 * tile);
         let all: usize = self.chunks.iter().map(|c| self.shape(c.quads()).0).sum();
+        // Half of what a slot takes is left for the last workgroups of ranges.
+        let needed = all.div_ceil(self.groups_a_slot() / 2);
+        let room = self.binding() / (ANSWER_BYTES * tile);
+        let slots = all.clamp(1, SLOTS).min(room).max(needed);
         let parameters = self.binding() / (16 * shape.vectors());
-        let tiles_at_once = parameters.min(most_slots / all.max(1)).max(1);
+        let tiles_at_once = parameters.min(room / slots).max(1);
         let starts: Vec<usize> = (0..query.chains()).step_by(tile).collect();
         let mut sums = vec![RatioSum::default(); query.chains()];
         for starts in starts.chunks(tiles_at_once) {
             let ranges = self.ranges(starts.len());
-            let mut rest = &ranges[..];
-            while !rest.is_empty() {
-                let mut slots = 0;
-                let fit = rest.iter().take_while(|r| {
-                    slots += starts.len() * r.groups;
-                    slots <= most_slots
-                });
-                let (now, later) = rest.split_at(fit.count().max(1));
-                self.add_sums(query, shape, starts, now, &mut sums)?;
-                rest = later;
+            // Each range may leave a part of a slot's share, and is a workgroup more.
+            for ranges in ranges.chunks(self.groups_a_slot() / 4) {
+                self.add_sums(query, shape, starts, (ranges, slots), &mut sums)?;
             }
         }
         for (c, sum) in sums.iter_mut().enumerate() {
             sum.steps *= i64::from(query.sign(c));
         }
         Ok(sums)
+    }
+
+    /// Workgroups that may add to a slot.
+    fn groups_a_slot(&self) -> usize {
+        THREADS_A_SLOT / self.workgroup as usize
     }
 
     /// Workgroups that so many quads take, and quads of each thread.
@@ -151,7 +161,7 @@ impl GpuEngine {
         query: &RatioQuery,
         shape: RatioShape,
         starts: &[usize],
-        ranges: &[Range],
+        (ranges, slots): (&[Range], usize),
         sums: &mut [RatioSum],
     ) -> Result<(), EngineError> {
         let (tile, tiles) = (shape.tile, starts.len());
@@ -161,7 +171,6 @@ impl GpuEngine {
             coefficients.extend(shape.place(head, weights));
         }
         let mut dispatches = Vec::new();
-        let mut slots = 0;
         for range in ranges {
             let chunk = &self.chunks[range.chunk];
             dispatches.push(Dispatch {
@@ -174,25 +183,24 @@ impl GpuEngine {
                     first_quad: range.quads.start as u32,
                     end_quad: range.quads.end as u32,
                     quads_per_thread: range.quads_per_thread as u32,
-                    first_slot: slots as u32,
+                    slots: slots as u32,
                     tiles: tiles as u32,
                     labelled: u32::from(self.labelled || query.function().is_weighted()),
                 }),
             });
-            slots += range.groups * tiles;
         }
         let answers = self.submit(&Job {
             program: Program::RatioSum(shape),
             coefficients: &coefficients,
             entries: &[],
             dispatches: &dispatches,
-            answers: 16 * slots * tile,
-            zeroed: false,
+            answers: ANSWER_BYTES * slots * tiles * tile,
+            zeroed: true,
         })?;
-        let answers: &[[i32; 4]] = bytemuck::cast_slice(&answers);
-        // Every range's slots begin with the first tile's.
+        let answers: Vec<[i32; 3]> = bytemuck::pod_collect_to_vec(&answers);
+        // A slot begins with the first tile's.
         for (&start, slot) in starts.iter().cycle().zip(answers.chunks(tile)) {
-            for (sum, [low, high, saturated, _]) in sums[start..].iter_mut().zip(slot) {
+            for (sum, [low, high, saturated]) in sums[start..].iter_mut().zip(slot) {
                 sum.steps += i64::from(*high) * 65_536 + i64::from(*low);
                 sum.saturated += *saturated as u64;
             }
