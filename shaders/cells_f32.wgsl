@@ -8,3 +8,7 @@ const FEATURES_A_WORD: u32 = 1u;
 fn feature_of(cell: Cell, j: u32, step: f32) -> f32 {
     return cell;
 }
+
+fn four_of(cells: vec4<Cell>, j: u32, step: f32) -> vec4<f32> {
+    return cells;
+}

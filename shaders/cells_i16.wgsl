@@ -3,6 +3,7 @@
 //
 // Formula: x = m·step in one product of f32, which gives the bits that the host's has. Word k of
 // all rows is a row of the array `rows`; where features are odd, the last word's high half is 0.
+// feature_of is one row's, four_of four rows'.
 
 alias Cell = i32;
 const FEATURES_A_WORD: u32 = 2u;
@@ -11,11 +12,6 @@ fn feature_of(cell: Cell, j: u32, step: f32) -> f32 {
     return f32((cell << (16u * ((j + 1u) % 2u))) >> 16u) * step;
 }
 
-// Four rows' integers of the word's first feature, and of its second.
-fn first_features(cells: vec4<Cell>) -> vec4<f32> {
-    return vec4<f32>((cells << vec4<u32>(16u)) >> vec4<u32>(16u));
-}
-
-fn second_features(cells: vec4<Cell>) -> vec4<f32> {
-    return vec4<f32>(cells >> vec4<u32>(16u));
+fn four_of(cells: vec4<Cell>, j: u32, step: f32) -> vec4<f32> {
+    return vec4<f32>((cells << vec4<u32>(16u * ((j + 1u) % 2u))) >> vec4<u32>(16u)) * step;
 }

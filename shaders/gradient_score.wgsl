@@ -10,9 +10,9 @@
 // on products and sums of f32 count alone, each off by less than a unit in its last place.
 //
 // Units: grid steps. T (chains), WORKGROUP (threads), FEATURES, BLOCKS (blocks of features), PARTS
-// (parts of the rows), TURNS (of a part) and EXCESS (bits of ROUND in a part's sum) are constants
-// put before this text; lines that begin with `//=` are replaced by straight text
-// (src/trusted/engine/gpu/score_text.rs). Needs a piece of cells, gradient_clip.wgsl and a model's
+// (parts of the rows), TURNS (of a part), STRAIGHT (quads a turn) and EXCESS (bits of ROUND in a part's
+// sum) are constants put before this text; lines that begin with `//=` are replaced by straight text
+// (src/trusted/engine/gpu/text.rs). Needs a piece of cells, gradient_clip.wgsl and a model's
 // `score`. Twin: src/trusted/engine/cpu/gradient.rs.
 //
 // | binding | kind | content |
@@ -50,6 +50,18 @@ fn row_factor(chain: u32, eta: f32, label: f32, square: f32, live: bool) -> f32 
     return select(0.0, hold(factor.t, square), live);
 }
 
+// Adds the integers of four rows, and the bits of ROUND as often.
+fn add_integers(sum: i32, x: vec4<f32>, t: vec4<f32>) -> i32 {
+    let q = bitcast<vec4<i32>>(fma(x, t, ROUND));
+    return sum + q.x + q.y + q.z + q.w;
+}
+
+// The step of feature j's column, where there is one.
+fn step_of(j: u32) -> f32 {
+    let number = j * (T + FEATURES_A_WORD - 1u);
+    return coefficients[params.coefficients + number / 4u][number % 4u];
+}
+
 @compute @workgroup_size(WORKGROUP)
 fn gradient_sum(
     @builtin(local_invocation_index) lane: u32,
@@ -68,7 +80,7 @@ fn gradient_sum(
     var at = first + lane;
     var w = params.coefficients;
     var square = vec4<f32>();
-    //= forms
+    //= c: var f0_{c} = vec4<f32>();
     for (var block = 0u; block < BLOCKS; block++) {
         //= features
     }
@@ -79,20 +91,26 @@ fn gradient_sum(
     }
     for (var r = 0u; r < 4u; r++) {
         let live = 4u * (first + lane) + r < params.rows;
-        //= factors
+        //= c: factors[{c}][lane][r] = row_factor({c}u, f0_{c}[r], label[r], square[r], live);
     }
     workgroupBarrier();
 
     let part = lane % PARTS;
     for (var four = lane / PARTS; 4u * four < FEATURES; four += WORKGROUP / PARTS) {
         let j = 4u * four;
-        //= sums
-        //= columns
+        //= kc: var sum{k}_{c} = 0;
+        //= k: let step{k} = step_of(j + {k}u);
+        at = j / FEATURES_A_WORD * quads + first + part;
         var place = part;
         for (var turn = 0u; turn < TURNS; turn++) {
-            //= products
+            //= ik: let z{i}_{k} = rows[at + {i}u * PARTS + {k}u / FEATURES_A_WORD * quads];
+            //= ik: let x{i}_{k} = four_of(z{i}_{k}, {k}u, step{k});
+            //= ic: let t{i}_{c} = factors[{c}][place + {i}u * PARTS];
+            //= ick: sum{k}_{c} = add_integers(sum{k}_{c}, x{i}_{k}, t{i}_{c});
+            at += STRAIGHT * PARTS;
+            place += STRAIGHT * PARTS;
         }
-        //= answers
+        //= kc: if j + {k}u < FEATURES { add_answer(slot, {c}u, j + {k}u, sum{k}_{c} - EXCESS); }
     }
     if lane < T {
         add_answer(slot, lane, FEATURES, atomicLoad(&clipped[lane]));

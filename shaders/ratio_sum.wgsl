@@ -5,8 +5,7 @@
 // (chains in a tile), BLOCKS (blocks of features), TILE_VECTORS and WEIGHTS (vectors of a tile's
 // coefficients, and those before its weights) are constants put before this text. The lines that
 // begin with `//=` are replaced by straight text for these numbers of chains and features
-// (src/trusted/engine/gpu/ratio_text.rs): a loop over chains would index registers and guard each
-// turn.
+// (src/trusted/engine/gpu/text.rs): a loop over chains would index registers and guard each turn.
 //
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: SumParams in src/trusted/engine/gpu/ratio.rs) |
@@ -43,6 +42,11 @@ var<workgroup> low: array<atomic<i32>, T>;
 var<workgroup> high: array<atomic<i32>, T>;
 var<workgroup> saturated: array<atomic<i32>, T>;
 
+// A number of a tile before its weights.
+fn number(head: u32, i: u32) -> f32 {
+    return coefficients[head + i / 4u][i % 4u];
+}
+
 @compute @workgroup_size(WORKGROUP)
 fn ratio_sum(
     @builtin(local_invocation_index) lane: u32,
@@ -54,7 +58,8 @@ fn ratio_sum(
     let quads = params.quads;
     let first = params.first_quad
         + (workgroup / params.tiles) * params.quads_per_thread * WORKGROUP + lane;
-    //= sums
+    //= c: var sum{c} = 0;
+    //= c: var hits{c} = 0;
     for (var step = 0u; step < params.quads_per_thread; step++) {
         let quad = first + step * WORKGROUP;
         if quad >= params.end_quad {
@@ -62,7 +67,7 @@ fn ratio_sum(
         }
         var at = quad;
         var w = head + WEIGHTS;
-        //= offsets
+        //= kc: var f{k}_{c} = vec4<f32>(number(head, (2u + {k}u) * T + {c}u));
         for (var block = 0u; block < BLOCKS; block++) {
             //= features
         }
@@ -73,7 +78,14 @@ fn ratio_sum(
         }
         for (var r = 0u; r < 4u; r++) {
             let live = 4u * quad + r < params.rows;
-            //= ratios
+            //= c: var forms{c}: array<f32, K + C>;
+            //= kc: forms{c}[{k}u] = f{k}_{c}[r];
+            //= ic: forms{c}[K + {i}u] = number(head, (2u + K + {i}u) * T + {c}u);
+            //= c: let bound{c} = i32(number(head, T + {c}u));
+            //= c: let ratio{c} = row_ratio(forms{c}, label[r]) * number(head, {c}u);
+            //= c: let q{c} = quantize(ratio{c}, bound{c});
+            //= c: sum{c} += select(0, q{c}, live);
+            //= c: hits{c} += select(0, 1, live && abs(q{c}) == bound{c});
         }
     }
 
@@ -83,7 +95,9 @@ fn ratio_sum(
         atomicStore(&saturated[lane], 0);
     }
     workgroupBarrier();
-    //= add
+    //= c: atomicAdd(&low[{c}], low_half(sum{c}));
+    //= c: atomicAdd(&high[{c}], high_half(sum{c}));
+    //= c: atomicAdd(&saturated[{c}], hits{c});
     workgroupBarrier();
     if lane < T {
         let slot = (workgroup / params.tiles) % params.slots;

@@ -229,18 +229,18 @@ impl Dataset {
         let d = self.features.len();
         for (t, out) in out.chunks_mut(TILE).enumerate() {
             let first = (tile + t) * d;
-            match self.tiles() {
-                Tiles::F32(tiles) => {
-                    let lanes = &tiles.as_chunks::<TILE>().0[first + k];
+            match self.tiles().slice(first * TILE..(first + d) * TILE) {
+                Tiles::F32(lanes) => {
+                    let lanes = &lanes[k * TILE..];
                     out.iter_mut()
                         .zip(lanes)
                         .for_each(|(to, x)| *to = x.to_bits());
                 }
-                Tiles::I16(tiles, _) => {
-                    let lanes = &tiles.as_chunks::<TILE>().0[first..first + d];
-                    let half = |j: usize, i: usize| lanes.get(j).map_or(0, |l| l[i] as u16);
+                Tiles::I16(lanes, _) => {
+                    let half = |at: usize| lanes.get(at).map_or(0, |m| u32::from(*m as u16));
                     for (i, to) in out.iter_mut().enumerate() {
-                        *to = u32::from(half(2 * k + 1, i)) << 16 | u32::from(half(2 * k, i));
+                        let at = 2 * k * TILE + i;
+                        *to = half(at + TILE) << 16 | half(at);
                     }
                 }
             }

@@ -101,19 +101,6 @@ pub(super) struct AnchorParams {
     pub weight_scale: f32,
 }
 
-impl AnchorParams {
-    /// Field names, in order.
-    #[cfg(test)]
-    pub const FIELDS: [&'static str; 6] = [
-        "rows",
-        "stride",
-        "slots",
-        "edge",
-        "score_scale",
-        "weight_scale",
-    ];
-}
-
 /// θ*, then M = L⁻¹ 2^14/b in vectors of four rows, in the order that the shader states.
 fn coefficients(at: &[f64], metric: &Metric) -> Vec<f32> {
     let d = at.len();

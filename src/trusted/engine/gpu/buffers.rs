@@ -20,21 +20,6 @@ pub(super) struct Params {
     pub entries: u32,
 }
 
-impl Params {
-    /// Field names, in order.
-    #[cfg(test)]
-    pub const FIELDS: [&'static str; 8] = [
-        "rows",
-        "quads",
-        "features",
-        "quads_per_thread",
-        "first_slot",
-        "coefficients",
-        "labelled",
-        "entries",
-    ];
-}
-
 /// Chunks at most, where they could be larger: uniforms, bind groups and sums count them.
 const MOST_CHUNKS: u64 = 1024;
 

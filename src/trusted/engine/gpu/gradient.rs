@@ -5,15 +5,12 @@
 //! within the bound. Rows are read from memory once, and again from cache or workgroup memory.
 
 use super::GpuEngine;
+use super::gradient_text::{GradientShape, MOST_PARTS, SLAB, SPAN};
 use super::pipelines::{MAX_TILE, Program};
-use super::score_text::{MOST_PARTS, SPAN, ScoreShape};
 use super::submit::{Dispatch, Job, uniform};
-use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{EngineError, GradientQuery, GradientSum};
-use crate::model::{GradientFunction, Score};
+use crate::model::GradientFunction;
 
-/// Coordinates summed at a time; twin of the shader's.
-const SLAB: usize = 16;
 /// Rows of a workgroup, by preference. On an H200 128 rows of 50 features kept take 34 KiB: six
 /// workgroups a multiprocessor hide each other's reads.
 const WORKGROUPS: [usize; 2] = [128, 64];
@@ -25,100 +22,6 @@ const SLOTS: usize = 64;
 const MOST_PER_SLOT: usize = 32_767;
 /// Bytes of answers of one submission, by preference.
 const ANSWER_BYTES: usize = 1 << 22;
-
-const CLIP: &str = include_str!("../../../../shaders/gradient_clip.wgsl");
-const FORMS: &str = include_str!("../../../../shaders/gradient_forms.wgsl");
-const SUM: &str = include_str!("../../../../shaders/gradient_sum.wgsl");
-
-/// What the text of a gradient pass depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct GradientShape {
-    pub function: GradientFunction,
-    /// Chains T of one read of the rows.
-    pub tile: usize,
-    /// Whether rows are integers of 16 bits.
-    pub packed: bool,
-    pub pass: Pass,
-}
-
-/// How a pass goes through the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Pass {
-    /// Integers made row by row, for coordinates that are a chain's own.
-    Forms {
-        /// Rows of a workgroup, a multiple of [`SLAB`].
-        workgroup: usize,
-        /// Vectors of four coordinates that a row keeps in workgroup memory; 0: none.
-        kept: usize,
-    },
-    /// Factors made row by row, integers coordinate by coordinate.
-    Scores(ScoreShape),
-}
-
-impl GradientShape {
-    /// The whole text but for shared pieces: constants, and what comes after those pieces.
-    pub fn source(self) -> (String, String) {
-        let model = match self.function {
-            GradientFunction::Score(score) => score_source(score),
-            GradientFunction::Affine => {
-                include_str!("../../../../shaders/model/affine_gradient.wgsl")
-            }
-            GradientFunction::Mixture => {
-                include_str!("../../../../shaders/model/mixture_gradient.wgsl")
-            }
-            // No shape is made for them; an empty text would not compile.
-            GradientFunction::Network(_) => "",
-        };
-        let (constants, threads, text) = match self.pass {
-            Pass::Forms { workgroup, kept } => (
-                format!(
-                    "const KEEP: bool = {};\nconst KEPT: u32 = {}u;\n",
-                    kept > 0,
-                    kept.max(1)
-                ),
-                workgroup,
-                format!("{FORMS}\n{SUM}"),
-            ),
-            Pass::Scores(shape) => {
-                let (constants, text) = shape.source();
-                (constants, shape.workgroup, text)
-            }
-        };
-        let constants = format!(
-            "const T: u32 = {}u;\nconst WORKGROUP: u32 = {threads}u;\nconst LARGEST_FACTOR: f32 = {LARGEST_FACTOR:e}f;\n{constants}",
-            self.tile
-        );
-        (constants, format!("{CLIP}\n{model}\n{text}"))
-    }
-
-    /// Rows of a workgroup.
-    fn rows(self) -> usize {
-        match self.pass {
-            Pass::Forms { workgroup, .. } => workgroup,
-            Pass::Scores(shape) => 4 * shape.workgroup,
-        }
-    }
-
-    /// Bytes of workgroup memory.
-    fn shared(self) -> usize {
-        match self.pass {
-            Pass::Forms { workgroup, kept } => {
-                let steps = 4 * SLAB * (workgroup + workgroup / SLAB);
-                let counts = 4 * self.tile * (SLAB + 1);
-                steps + counts + 16 * kept.max(1) * workgroup
-            }
-            Pass::Scores(shape) => shape.shared(),
-        }
-    }
-}
-
-fn score_source(score: Score) -> &'static str {
-    match score {
-        Score::Logistic => include_str!("../../../../shaders/model/logistic_score.wgsl"),
-        Score::Linear => include_str!("../../../../shaders/model/linear_score.wgsl"),
-        Score::Poisson => include_str!("../../../../shaders/model/poisson_score.wgsl"),
-    }
-}
 
 /// Uniform of a gradient pass; twin of `GradientParams` in the shaders.
 #[repr(C)]
@@ -139,31 +42,11 @@ pub(super) struct GradientParams {
     pub edge: f32,
 }
 
-impl GradientParams {
-    /// Field names, in order.
-    #[cfg(test)]
-    pub const FIELDS: [&'static str; 13] = [
-        "rows",
-        "stride",
-        "features",
-        "dim",
-        "coefficients",
-        "labelled",
-        "slots",
-        "first_answer",
-        "bound_high",
-        "bound_low",
-        "scale",
-        "limit",
-        "edge",
-    ];
-}
-
 /// Vectors of coefficients of a tile.
 fn tile_vectors(query: &GradientQuery, tile: usize, steps: &[f32]) -> usize {
-    let (features, packed) = (query.features(), !steps.is_empty());
+    let features = query.features();
     match query.function() {
-        GradientFunction::Score(_) => ScoreShape::new(tile, features, packed, SLAB).vectors(),
+        GradientFunction::Score(_) => (features * tile + steps.len()).div_ceil(4),
         GradientFunction::Affine | GradientFunction::Mixture => {
             tile * query.dim().div_ceil(4) * (features + 1) + steps.len().div_ceil(4)
         }
@@ -234,26 +117,22 @@ impl GpuEngine {
             .workgroup
             .map(|w| (w as usize / SLAB * SLAB).max(SLAB));
         let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w, WORKGROUPS[1]]);
-        let function = query.function();
-        let scored = matches!(function, GradientFunction::Score(_));
-        let packed = !self.steps.is_empty();
-        let shape = |workgroup: usize, kept: usize| GradientShape {
-            function,
-            tile,
-            packed,
-            pass: match scored {
-                true => Pass::Scores(ScoreShape::new(tile, self.features, packed, workgroup)),
-                false => Pass::Forms { workgroup, kept },
-            },
-        };
+        let scored = matches!(query.function(), GradientFunction::Score(_));
+        let kept = if scored { 0 } else { query.dim().div_ceil(4) };
+        let mut shapes = [tile * kept, 0].into_iter().flat_map(|kept| {
+            sizes.iter().map(move |&workgroup| GradientShape {
+                function: query.function(),
+                tile,
+                features: self.features,
+                packed: !self.steps.is_empty(),
+                workgroup,
+                kept,
+                straight: if tile <= 2 { 4 } else { 1 },
+            })
+        });
         let most = self.device.limits.max_compute_workgroup_storage_size as usize;
-        let kept = sizes
-            .iter()
-            .map(|w| shape(*w, tile * query.dim().div_ceil(4)));
-        let mut kept = kept.filter(|s| s.shared() <= SHARED_BYTES);
-        let mut bare = sizes.iter().map(|w| shape(*w, 0));
-        let fits = |s: &GradientShape| s.shared() <= most;
-        kept.find(fits).or_else(|| bare.find(fits))
+        let room = |kept: usize| if kept > 0 { SHARED_BYTES } else { most };
+        shapes.find(|s| s.shared() <= room(s.kept).min(most))
     }
 
     /// Slots that the workgroups of a tile add to.
@@ -264,10 +143,8 @@ impl GpuEngine {
             GradientFunction::Score(_) => 4 * self.features.div_ceil(SPAN).clamp(1, SLAB),
             _ => SLAB,
         };
-        let additions = self
-            .chunks
-            .iter()
-            .map(|c| c.rows.div_ceil(rows) + MOST_PARTS);
+        let chunks = self.chunks.iter();
+        let additions = chunks.map(|c| c.rows.div_ceil(rows) + MOST_PARTS);
         let needed = additions.sum::<usize>().div_ceil(MOST_PER_SLOT / 2);
         room.clamp(1, SLOTS).max(needed)
     }
@@ -309,10 +186,7 @@ impl GpuEngine {
         let bound = query.grid().bound() as u64;
         let tile_answers = 2 * slots * tile * entries;
         // A factor under the limit, roots and quotients being what they are, is under the edge.
-        let slack = match shape.pass {
-            Pass::Scores(_) => 1.0 - 1e-6,
-            Pass::Forms { .. } => 1.0,
-        };
+        let slack = if shape.scored() { 1.0 - 1e-6 } else { 1.0 };
         let mut dispatches = Vec::new();
         // Chunk by chunk: a streamed one is uploaded once.
         for (index, chunk) in self.chunks.iter().enumerate() {

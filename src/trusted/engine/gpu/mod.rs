@@ -5,11 +5,11 @@ mod anchor;
 mod buffers;
 mod device;
 mod gradient;
+mod gradient_text;
 mod memory;
 mod pipelines;
 mod ratio;
 mod ratio_text;
-mod score_text;
 mod submit;
 mod text;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::anchor::AnchorShape;
 use super::device::Device;
-use super::gradient::GradientShape;
+use super::gradient_text::GradientShape;
 use super::ratio_text::RatioShape;
 use crate::engine::EngineError;
 use crate::model::RowFunction;
@@ -74,11 +74,7 @@ impl Program {
 
     /// The whole text of the pass: constants, shared pieces, model, pass.
     pub fn source(self) -> String {
-        let cells = if self.is_packed() {
-            CELLS_I16
-        } else {
-            CELLS_F32
-        };
+        let cells = [CELLS_F32, CELLS_I16][usize::from(self.is_packed())];
         let text = match self {
             Program::RatioSum(shape) => ratio_source(&shape.source(), shape.function, shape.tile),
             Program::RatioRows(function, _) => ratio_source(RATIO_ROWS, function, 1),
@@ -219,7 +215,6 @@ fn make(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::gpu::{gradient::Pass, score_text::ScoreShape};
     use crate::model::{GradientFunction, Score};
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -274,35 +269,34 @@ mod tests {
         })
     }
 
-    /// The second pass of scores takes so many quads a turn.
-    fn scores(tile: usize, features: usize, straight: usize, packed: bool) -> Program {
-        // Few turns are unrolled by the driver, and then their number is not seen.
-        let workgroup = if tile == 1 { 1024 } else { 128 };
-        let shape = ScoreShape::new(tile, features, packed, workgroup);
-        Program::GradientSum(GradientShape {
-            function: GradientFunction::Score(Score::Logistic),
-            tile,
-            packed,
-            pass: Pass::Scores(ScoreShape { straight, ..shape }),
-        })
-    }
-
     fn gradient(
         function: GradientFunction,
         tile: usize,
         (workgroup, kept): (usize, usize),
         packed: bool,
     ) -> Program {
-        let scores = ScoreShape::new(tile, 4 * kept + 3, packed, workgroup);
-        let pass = match function {
-            GradientFunction::Score(_) => Pass::Scores(scores),
-            _ => Pass::Forms { workgroup, kept },
-        };
         Program::GradientSum(GradientShape {
             function,
             tile,
+            features: 4 * kept + 3,
             packed,
-            pass,
+            workgroup,
+            kept,
+            straight: 4,
+        })
+    }
+
+    /// The second pass of scores takes so many quads a turn.
+    fn scores(tile: usize, features: usize, straight: usize, packed: bool) -> Program {
+        Program::GradientSum(GradientShape {
+            function: GradientFunction::Score(Score::Logistic),
+            tile,
+            features,
+            packed,
+            // Few turns are unrolled by the driver, and then their number is not seen.
+            workgroup: if tile == 1 { 1024 } else { 128 },
+            kept: 0,
+            straight,
         })
     }
 
@@ -380,26 +374,25 @@ mod tests {
         use super::super::{
             anchor::AnchorParams, buffers::Params, gradient::GradientParams, ratio::SumParams,
         };
-        let gradient = gradient(GRADIENTS[0], 1, (128, 0), false);
-        let ratio = ("Params", &Params::FIELDS[..], size_of::<Params>());
-        let sums = ("SumParams", &SumParams::FIELDS[..], size_of::<SumParams>());
-        let gradient_fields = &GradientParams::FIELDS[..];
-        let anchor_fields = &AnchorParams::FIELDS[..];
+        use std::mem::offset_of;
+        macro_rules! fields {
+            ($params:ident: $($field:ident)*) => {
+                (
+                    stringify!($params),
+                    vec![$((stringify!($field), offset_of!($params, $field))),*],
+                    size_of::<$params>(),
+                )
+            };
+        }
+        let rows = fields!(Params: rows quads features quads_per_thread first_slot coefficients labelled entries);
+        let sums = fields!(SumParams: rows quads first_quad end_quad quads_per_thread slots tiles labelled);
+        let gradients = fields!(GradientParams: rows stride features dim coefficients labelled slots first_answer bound_high bound_low scale limit edge);
+        let anchors = fields!(AnchorParams: rows stride slots edge score_scale weight_scale);
         for (program, (name, fields, size)) in [
             (sum(RowFunction::Logistic, 1, 3, false), sums),
-            (Program::RatioRows(RowFunction::Logistic, false), ratio),
-            (
-                gradient,
-                (
-                    "GradientParams",
-                    gradient_fields,
-                    size_of::<GradientParams>(),
-                ),
-            ),
-            (
-                anchor(Score::Linear, 3, 64, false),
-                ("AnchorParams", anchor_fields, size_of::<AnchorParams>()),
-            ),
+            (Program::RatioRows(RowFunction::Logistic, false), rows),
+            (gradient(GRADIENTS[0], 1, (128, 0), false), gradients),
+            (anchor(Score::Linear, 3, 64, false), anchors),
         ] {
             let module = module(program);
             let (_, ty) = module
@@ -419,16 +412,10 @@ mod tests {
                     (m.name.as_deref().unwrap(), m.offset, float)
                 })
                 .collect();
+            let is_float = |f: &str| f.ends_with("scale") || f == "limit" || f == "edge";
             let expected: Vec<(&str, u32, bool)> = fields
                 .iter()
-                .enumerate()
-                .map(|(i, &f)| {
-                    (
-                        f,
-                        4 * i as u32,
-                        f.ends_with("scale") || f == "limit" || f == "edge",
-                    )
-                })
+                .map(|&(f, offset)| (f, offset as u32, is_float(f)))
                 .collect();
             assert_eq!(names, expected);
         }
@@ -446,13 +433,14 @@ mod tests {
         for (packed, name) in [(false, "f32"), (true, "i16")] {
             for tile in [1, 8] {
                 // A rest, and the same after a turn of the loop: they differ by what the turn
-                // costs. As do one quad of rows a turn and two.
+                // costs. As do one quad of rows a turn and two; four is what one chain takes.
                 let (rest, turn) = if tile == 1 { (6, 8) } else { (2, 4) };
                 for features in [rest, rest + turn, 50] {
                     let name = format!("{tile}x{features:02}-{name}");
                     write(name, sum(RowFunction::Logistic, tile, features, packed));
                 }
-                for (features, straight) in [(rest, 1), (rest + turn, 1), (50, 1), (50, 2)] {
+                for (features, straight) in [(rest, 1), (rest + turn, 1), (50, 1), (50, 2), (50, 4)]
+                {
                     let name = format!("{tile}x{features:02}by{straight}-{name}");
                     write(name, scores(tile, features, straight, packed));
                 }

@@ -30,21 +30,6 @@ pub(super) struct SumParams {
     pub labelled: u32,
 }
 
-impl SumParams {
-    /// Field names, in order.
-    #[cfg(test)]
-    pub const FIELDS: [&'static str; 8] = [
-        "rows",
-        "quads",
-        "first_quad",
-        "end_quad",
-        "quads_per_thread",
-        "slots",
-        "tiles",
-        "labelled",
-    ];
-}
-
 /// Rows of one chunk that a dispatch reads, in quads.
 struct Range {
     chunk: usize,
@@ -97,8 +82,9 @@ impl GpuEngine {
         };
         let tile = shape.tile;
         let all: usize = self.chunks.iter().map(|c| self.shape(c.quads()).0).sum();
-        // Half of what a slot takes is left for the last workgroups of ranges.
-        let needed = all.div_ceil(self.groups_a_slot() / 2);
+        // Half of the workgroups that a slot takes are left for the last ones of ranges.
+        let most = THREADS_A_SLOT / self.workgroup as usize;
+        let needed = all.div_ceil(most / 2);
         let room = self.binding() / (ANSWER_BYTES * tile);
         let slots = all.clamp(1, SLOTS).min(room).max(needed);
         let parameters = self.binding() / (16 * shape.vectors());
@@ -108,7 +94,7 @@ impl GpuEngine {
         for starts in starts.chunks(tiles_at_once) {
             let ranges = self.ranges(starts.len());
             // Each range may leave a part of a slot's share, and is a workgroup more.
-            for ranges in ranges.chunks(self.groups_a_slot() / 4) {
+            for ranges in ranges.chunks(most / 4) {
                 self.add_sums(query, shape, starts, (ranges, slots), &mut sums)?;
             }
         }
@@ -116,11 +102,6 @@ impl GpuEngine {
             sum.steps *= i64::from(query.sign(c));
         }
         Ok(sums)
-    }
-
-    /// Workgroups that may add to a slot.
-    fn groups_a_slot(&self) -> usize {
-        THREADS_A_SLOT / self.workgroup as usize
     }
 
     /// Workgroups that so many quads take, and quads of each thread.

@@ -1,8 +1,6 @@
 //! The text of the ratio pass for so many chains and features.
 
-use std::fmt::Write;
-
-use super::text::{Features, LANES, fill};
+use super::text::{Features, repeat};
 use crate::model::RowFunction;
 
 const PASS: &str = include_str!("../../../../shaders/ratio_sum.wgsl");
@@ -20,17 +18,11 @@ pub(super) struct RatioShape {
 }
 
 impl RatioShape {
-    /// K·T forms of a row and a tile.
-    fn forms(self) -> usize {
-        self.function.forms() * self.tile
-    }
-
     fn read(self) -> Features {
         Features {
-            forms: self.forms(),
             features: self.features,
-            block: if self.tile <= 2 { 8 } else { 4 },
-            squared: false,
+            tile: self.tile,
+            forms: self.function.forms(),
             packed: self.packed,
         }
     }
@@ -56,72 +48,14 @@ impl RatioShape {
 
     /// Constants and pass.
     pub fn source(self) -> String {
-        let texts = [
-            ("sums", self.sums()),
-            ("offsets", self.offsets()),
-            ("features", self.read().turn()),
-            ("last features", self.read().rest()),
-            ("ratios", self.ratios()),
-            ("add", self.add()),
-        ];
-        let text = fill(PASS, &texts);
+        let forms = self.function.forms();
+        let constants = self.function.offsets() - forms;
+        let counts = [('c', self.tile), ('k', forms), ('i', constants)];
         format!(
-            "const BLOCKS: u32 = {}u;\nconst TILE_VECTORS: u32 = {}u;\nconst WEIGHTS: u32 = {}u;\n{text}",
-            self.read().turns(),
+            "const TILE_VECTORS: u32 = {}u;\nconst WEIGHTS: u32 = {}u;\n{}",
             self.vectors(),
-            self.weights()
+            self.weights(),
+            self.read().fill(&repeat(PASS, &counts), "")
         )
-    }
-
-    /// The f-th number before the weights.
-    fn head(f: usize) -> String {
-        format!("coefficients[head + {}u].{}", f / 4, LANES[f % 4])
-    }
-
-    fn sums(self) -> String {
-        let each = (0..self.tile).map(|c| format!("    var sum{c} = 0;\n    var hits{c} = 0;\n"));
-        each.collect()
-    }
-
-    fn offsets(self) -> String {
-        let each = (0..self.forms()).map(|f| {
-            let offset = Self::head(2 * self.tile + f);
-            format!("        var f{f} = vec4<f32>({offset});\n")
-        });
-        each.collect()
-    }
-
-    /// Ratios of row r of the quad, chain by chain.
-    fn ratios(self) -> String {
-        let (k, t) = (self.function.forms(), self.tile);
-        let constants = self.function.offsets() - k;
-        let mut text = String::new();
-        for c in 0..t {
-            let (scale, bound) = (Self::head(c), Self::head(t + c));
-            let forms = (0..k).map(|k| format!("f{}[r]", k * t + c));
-            let constants = (0..constants).map(|i| Self::head((2 + k + i) * t + c));
-            let all: Vec<String> = forms.chain(constants).collect();
-            let _ = writeln!(text, "            let bound{c} = i32({bound});");
-            let _ = writeln!(
-                text,
-                "            let q{c} = quantize(row_ratio(array<f32, K + C>({}), label[r]) * {scale}, bound{c});",
-                all.join(", ")
-            );
-            let _ = writeln!(text, "            sum{c} += select(0, q{c}, live);");
-            let _ = writeln!(
-                text,
-                "            hits{c} += select(0, 1, live && abs(q{c}) == bound{c});"
-            );
-        }
-        text
-    }
-
-    fn add(self) -> String {
-        let each = (0..self.tile).map(|c| {
-            format!(
-                "    atomicAdd(&low[{c}u], low_half(sum{c}));\n    atomicAdd(&high[{c}u], high_half(sum{c}));\n    atomicAdd(&saturated[{c}u], hits{c});\n"
-            )
-        });
-        each.collect()
     }
 }
