@@ -47,6 +47,20 @@ fn number(head: u32, i: u32) -> f32 {
     return coefficients[head + i / 4u][i % 4u];
 }
 
+// Adds a row's ratio to a chain's sum, and whether it is at the bound.
+fn add_ratio(
+    sum: vec2<i32>,
+    forms: array<f32, K + C>,
+    label: f32,
+    head: u32,
+    chain: u32,
+    live: bool,
+) -> vec2<i32> {
+    let bound = i32(number(head, T + chain));
+    let q = quantize(row_ratio(forms, label) * number(head, chain), bound);
+    return sum + select(vec2<i32>(), vec2<i32>(q, i32(abs(q) == bound)), live);
+}
+
 @compute @workgroup_size(WORKGROUP)
 fn ratio_sum(
     @builtin(local_invocation_index) lane: u32,
@@ -58,8 +72,7 @@ fn ratio_sum(
     let quads = params.quads;
     let first = params.first_quad
         + (workgroup / params.tiles) * params.quads_per_thread * WORKGROUP + lane;
-    //= c: var sum{c} = 0;
-    //= c: var hits{c} = 0;
+    //= c: var sum{c} = vec2<i32>();
     for (var step = 0u; step < params.quads_per_thread; step++) {
         let quad = first + step * WORKGROUP;
         if quad >= params.end_quad {
@@ -81,11 +94,7 @@ fn ratio_sum(
             //= c: var forms{c}: array<f32, K + C>;
             //= kc: forms{c}[{k}u] = f{k}_{c}[r];
             //= ic: forms{c}[K + {i}u] = number(head, (2u + K + {i}u) * T + {c}u);
-            //= c: let bound{c} = i32(number(head, T + {c}u));
-            //= c: let ratio{c} = row_ratio(forms{c}, label[r]) * number(head, {c}u);
-            //= c: let q{c} = quantize(ratio{c}, bound{c});
-            //= c: sum{c} += select(0, q{c}, live);
-            //= c: hits{c} += select(0, 1, live && abs(q{c}) == bound{c});
+            //= c: sum{c} = add_ratio(sum{c}, forms{c}, label[r], head, {c}u, live);
         }
     }
 
@@ -95,9 +104,9 @@ fn ratio_sum(
         atomicStore(&saturated[lane], 0);
     }
     workgroupBarrier();
-    //= c: atomicAdd(&low[{c}], low_half(sum{c}));
-    //= c: atomicAdd(&high[{c}], high_half(sum{c}));
-    //= c: atomicAdd(&saturated[{c}], hits{c});
+    //= c: atomicAdd(&low[{c}], low_half(sum{c}.x));
+    //= c: atomicAdd(&high[{c}], high_half(sum{c}.x));
+    //= c: atomicAdd(&saturated[{c}], sum{c}.y);
     workgroupBarrier();
     if lane < T {
         let slot = (workgroup / params.tiles) % params.slots;
