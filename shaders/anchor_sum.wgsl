@@ -24,9 +24,9 @@
 //
 // | binding | kind       | content |
 // | 0       | uniform    | params (twin: AnchorParams in src/trusted/engine/gpu/anchor.rs) |
-// | 1       | read       | rows[feature·stride + row] |
+// | 1       | read       | rows[word·stride + row] |
 // | 2       | read       | labels |
-// | 3       | read       | θ* in vectors of four; then for four rows b of M = L⁻¹ 2^14/b at a time columns 0 .. 4b + 3, zeros above the diagonal |
+// | 3       | read       | θ* in vectors of four; then for four rows b of M = L⁻¹ 2^14/b at a time columns 0 .. 4b + 3, zeros above the diagonal; then columns' steps, if any |
 // | 4       | read-write | answers: per slot D(D+1)/2 sums of curvature, D of gradient, three limbs each |
 //
 // Dispatch: one workgroup for WORKGROUP rows.
@@ -41,7 +41,7 @@ struct AnchorParams {
 }
 
 @group(0) @binding(0) var<uniform> params: AnchorParams;
-@group(0) @binding(1) var<storage, read> rows: array<f32>;
+@group(0) @binding(1) var<storage, read> rows: array<Cell>;
 @group(0) @binding(2) var<storage, read> labels: array<f32>;
 @group(0) @binding(3) var<storage, read> coefficients: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> answers: array<atomic<i32>>;
@@ -51,6 +51,8 @@ const LIMIT_SQUARED: u32 = 0x10000000u;
 // Fours of features, and of features and the score.
 const FEATURE_QUADS: u32 = (D + 3u) / 4u;
 const QUADS: u32 = D / 4u + 1u;
+// Vectors of coefficients before the columns' steps.
+const STEPS: u32 = FEATURE_QUADS * (2u * FEATURE_QUADS + 3u);
 const TILES: u32 = QUADS * (QUADS + 1u) / 2u;
 const TRIANGLE: u32 = D * (D + 1u) / 2u;
 const ENTRIES: u32 = TRIANGLE + D;
@@ -98,7 +100,8 @@ fn make_integers(row: u32, live: bool, lane: u32) {
     for (var j = 0u; j < 4u * QUADS; j++) {
         var x = 0.0;
         if j < D {
-            x = rows[j * params.stride + row];
+            let cell = rows[(j / FEATURES_A_WORD) * params.stride + row];
+            x = feature_of(cell, j, coefficients[STEPS + j / 4u][j % 4u]);
             eta = fma(coefficients[j / 4u][j % 4u], x, eta);
         }
         cells[j * PITCH + lane] = bitcast<i32>(x);

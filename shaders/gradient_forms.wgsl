@@ -4,8 +4,23 @@
 // t = clip(scale, Σ v_j²).
 // Units: grid steps. Needs gradient_clip.wgsl and a model's `row_gradient`; a group of a
 // chain is the vector of its offsets, then one of weights a feature:
-// coefficients[first + (chain·groups + group)·(features + 1) + 1 + feature].
+// coefficients[first + (chain·groups + group)·(features + 1) + 1 + feature]. Behind those of all
+// chains columns' steps follow, if there are any.
 // Twin: src/trusted/engine/cpu/gradient.rs.
+//
+// | binding | kind | content |
+// | 1       | read | rows[word·stride + row] |
+// | 2       | read | labels (one vector of four when there are none) |
+
+@group(0) @binding(1) var<storage, read> rows: array<Cell>;
+@group(0) @binding(2) var<storage, read> labels: array<f32>;
+
+// Coordinates of the workgroup's rows, where they fit: a thread's own, so without barriers.
+var<workgroup> kept: array<vec4<f32>, KEPT * WORKGROUP>;
+
+fn add_squares(v: vec4<f32>, square: f32) -> f32 {
+    return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, square))));
+}
 
 fn sane(v: f32) -> f32 {
     // 1e18, by its bits: drivers may assume that nothing is NaN.
@@ -16,11 +31,12 @@ fn fresh_coordinates(chain: u32, group: u32, row: u32) -> vec4<f32> {
     let groups = (params.dim + 3u) / 4u;
     var w = params.coefficients + (chain * groups + group) * (params.features + 1u);
     var forms = coefficients[w];
-    var at = row;
+    let steps = params.coefficients + T * groups * (params.features + 1u);
     for (var j = 0u; j < params.features; j++) {
         w += 1u;
-        forms = fma(coefficients[w], vec4<f32>(rows[at]), forms);
-        at += params.stride;
+        let cell = rows[(j / FEATURES_A_WORD) * params.stride + row];
+        let x = feature_of(cell, j, coefficients[steps + j / 4u][j % 4u]);
+        forms = fma(coefficients[w], vec4<f32>(x), forms);
     }
     let v = row_gradient(forms);
     return vec4<f32>(sane(v.x), sane(v.y), sane(v.z), sane(v.w));

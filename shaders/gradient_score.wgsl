@@ -1,58 +1,118 @@
-// Gradient rows that are a score times the row: ∇_i = s(x·θ, y)·x.
+// Σ clip(∇_i) over all rows of a chunk where ∇_i = s(x·θ, y)·x, T chains in one read of the rows.
 //
-// Formula: t = clip(s·scale, Σ x_j²), one square for every chain; coordinates are the row's.
-// Units: grid steps. Needs gradient_clip.wgsl and a model's `score`; the weights of four
-// features of a chain are one vector: coefficients[first + group·T + chain].
-// Twin: src/trusted/engine/cpu/gradient.rs.
+// Formula: a thread takes four rows and makes their factors t = clip(s·scale, Σ x_j²), T each, in
+// workgroup memory. Then a thread takes four features and a part of the rows and sums the integers
+// q_j = round(t x_j) of all chains in registers: a product and a sum each, as in fma(t, x, ROUND)
+// the low bits are q_j.
+//
+// Why a row's part stays in the ball (docs/proofs/guarantee.md): t²·Σ x_j² ≤ limit² is checked of
+// the t that is used, whatever score, root and quotient did; NaN and infinities fail. From there
+// on products and sums of f32 count alone, each off by less than a unit in its last place.
+//
+// Units: grid steps. T (chains), WORKGROUP (threads), FEATURES, BLOCKS (blocks of features), PARTS
+// (parts of the rows), TURNS (of a part), STRAIGHT (quads a turn) and EXCESS (bits of ROUND in a part's
+// sum) are constants put before this text; lines that begin with `//=` are replaced by straight text
+// (src/trusted/engine/gpu/text.rs). Needs a piece of cells, gradient_clip.wgsl and a model's
+// `score`. Twin: src/trusted/engine/cpu/gradient.rs.
+//
+// | binding | kind | content |
+// | 1       | read | rows, four to a vector: rows[word·quads + quad] |
+// | 2       | read | labels, four to a vector (one vector when there are none) |
+// | 3       | read | per tile and feature: its column's step, if any, then T weights |
+//
+// Dispatch: one workgroup for 4·WORKGROUP rows; a part adds to an answer at most once a workgroup,
+// and at most 32,767 meet in one (low halves). What lies behind a chunk's rows is finite, and its
+// factors are 0.
 
-// Features 4·group .. 4·group + 3 of a row, zeros beyond the last.
-fn row_features(group: u32, row: u32) -> vec4<f32> {
-    let j = 4u * group;
-    let step = params.stride;
-    var at = j * step + row;
-    if j + 4u <= params.features {
-        return vec4<f32>(rows[at], rows[at + step], rows[at + 2u * step], rows[at + 3u * step]);
-    }
-    // One to three are left.
-    var x = vec4<f32>(rows[at], 0.0, 0.0, 0.0);
-    if j + 1u < params.features {
-        at += step;
-        x.y = rows[at];
-    }
-    if j + 2u < params.features {
-        at += step;
-        x.z = rows[at];
-    }
-    return x;
+@group(0) @binding(1) var<storage, read> rows: array<vec4<Cell>>;
+@group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;
+
+const ROUND: vec4<f32> = vec4<f32>(12582912.0);
+
+var<workgroup> factors: array<array<vec4<f32>, WORKGROUP>, T>;
+var<workgroup> clipped: array<atomic<i32>, T>;
+
+// t where it keeps the row in the ball, else 0; by bits, as drivers may assume there is no NaN.
+fn hold(t: f32, square: f32) -> f32 {
+    let reach = bitcast<u32>(t * square * t) & 0x7fffffffu;
+    let size = bitcast<u32>(t) & 0x7fffffffu;
+    let held = reach <= bitcast<u32>(params.edge) && size <= bitcast<u32>(LARGEST_FACTOR);
+    return select(0.0, t, held);
 }
 
-fn row_factors(row: u32, lane: u32, label: f32) -> array<Factor, T> {
-    var eta = array<f32, T>();
-    var square = 0.0;
-    for (var group = 0u; 4u * group < params.features; group++) {
-        let x = row_features(group, row);
-        if KEEP {
-            kept[group * WORKGROUP + lane] = x;
-        }
-        square = add_squares(x, square);
-        for (var c = 0u; c < T; c++) {
-            let w = coefficients[params.coefficients + group * T + c];
-            eta[c] = fma(w.w, x.w, fma(w.z, x.z, fma(w.y, x.y, fma(w.x, x.x, eta[c]))));
-        }
+fn row_factor(chain: u32, eta: f32, label: f32, square: f32, live: bool) -> f32 {
+    // A η that is not a number makes no factor.
+    let s = select(score(eta, label), eta, is_nan(eta));
+    let factor = clip_factor(s, square);
+    if live && factor.clipped == 1u {
+        atomicAdd(&clipped[chain], 1);
     }
-    var factors: array<Factor, T>;
-    for (var c = 0u; c < T; c++) {
-        // A η that is not a number makes no factor.
-        let s = select(score(eta[c], label), eta[c], is_nan(eta[c]));
-        factors[c] = clip_factor(s, square);
-    }
-    return factors;
+    return select(0.0, hold(factor.t, square), live);
 }
 
-// Coordinates 4·group .. 4·group + 3, the same for every chain.
-fn row_coordinates(chain: u32, group: u32, row: u32, lane: u32) -> vec4<f32> {
-    if KEEP {
-        return kept[group * WORKGROUP + lane];
+// Adds the integers of four rows, and the bits of ROUND as often.
+fn add_integers(sum: i32, x: vec4<f32>, t: vec4<f32>) -> i32 {
+    let q = bitcast<vec4<i32>>(fma(x, t, ROUND));
+    return sum + q.x + q.y + q.z + q.w;
+}
+
+// The step of feature j's column, where there is one.
+fn step_of(j: u32) -> f32 {
+    let number = j * (T + FEATURES_A_WORD - 1u);
+    return coefficients[params.coefficients + number / 4u][number % 4u];
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn gradient_sum(
+    @builtin(local_invocation_index) lane: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let workgroup = group.y * groups.x + group.x;
+    let slot = workgroup % params.slots;
+    let quads = params.stride / 4u;
+    let first = workgroup * WORKGROUP;
+    if lane < T {
+        atomicStore(&clipped[lane], 0);
     }
-    return row_features(group, row);
+    workgroupBarrier();
+
+    var at = first + lane;
+    var w = params.coefficients;
+    var square = vec4<f32>();
+    //= c: var f0_{c} = vec4<f32>();
+    for (var block = 0u; block < BLOCKS; block++) {
+        //= features
+    }
+    //= last features
+    var label = vec4<f32>();
+    if params.labelled == 1u {
+        label = labels[first + lane];
+    }
+    for (var r = 0u; r < 4u; r++) {
+        let live = 4u * (first + lane) + r < params.rows;
+        //= c: factors[{c}][lane][r] = row_factor({c}u, f0_{c}[r], label[r], square[r], live);
+    }
+    workgroupBarrier();
+
+    let part = lane % PARTS;
+    for (var four = lane / PARTS; 4u * four < FEATURES; four += WORKGROUP / PARTS) {
+        let j = 4u * four;
+        //= kc: var sum{k}_{c} = 0;
+        //= k: let step{k} = step_of(j + {k}u);
+        at = j / FEATURES_A_WORD * quads + first + part;
+        var place = part;
+        for (var turn = 0u; turn < TURNS; turn++) {
+            //= ik: let z{i}_{k} = rows[at + {i}u * PARTS + {k}u / FEATURES_A_WORD * quads];
+            //= ik: let x{i}_{k} = four_of(z{i}_{k}, {k}u, step{k});
+            //= ic: let t{i}_{c} = factors[{c}][place + {i}u * PARTS];
+            //= ick: sum{k}_{c} = add_integers(sum{k}_{c}, x{i}_{k}, t{i}_{c});
+            at += STRAIGHT * PARTS;
+            place += STRAIGHT * PARTS;
+        }
+        //= kc: if j + {k}u < FEATURES { add_answer(slot, {c}u, j + {k}u, sum{k}_{c} - EXCESS); }
+    }
+    if lane < T {
+        add_answer(slot, lane, FEATURES, atomicLoad(&clipped[lane]));
+    }
 }

@@ -11,10 +11,10 @@
 // sees to it that this never happens to a row. No sum here overflows: with |q| < 2^21 a slab
 // adds less than 2^26 to `top`, 2^25 to `cross`, 2^24 to `low`.
 //
-// Units: grid steps. T (chains), WORKGROUP (rows, a multiple of SLAB), KEEP, KEPT and
-// PER_CHAIN are constants put before this text. Twin: src/trusted/engine/cpu/gradient.rs.
-// Bindings: gradient_clip.wgsl. Answers: per slot and chain dim sums, then clipped rows, each
-// as low and high halves; the workgroups of a slot add to them, so that few come back.
+// Units: grid steps. T (chains), WORKGROUP (rows, a multiple of SLAB), KEEP and KEPT are
+// constants put before this text. Twin: src/trusted/engine/cpu/gradient.rs.
+// Bindings: gradient_clip.wgsl and gradient_forms.wgsl. The workgroups of a slot add to its
+// answers, so that few come back.
 // Dispatch: one workgroup for WORKGROUP rows; at most 32,767 share a slot (low halves).
 
 const SLAB: u32 = 16u;
@@ -60,13 +60,6 @@ fn within_bound(spent: vec2<u32>, largest: u32) -> bool {
     return small && largest < 0x200000u;
 }
 
-fn add_answer(slot: u32, chain: u32, entry: u32, value: i32) {
-    let entries = params.dim + 1u;
-    let at = params.first_answer + 2u * ((slot * T + chain) * entries + entry);
-    atomicAdd(&answers[at], low_half(value));
-    atomicAdd(&answers[at + 1u], high_half(value));
-}
-
 @compute @workgroup_size(WORKGROUP)
 fn gradient_sum(
     @builtin(local_invocation_index) lane: u32,
@@ -105,16 +98,12 @@ fn gradient_sum(
     let part = lane % PARTS;
     for (var first = 0u; first < params.dim; first += SLAB) {
         let width = min(SLAB, params.dim - first);
-        var v: array<vec4<f32>, SLAB / 4u>;
         for (var c = 0u; c < T; c++) {
             var squares = Squares();
-            // Constant counts: unrolled, so that v lies in registers.
             for (var g = 0u; g < SLAB / 4u; g++) {
                 if 4u * g < width {
-                    if PER_CHAIN || c == 0u {
-                        v[g] = row_coordinates(c, first / 4u + g, row, lane);
-                    }
-                    let rounded = fma(v[g], vec4<f32>(factors[c].t), vec4<f32>(ROUND));
+                    let v = row_coordinates(c, first / 4u + g, row, lane);
+                    let rounded = fma(v, vec4<f32>(factors[c].t), vec4<f32>(ROUND));
                     let q = bitcast<vec4<i32>>(rounded) - bitcast<vec4<i32>>(vec4<f32>(ROUND));
                     squares = square_integers(q, squares);
                     let at = 4u * g * PITCH + lane;

@@ -6,9 +6,9 @@
 //
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: Params in src/trusted/engine/gpu/buffers.rs) |
-// | 1       | read    | rows, four to a vector: rows[feature·quads + quad] |
+// | 1       | read    | rows, four to a vector: rows[word·quads + quad] |
 // | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
-// | 3       | read    | per chain: scale, bound, K offsets, C constants, features·K weights |
+// | 3       | read    | per chain: scale, bound, K offsets, C constants, features·K weights; from `coefficients` on columns' steps |
 // | 4       | read    | entries (row in this chunk, chain, place of the answer, 0) |
 // | 5       | write   | answers, one i32 an entry |
 //
@@ -26,7 +26,7 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> rows: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> rows: array<vec4<Cell>>;
 @group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> coefficients: array<f32>;
 @group(0) @binding(4) var<storage, read> entries: array<vec4<u32>>;
@@ -53,7 +53,8 @@ fn ratio_rows(
         forms[k] = coefficients[base + 2u + k];
     }
     for (var j = 0u; j < params.features; j++) {
-        let x = rows[j * params.quads + quad][r];
+        let cell = rows[(j / FEATURES_A_WORD) * params.quads + quad][r];
+        let x = feature_of(cell, j, coefficients[params.coefficients + j]);
         for (var k = 0u; k < K; k++) {
             forms[k] = fma(coefficients[base + 2u + K + C + j * K + k], x, forms[k]);
         }

@@ -5,19 +5,19 @@
 // (chains in a tile), BLOCKS (blocks of features), TILE_VECTORS and WEIGHTS (vectors of a tile's
 // coefficients, and those before its weights) are constants put before this text. The lines that
 // begin with `//=` are replaced by straight text for these numbers of chains and features
-// (src/trusted/engine/gpu/ratio_text.rs): a loop over chains would index registers and guard each
-// turn.
+// (src/trusted/engine/gpu/text.rs): a loop over chains would index registers and guard each turn.
 //
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: SumParams in src/trusted/engine/gpu/ratio.rs) |
-// | 1       | read    | rows, four to a vector: rows[feature·quads + quad] |
+// | 1       | read    | rows, four to a vector: rows[word·quads + quad] |
 // | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
-// | 3       | read    | per tile: T scales, T bounds, K·T offsets, C·T constants; features·K·T weights |
-// | 4       | write   | sums[slot·T + chain] = (low halves, high halves, saturated, 0) |
+// | 3       | read    | per tile: T scales, T bounds, K·T offsets, C·T constants; per feature its column's step, if any, and K·T weights |
+// | 4       | read-write | answers: per slot, tile and chain low half, high half and saturated rows |
 //
 // Dispatch: a workgroup for each tile and `quads_per_thread · WORKGROUP` quads, the tiles of the
 // same quads side by side, so that they read rows once; 4·quads_per_thread ≤ 1024 rows a thread
-// keep |sum| ≤ 2^30. Twin: src/trusted/engine/cpu/kernel.rs.
+// keep |sum| ≤ 2^30. The workgroups of a slot add to its answers, so that few come back: at most
+// 128,000/WORKGROUP of them, so that no half overflows. Twin: src/trusted/engine/cpu/kernel.rs.
 
 struct SumParams {
     rows: u32,
@@ -25,22 +25,41 @@ struct SumParams {
     first_quad: u32,
     end_quad: u32,
     quads_per_thread: u32,
-    first_slot: u32,
+    slots: u32,
     tiles: u32,
     labelled: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: SumParams;
-@group(0) @binding(1) var<storage, read> rows: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> rows: array<vec4<Cell>>;
 @group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read> coefficients: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> sums: array<vec4<i32>>;
+@group(0) @binding(4) var<storage, read_write> answers: array<atomic<i32>>;
 
 override WORKGROUP: u32 = 256u;
 
 var<workgroup> low: array<atomic<i32>, T>;
 var<workgroup> high: array<atomic<i32>, T>;
 var<workgroup> saturated: array<atomic<i32>, T>;
+
+// A number of a tile before its weights.
+fn number(head: u32, i: u32) -> f32 {
+    return coefficients[head + i / 4u][i % 4u];
+}
+
+// Adds a row's ratio to a chain's sum, and whether it is at the bound.
+fn add_ratio(
+    sum: vec2<i32>,
+    forms: array<f32, K + C>,
+    label: f32,
+    head: u32,
+    chain: u32,
+    live: bool,
+) -> vec2<i32> {
+    let bound = i32(number(head, T + chain));
+    let q = quantize(row_ratio(forms, label) * number(head, chain), bound);
+    return sum + select(vec2<i32>(), vec2<i32>(q, i32(abs(q) == bound)), live);
+}
 
 @compute @workgroup_size(WORKGROUP)
 fn ratio_sum(
@@ -53,7 +72,7 @@ fn ratio_sum(
     let quads = params.quads;
     let first = params.first_quad
         + (workgroup / params.tiles) * params.quads_per_thread * WORKGROUP + lane;
-    //= sums
+    //= c: var sum{c} = vec2<i32>();
     for (var step = 0u; step < params.quads_per_thread; step++) {
         let quad = first + step * WORKGROUP;
         if quad >= params.end_quad {
@@ -61,7 +80,7 @@ fn ratio_sum(
         }
         var at = quad;
         var w = head + WEIGHTS;
-        //= offsets
+        //= kc: var f{k}_{c} = vec4<f32>(number(head, (2u + {k}u) * T + {c}u));
         for (var block = 0u; block < BLOCKS; block++) {
             //= features
         }
@@ -72,7 +91,10 @@ fn ratio_sum(
         }
         for (var r = 0u; r < 4u; r++) {
             let live = 4u * quad + r < params.rows;
-            //= ratios
+            //= c: var forms{c}: array<f32, K + C>;
+            //= kc: forms{c}[{k}u] = f{k}_{c}[r];
+            //= ic: forms{c}[K + {i}u] = number(head, (2u + K + {i}u) * T + {c}u);
+            //= c: sum{c} = add_ratio(sum{c}, forms{c}, label[r], head, {c}u, live);
         }
     }
 
@@ -82,10 +104,16 @@ fn ratio_sum(
         atomicStore(&saturated[lane], 0);
     }
     workgroupBarrier();
-    //= add
+    //= c: atomicAdd(&low[{c}], low_half(sum{c}.x));
+    //= c: atomicAdd(&high[{c}], high_half(sum{c}.x));
+    //= c: atomicAdd(&saturated[{c}], sum{c}.y);
     workgroupBarrier();
     if lane < T {
-        sums[(params.first_slot + workgroup) * T + lane] =
-            vec4<i32>(atomicLoad(&low[lane]), atomicLoad(&high[lane]), atomicLoad(&saturated[lane]), 0);
+        let slot = (workgroup / params.tiles) % params.slots;
+        let at = 3u * ((slot * params.tiles + workgroup % params.tiles) * T + lane);
+        let sum = atomicLoad(&low[lane]);
+        atomicAdd(&answers[at], low_half(sum));
+        atomicAdd(&answers[at + 1u], atomicLoad(&high[lane]) + high_half(sum));
+        atomicAdd(&answers[at + 2u], atomicLoad(&saturated[lane]));
     }
 }

@@ -4,9 +4,11 @@ pub(crate) mod chebyshev;
 mod lower;
 mod matrix;
 pub mod normal;
+pub(crate) mod remainder;
 pub(crate) mod single;
 mod softplus;
 
 pub use lower::Lower;
 pub use matrix::{cholesky, inverse};
+pub use remainder::{exponential_difference, remainder_difference};
 pub use softplus::{softplus, softplus_difference};

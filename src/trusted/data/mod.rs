@@ -224,12 +224,37 @@ impl Dataset {
         self.each(i, out.iter_mut(), |to, v| *to = v.into());
     }
 
-    /// Copies feature `j` of the tiles from `tile` on.
+    /// Copies word `k` of the rows from `tile` on: the bits of feature k, or of the integers of
+    /// features 2k (low half) and 2k + 1.
     #[cfg(feature = "gpu")]
-    pub(in crate::trusted) fn copy_feature(&self, j: usize, tile: usize, out: &mut [f32]) {
-        let (d, tiles) = (self.features.len(), self.tiles());
+    pub(in crate::trusted) fn copy_word(&self, k: usize, tile: usize, out: &mut [u32]) {
+        let d = self.features.len();
         for (t, out) in out.chunks_mut(TILE).enumerate() {
-            out.copy_from_slice(&tiles.lanes(j, (tile + t) * d + j)[..out.len()]);
+            let first = (tile + t) * d;
+            match self.tiles().slice(first * TILE..(first + d) * TILE) {
+                Tiles::F32(lanes) => {
+                    let lanes = &lanes[k * TILE..];
+                    out.iter_mut()
+                        .zip(lanes)
+                        .for_each(|(to, x)| *to = x.to_bits());
+                }
+                Tiles::I16(lanes, _) => {
+                    let half = |at: usize| lanes.get(at).map_or(0, |m| u32::from(*m as u16));
+                    for (i, to) in out.iter_mut().enumerate() {
+                        let at = 2 * k * TILE + i;
+                        *to = half(at + TILE) << 16 | half(at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Steps of the columns' grids; empty where rows are floats.
+    #[cfg(feature = "gpu")]
+    pub(in crate::trusted) fn steps(&self) -> Vec<f32> {
+        match self.tiles() {
+            Tiles::F32(_) => Vec::new(),
+            Tiles::I16(_, grid) => grid.iter().map(|g| g.step).collect(),
         }
     }
 

@@ -1,18 +1,18 @@
 //! Gradient queries: what the curator asks an engine about Σ clip(∇_i), prepared once for
 //! all engines.
 //!
-//! Why a row's part is bounded (mathematics, "Exact sums"): a row gives `q = round(t·v)`,
-//! v its gradient or, where that is a score times the row, the row. With
+//! Why a row's part is bounded (docs/proofs/guarantee.md, "Gradients"): a row gives
+//! `q = round(t·v)`, v its gradient or, where that is a score times the row, the row. With
 //! `limit = (bound − ⌈√d⌉)(1 − m)`, `m = (d + 16)·2^-23`, an engine takes t so that
 //! `|t|·fl(‖v‖) ≤ limit`, where fl(‖v‖) ≥ ‖v‖(1 − m/2): a sum of d squares in f32, in any
-//! order, loses at most (d + 2)·2^-24 of itself, and its root half of that. So ‖t·v‖ < bound − √d,
-//! and rounding each coordinate to the nearest integer adds at most √d/2: `Σ q_j² ≤ bound²`,
-//! whatever the gradient was.
+//! order, loses at most (d + 1)·2^-23 of itself, and its root half of that. So ‖t·v‖ < bound − √d,
+//! and rounding each coordinate to an integer adds less than √d: `Σ q_j² ≤ bound²`, whatever the
+//! gradient was.
 
 use super::{EngineError, Grid};
 use crate::model::{GradientFunction, Model};
 
-/// Largest |t|: keeps what underflows in ‖v‖² under the slack of √d/2.
+/// Largest |t|: keeps what underflows in ‖v‖² under the slack.
 pub(in crate::trusted) const LARGEST_FACTOR: f32 = (1u64 << 60) as f32;
 
 /// Which rows a gradient sum is over.
@@ -132,6 +132,13 @@ impl GradientQuery {
     /// Largest |t|·fl(‖v‖), see above.
     pub fn limit(&self) -> f32 {
         self.limit
+    }
+
+    /// Largest t²·Σ v_j², whatever [`GradientQuery::limit`] says.
+    #[cfg(feature = "gpu")]
+    pub fn reach(&self) -> f32 {
+        let limit = limit(self.grid, self.dim).unwrap_or(0.0);
+        limit * limit
     }
 
     /// The same query with another limit: a planted float clip that does not clip.

@@ -77,6 +77,8 @@ mod gradient_tests;
 mod moments_gpu_tests;
 #[cfg(test)]
 mod sensitivity_tests;
+#[cfg(all(test, feature = "gpu"))]
+mod storage_gpu_tests;
 #[cfg(test)]
 mod test_cases;
 #[cfg(test)]

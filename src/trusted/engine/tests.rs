@@ -402,6 +402,33 @@ mod gpu {
         }
     }
 
+    /// More workgroups than slots of answers, which they share, and several ranges of rows that do.
+    #[test]
+    fn workgroups_that_share_answers_add_up() {
+        let data = synthetic::logistic(26_001, &[0.4, -1.0], 4).unwrap();
+        let case = case(data, |d| {
+            let (prior, norm) = (Prior::normal(2, 1.0), d.row_norm());
+            Box::new(Regression::logistic(d.features(), norm, prior, 1.0).unwrap())
+        });
+        let q = query(&*case.model, &pairs(&*case.model, 11, 9), 0.3);
+        let with = |workgroup, piece| GpuLimits {
+            workgroup: Some(workgroup),
+            piece,
+            ..GpuLimits::default()
+        };
+        // One slot each: 26 workgroups.
+        let Some(mut apart) = open(&case, false, with(256, None)) else {
+            return;
+        };
+        let expected = apart.ratio_sums(&q).unwrap();
+        for piece in [None, Some(1 << 16)] {
+            let mut shared = open(&case, false, with(64, piece)).unwrap();
+            for _ in 0..2 {
+                assert_eq!(shared.ratio_sums(&q).unwrap(), expected, "{piece:?}");
+            }
+        }
+    }
+
     #[test]
     fn a_lost_device_is_an_error() {
         let case = &cases()[0];

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::remainder::{exponential_difference, remainder_difference};
 use super::{
     Forms, GradientFunction, Lower, Model, ModelError, Predictor, Prior, RowFunction, Score,
     Surrogate,
 };
 use crate::data::LabelKind;
+use crate::math::{exponential_difference, remainder_difference};
 
 /// Public coordinates `u = Lᵀ(θ − θ*)` in which an anchor is released, with the bound that
 /// rows are clipped to in them: `‖L⁻¹x‖ ≤ row_bound`.

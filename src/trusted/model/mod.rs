@@ -19,11 +19,10 @@ mod moments;
 mod network_anchor;
 mod prior;
 mod regression;
-mod remainder;
 mod slopes;
 
 use crate::math::softplus;
-pub use crate::math::{Lower, softplus_difference};
+pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
 pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
@@ -35,7 +34,6 @@ pub(crate) use moments::FLAT_CLIP;
 pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
 pub use prior::{Density, Prior, Support, Surrogate};
 pub use regression::Regression;
-pub use remainder::{exponential_difference, remainder_difference};
 pub(crate) use slopes::MOST_SDS;
 pub use slopes::{Influence, Predictor, Slopes};
 

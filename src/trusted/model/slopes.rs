@@ -1,10 +1,10 @@
 //! Score and weight of a row in its predictor η, with the public bounds that an anchor clips
 //! them to (mathematics, section 4.1).
 
-use super::remainder::{self, THIRD};
 use super::{NetworkShape, Score};
 use crate::data::LabelKind;
 use crate::expression::Law;
+use crate::math::remainder::{self, THIRD};
 
 /// Noise sds (or counts' sds) beyond which any residual is clipped; those of rows beyond the row
 /// bound are clipped at the share of it.

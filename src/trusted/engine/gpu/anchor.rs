@@ -32,6 +32,8 @@ const SUM: &str = include_str!("../../../../shaders/anchor_sum.wgsl");
 pub(super) struct AnchorShape {
     pub score: Score,
     pub features: usize,
+    /// Whether rows are integers of 16 bits.
+    pub packed: bool,
     /// Rows of a workgroup, at most 64.
     pub workgroup: usize,
 }
@@ -85,7 +87,7 @@ impl AnchorShape {
     /// Bytes of coefficients.
     fn coefficient_bytes(self) -> usize {
         let quads = self.features.div_ceil(4);
-        16 * (quads + 2 * quads * (quads + 1))
+        16 * (quads + 2 * quads * (quads + 1) + quads)
     }
 }
 
@@ -99,19 +101,6 @@ pub(super) struct AnchorParams {
     pub edge: f32,
     pub score_scale: f32,
     pub weight_scale: f32,
-}
-
-impl AnchorParams {
-    /// Field names, in order.
-    #[cfg(test)]
-    pub const FIELDS: [&'static str; 6] = [
-        "rows",
-        "stride",
-        "slots",
-        "edge",
-        "score_scale",
-        "weight_scale",
-    ];
 }
 
 /// θ*, then M = L⁻¹ 2^14/b in vectors of four rows, in the order that the shader states.
@@ -158,6 +147,7 @@ impl GpuEngine {
             .map(|workgroup| AnchorShape {
                 score,
                 features: self.features,
+                packed: !self.steps.is_empty(),
                 workgroup,
             })
             .find(|s| {
@@ -199,7 +189,7 @@ impl GpuEngine {
             .enumerate()
             .map(|(index, chunk)| Dispatch {
                 chunk: index,
-                bytes: chunk.bytes(self.features),
+                bytes: chunk.bytes(self.words),
                 groups: chunk.rows.div_ceil(shape.workgroup) as u32,
                 params: uniform(&AnchorParams {
                     rows: chunk.rows as u32,
@@ -211,9 +201,11 @@ impl GpuEngine {
                 }),
             })
             .collect();
+        let mut coefficients = coefficients(query.at, query.metric);
+        coefficients.extend(&self.steps);
         let answers = self.submit(&Job {
             program: Program::AnchorSum(shape),
-            coefficients: &coefficients(query.at, query.metric),
+            coefficients: &coefficients,
             entries: &[],
             dispatches: &dispatches,
             answers: slots * shape.slot_bytes(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::device::{Buffer, Device};
-use crate::data::{Dataset, TILE};
+use crate::data::{Dataset, Storage, TILE};
 use crate::engine::EngineError;
 
 /// Uniform of every pass; twin of `Params` in the shaders.
@@ -18,21 +18,6 @@ pub(super) struct Params {
     pub coefficients: u32,
     pub labelled: u32,
     pub entries: u32,
-}
-
-impl Params {
-    /// Field names, in order.
-    #[cfg(test)]
-    pub const FIELDS: [&'static str; 8] = [
-        "rows",
-        "quads",
-        "features",
-        "quads_per_thread",
-        "first_slot",
-        "coefficients",
-        "labelled",
-        "entries",
-    ];
 }
 
 /// Chunks at most, where they could be larger: uniforms, bind groups and sums count them.
@@ -52,9 +37,9 @@ impl Chunk {
         self.rows.div_ceil(4)
     }
 
-    /// Bytes of its rows of `features` numbers, without labels.
-    pub fn bytes(&self, features: usize) -> u64 {
-        (16 * self.quads() * features) as u64
+    /// Bytes of its rows of so many words, without labels.
+    pub fn bytes(&self, words: usize) -> u64 {
+        (16 * self.quads() * words) as u64
     }
 }
 
@@ -71,9 +56,8 @@ impl RowBuffers {
         let quads = rows.div_ceil(4);
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
         let labels = if data.labelled() { 16 * quads } else { 16 };
-        let features = data.features().len();
         Ok(RowBuffers {
-            rows: device.buffer("rows", (16 * quads * features) as u64, usage)?,
+            rows: device.buffer("rows", (16 * quads * words(data)) as u64, usage)?,
             labels: device.buffer("labels", labels as u64, usage)?,
             weights: None,
         })
@@ -87,14 +71,14 @@ impl RowBuffers {
         Ok(())
     }
 
-    /// Copies rows `first .. first + rows` in, feature-major. `first` is a multiple of the tile.
+    /// Copies rows `first .. first + rows` in, word by word of all rows. `first` is a multiple of
+    /// the tile.
     pub fn upload(&self, device: &Device, data: &Dataset, first: usize, rows: usize) {
-        let d = data.features().len();
         let padded = rows.div_ceil(4) * 4;
-        let mut column = vec![0.0f32; padded];
-        for j in 0..d {
-            data.copy_feature(j, first / TILE, &mut column);
-            let offset = (4 * j * padded) as u64;
+        let mut column = vec![0u32; padded];
+        for k in 0..words(data) {
+            data.copy_word(k, first / TILE, &mut column);
+            let offset = (4 * k * padded) as u64;
             device.write(&self.rows, offset, bytemuck::cast_slice(&column));
         }
         if data.labelled() {
@@ -148,13 +132,22 @@ pub(super) fn chunk_bytes(device: &Device, data: &Dataset) -> u64 {
     device.piece().max(fewest(data)).min(device.binding())
 }
 
+/// Words of a row on the device: one a feature, or one for two features in 16 bits.
+pub(super) fn words(data: &Dataset) -> usize {
+    let features = data.features().len();
+    match data.storage() {
+        Storage::F32 => features,
+        Storage::I16 => features.div_ceil(2),
+    }
+}
+
 fn fewest(data: &Dataset) -> u64 {
-    let tile = 4 * TILE * data.features().len();
+    let tile = 4 * TILE * words(data);
     (tile as u64).max(bytes_of(data) / MOST_CHUNKS)
 }
 
 fn bytes_of(data: &Dataset) -> u64 {
-    4 * (data.rows() * data.features().len()) as u64
+    4 * (data.rows() * words(data)) as u64
 }
 
 /// The least that chunks can be made for want of memory: their uniforms, 256 bytes each, take no
@@ -165,13 +158,14 @@ pub(super) fn least_chunk_bytes(data: &Dataset) -> u64 {
 
 /// Cuts the rows into chunks of at most so many bytes, none of them on the device yet.
 pub(super) fn cut(data: &Dataset, bytes: u64) -> Result<Vec<Chunk>, EngineError> {
-    let d = data.features().len();
+    let words = words(data).max(1);
     // Whole tiles, and few enough quads for u32 indices.
-    let most = (bytes as usize / (4 * d).max(1)).min((u32::MAX as usize / d.max(1)) & !3);
+    let most = (bytes as usize / (4 * words)).min((u32::MAX as usize / words) & !3);
     let most = most / TILE * TILE;
     if most == 0 {
         return Err(EngineError::Device(format!(
-            "{TILE} rows of {d} features exceed the largest binding ({bytes} bytes); use `--engine cpu`"
+            "{TILE} rows of {} features exceed the largest binding ({bytes} bytes); use `--engine cpu`",
+            data.features().len()
         )));
     }
     Ok((0..data.rows())

@@ -1,18 +1,16 @@
 //! Gradient sums over all rows: the shape of a pass, its coefficients, its answers.
 //!
-//! A workgroup takes a block of rows, a thread a row; `shaders/gradient_sum.wgsl` says how and
-//! why a row's part stays within the bound. Rows are read from memory once: their coordinates
-//! are kept in workgroup memory where they fit, else read again, from cache for narrow rows.
+//! A workgroup takes a block of rows. `shaders/gradient_score.wgsl` (gradients that are a score
+//! times the row) and `shaders/gradient_sum.wgsl` (others) say how and why a row's part stays
+//! within the bound. Rows are read from memory once, and again from cache or workgroup memory.
 
 use super::GpuEngine;
+use super::gradient_text::{GradientShape, MOST_PARTS, SLAB, SPAN};
 use super::pipelines::{MAX_TILE, Program};
 use super::submit::{Dispatch, Job, uniform};
-use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{EngineError, GradientQuery, GradientSum};
 use crate::model::{GradientFunction, Score};
 
-/// Coordinates summed at a time; twin of the shader's.
-const SLAB: usize = 16;
 /// Rows of a workgroup, by preference. On an H200 128 rows of 50 features kept take 34 KiB: six
 /// workgroups a multiprocessor hide each other's reads.
 const WORKGROUPS: [usize; 2] = [128, 64];
@@ -24,75 +22,6 @@ const SLOTS: usize = 64;
 const MOST_PER_SLOT: usize = 32_767;
 /// Bytes of answers of one submission, by preference.
 const ANSWER_BYTES: usize = 1 << 22;
-
-const CLIP: &str = include_str!("../../../../shaders/gradient_clip.wgsl");
-const SCORE: &str = include_str!("../../../../shaders/gradient_score.wgsl");
-const FORMS: &str = include_str!("../../../../shaders/gradient_forms.wgsl");
-const SUM: &str = include_str!("../../../../shaders/gradient_sum.wgsl");
-
-/// What the text of a gradient pass depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct GradientShape {
-    pub function: GradientFunction,
-    /// Chains T of one read of the rows.
-    pub tile: usize,
-    /// Rows of a workgroup, a multiple of [`SLAB`].
-    pub workgroup: usize,
-    /// Vectors of four coordinates that a row keeps in workgroup memory; 0: none.
-    pub kept: usize,
-}
-
-impl GradientShape {
-    pub fn constants(self) -> String {
-        let GradientShape {
-            tile,
-            workgroup,
-            kept,
-            ..
-        } = self;
-        format!(
-            "const T: u32 = {tile}u;\nconst WORKGROUP: u32 = {workgroup}u;\nconst KEEP: bool = {};\nconst KEPT: u32 = {}u;\nconst PER_CHAIN: bool = {};\nconst LARGEST_FACTOR: f32 = {LARGEST_FACTOR:e}f;\n",
-            kept > 0,
-            kept.max(1),
-            !matches!(self.function, GradientFunction::Score(_)),
-        )
-    }
-
-    /// The text after constants and shared pieces.
-    pub fn source(self) -> String {
-        let (rows, model) = match self.function {
-            GradientFunction::Score(score) => (SCORE, score_source(score)),
-            GradientFunction::Affine => (
-                FORMS,
-                include_str!("../../../../shaders/model/affine_gradient.wgsl"),
-            ),
-            GradientFunction::Mixture => (
-                FORMS,
-                include_str!("../../../../shaders/model/mixture_gradient.wgsl"),
-            ),
-            // No shape is made for them; an empty text would not compile.
-            GradientFunction::Declared(_) | GradientFunction::Network(_) => ("", ""),
-        };
-        format!("{CLIP}\n{model}\n{rows}\n{SUM}")
-    }
-
-    /// Bytes of workgroup memory.
-    fn shared(self) -> usize {
-        let steps = 4 * SLAB * (self.workgroup + self.workgroup / SLAB);
-        let counts = 4 * self.tile * (SLAB + 1);
-        steps + counts + 16 * self.kept.max(1) * self.workgroup
-    }
-}
-
-fn score_source(score: Score) -> &'static str {
-    match score {
-        Score::Logistic => include_str!("../../../../shaders/model/logistic_score.wgsl"),
-        Score::Linear => include_str!("../../../../shaders/model/linear_score.wgsl"),
-        Score::Poisson => include_str!("../../../../shaders/model/poisson_score.wgsl"),
-        // As for networks.
-        Score::Declared(_) => "",
-    }
-}
 
 /// Uniform of a gradient pass; twin of `GradientParams` in the shaders.
 #[repr(C)]
@@ -110,33 +39,16 @@ pub(super) struct GradientParams {
     pub bound_low: u32,
     pub scale: f32,
     pub limit: f32,
+    pub edge: f32,
 }
 
-impl GradientParams {
-    /// Field names, in order.
-    #[cfg(test)]
-    pub const FIELDS: [&'static str; 12] = [
-        "rows",
-        "stride",
-        "features",
-        "dim",
-        "coefficients",
-        "labelled",
-        "slots",
-        "first_answer",
-        "bound_high",
-        "bound_low",
-        "scale",
-        "limit",
-    ];
-}
-
-/// Vectors of coefficients of one chain.
-fn chain_vectors(query: &GradientQuery) -> usize {
+/// Vectors of coefficients of a tile.
+fn tile_vectors(query: &GradientQuery, tile: usize, steps: &[f32]) -> usize {
+    let features = query.features();
     match query.function() {
-        GradientFunction::Score(_) => query.features().div_ceil(4),
+        GradientFunction::Score(_) => (features * tile + steps.len()).div_ceil(4),
         GradientFunction::Affine | GradientFunction::Mixture => {
-            query.dim().div_ceil(4) * (query.features() + 1)
+            tile * query.dim().div_ceil(4) * (features + 1) + steps.len().div_ceil(4)
         }
         GradientFunction::Declared(_) | GradientFunction::Network(_) => 0,
     }
@@ -144,18 +56,23 @@ fn chain_vectors(query: &GradientQuery) -> usize {
 
 /// Coefficients of a tile of `tile` chains from `first`, in the order that the row shaders
 /// state; chains past the last are silent.
-fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut Vec<f32>) {
+fn tile_coefficients(
+    query: &GradientQuery,
+    first: usize,
+    tile: usize,
+    steps: &[f32],
+    out: &mut Vec<f32>,
+) {
     let features = query.features();
     let of = |values: &[f32], i: usize| values.get(i).copied().unwrap_or(0.0);
     let chains = first..(first + tile).min(query.chains());
-    let silent = tile - chains.len();
+    let end = out.len() + 4 * tile_vectors(query, tile, steps);
     match query.function() {
         GradientFunction::Score(_) => {
-            for j in (0..features).step_by(4) {
-                for c in chains.clone() {
-                    out.extend((j..j + 4).map(|j| of(query.weights(c), j)));
-                }
-                out.extend(std::iter::repeat_n(0.0, 4 * silent));
+            for j in 0..features {
+                out.extend(steps.get(j));
+                out.extend(chains.clone().map(|c| of(query.weights(c), j)));
+                out.extend(std::iter::repeat_n(0.0, tile - chains.len()));
             }
         }
         GradientFunction::Affine | GradientFunction::Mixture => {
@@ -168,10 +85,12 @@ fn tile_coefficients(query: &GradientQuery, first: usize, tile: usize, out: &mut
                     }
                 }
             }
-            out.extend(std::iter::repeat_n(0.0, 4 * silent * chain_vectors(query)));
+            out.resize(end - 4 * steps.len().div_ceil(4), 0.0);
+            out.extend(steps);
         }
         GradientFunction::Declared(_) | GradientFunction::Network(_) => {}
     }
+    out.resize(end, 0.0);
 }
 
 impl GpuEngine {
@@ -190,47 +109,46 @@ impl GpuEngine {
         }
         let tile = query.chains().next_power_of_two().min(MAX_TILE);
         // Every chunk may leave a part of a slot's share.
-        let fits = self.chunks.len() <= MOST_PER_SLOT / 2
-            && 16 * tile * chain_vectors(query) <= self.binding()
+        let fits = self.chunks.len() <= MOST_PER_SLOT / 2 / MOST_PARTS
+            && 16 * tile_vectors(query, tile, &self.steps) <= self.binding()
             && self.slots(query, tile) * slot_bytes(query, tile) <= self.binding();
         if !fits {
             return None;
         }
-        let groups = query.dim().div_ceil(4);
-        let kept = match query.function() {
-            GradientFunction::Score(_) => groups,
-            _ => tile * groups,
-        };
         let own = self
             .limits
             .workgroup
             .map(|w| (w as usize / SLAB * SLAB).max(SLAB));
-        let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w]);
-        let most = self.device.limits.max_compute_workgroup_storage_size as usize;
-        let shape = |workgroup: usize, kept: usize| GradientShape {
-            function: query.function(),
-            tile,
-            workgroup,
-            kept,
-        };
-        sizes
-            .iter()
-            .map(|w| shape(*w, kept))
-            .find(|s| s.shared() <= most.min(SHARED_BYTES))
-            .or_else(|| {
-                sizes
-                    .iter()
-                    .map(|w| shape(*w, 0))
-                    .find(|s| s.shared() <= most)
+        let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w, WORKGROUPS[1]]);
+        let scored = matches!(query.function(), GradientFunction::Score(_));
+        let kept = if scored { 0 } else { query.dim().div_ceil(4) };
+        let mut shapes = [tile * kept, 0].into_iter().flat_map(|kept| {
+            sizes.iter().map(move |&workgroup| GradientShape {
+                function: query.function(),
+                tile,
+                features: self.features,
+                packed: !self.steps.is_empty(),
+                workgroup,
+                kept,
+                straight: if tile <= 2 { 4 } else { 1 },
             })
+        });
+        let most = self.device.limits.max_compute_workgroup_storage_size as usize;
+        let room = |kept: usize| if kept > 0 { SHARED_BYTES } else { most };
+        shapes.find(|s| s.shared() <= room(s.kept).min(most))
     }
 
     /// Slots that the workgroups of a tile add to.
     fn slots(&self, query: &GradientQuery, tile: usize) -> usize {
         let room = ANSWER_BYTES.min(self.binding()) / slot_bytes(query, tile);
-        // The smallest workgroup gives the most.
-        let blocks: usize = self.chunks.iter().map(|c| c.rows.div_ceil(SLAB)).sum();
-        let needed = blocks.div_ceil(MOST_PER_SLOT / 2);
+        // Additions to an answer, of the workgroups that make the most of them.
+        let rows = match query.function() {
+            GradientFunction::Score(_) => 4 * self.features.div_ceil(SPAN).clamp(1, SLAB),
+            _ => SLAB,
+        };
+        let chunks = self.chunks.iter();
+        let additions = chunks.map(|c| c.rows.div_ceil(rows) + MOST_PARTS);
+        let needed = additions.sum::<usize>().div_ceil(MOST_PER_SLOT / 2);
         room.clamp(1, SLOTS).max(needed)
     }
 
@@ -241,7 +159,7 @@ impl GpuEngine {
         shape: GradientShape,
     ) -> Result<Vec<GradientSum>, EngineError> {
         let (tile, slots) = (shape.tile, self.slots(query, shape.tile));
-        let vectors = tile * chain_vectors(query);
+        let vectors = tile_vectors(query, tile, &self.steps);
         let room = self.binding() / (16 * vectors).max(slots * slot_bytes(query, tile));
         let wanted = ANSWER_BYTES.div_ceil(slots * slot_bytes(query, tile));
         let tiles_at_once = room.min(wanted).max(1);
@@ -266,31 +184,34 @@ impl GpuEngine {
         let entries = query.dim() + 1;
         let mut coefficients = Vec::new();
         for &first in tiles {
-            tile_coefficients(query, first, tile, &mut coefficients);
+            tile_coefficients(query, first, tile, &self.steps, &mut coefficients);
         }
         let bound = query.grid().bound() as u64;
         let tile_answers = 2 * slots * tile * entries;
+        // A factor under the limit, roots and quotients being what they are, is under the edge.
+        let slack = if shape.scored() { 1.0 - 1e-6 } else { 1.0 };
         let mut dispatches = Vec::new();
         // Chunk by chunk: a streamed one is uploaded once.
         for (index, chunk) in self.chunks.iter().enumerate() {
             for t in 0..tiles.len() {
                 dispatches.push(Dispatch {
                     chunk: index,
-                    bytes: chunk.bytes(self.features),
-                    groups: chunk.rows.div_ceil(shape.workgroup) as u32,
+                    bytes: chunk.bytes(self.words),
+                    groups: chunk.rows.div_ceil(shape.rows()) as u32,
                     params: uniform(&GradientParams {
                         rows: chunk.rows as u32,
                         stride: 4 * chunk.quads() as u32,
                         features: self.features as u32,
                         dim: query.dim() as u32,
-                        coefficients: (t * tile * chain_vectors(query)) as u32,
+                        coefficients: (t * tile_vectors(query, tile, &self.steps)) as u32,
                         labelled: u32::from(self.labelled),
                         slots: slots as u32,
                         first_answer: (t * tile_answers) as u32,
                         bound_high: ((bound * bound) >> 20) as u32,
                         bound_low: ((bound * bound) & 0xf_ffff) as u32,
                         scale: query.scale(),
-                        limit: query.limit(),
+                        limit: query.limit() * slack,
+                        edge: query.reach(),
                     }),
                 });
             }

@@ -65,7 +65,7 @@ impl GpuEngine {
         self.chunks = cut(&self.data, self.chunk_bytes)?;
         let mut left = self.resident;
         for chunk in &mut self.chunks {
-            let bytes = chunk.bytes(self.features);
+            let bytes = chunk.bytes(self.words);
             if bytes > left {
                 break;
             }
@@ -89,7 +89,7 @@ impl GpuEngine {
         // Made anew by the next try, as large as that needs.
         self.cache = Cache::default();
         let resident = self.chunks.iter().filter(|c| c.buffers.is_some());
-        let resident: u64 = resident.map(|c| c.bytes(self.features)).sum();
+        let resident: u64 = resident.map(|c| c.bytes(self.words)).sum();
         if self.device.is_lost() {
             // Half a chunk is none.
             let half = resident / 2;
@@ -105,7 +105,7 @@ impl GpuEngine {
                 break;
             }
             if chunk.buffers.take().is_some() {
-                left -= chunk.bytes(self.features);
+                left -= chunk.bytes(self.words);
             }
         }
         if resident == 0 {

@@ -1,20 +1,22 @@
-//! The GPU engine (wgpu): rows feature-major on the device, short submissions and one
-//! read-back a query; chunks beyond device memory are streamed.
+//! The GPU engine (wgpu): rows on the device as they are stored, feature by feature, short
+//! submissions and one read-back a query; chunks beyond device memory are streamed.
 
 mod anchor;
 mod buffers;
 mod device;
 mod gradient;
+mod gradient_text;
 mod memory;
 mod pipelines;
 mod ratio;
 mod ratio_text;
 mod submit;
+mod text;
 
 use std::sync::Arc;
 
 pub(in crate::trusted) use buffers::GpuLimits;
-use buffers::{Chunk, RowBuffers, chunk_bytes};
+use buffers::{Chunk, RowBuffers, chunk_bytes, words};
 use device::Device;
 use pipelines::Pipelines;
 
@@ -69,6 +71,10 @@ pub(in crate::trusted) struct GpuEngine {
     workgroup: u32,
     limits: GpuLimits,
     features: usize,
+    /// Words of a row on the device.
+    words: usize,
+    /// Steps of the columns' grids, where rows are integers of 16 bits; else empty.
+    steps: Vec<f32>,
     labelled: bool,
     /// Host rows: the device may have to give up its own.
     data: Arc<Dataset>,
@@ -98,6 +104,8 @@ impl GpuEngine {
             workgroup,
             limits,
             features: data.features().len(),
+            words: words(&data),
+            steps: data.steps(),
             labelled: data.labelled(),
             listed: listed_rows.then(|| CpuEngine::new(data.clone())),
             resident: limits.resident.unwrap_or(u64::MAX),
@@ -127,6 +135,7 @@ impl GpuEngine {
         self.chunks.clear();
         self.stream = None;
         self.data = data.clone();
+        self.steps = data.steps();
         self.chunk_bytes = chunk_bytes(&self.device, data);
         self.with_memory(|_| Ok(()))
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::anchor::AnchorShape;
 use super::device::Device;
-use super::gradient::GradientShape;
+use super::gradient_text::GradientShape;
 use super::ratio_text::RatioShape;
 use crate::engine::EngineError;
 use crate::model::RowFunction;
@@ -14,6 +14,8 @@ pub(super) const MAX_TILE: usize = 8;
 
 const SOFTPLUS: &str = include_str!("../../../../shaders/softplus.wgsl");
 const REMAINDER: &str = include_str!("../../../../shaders/remainder.wgsl");
+const CELLS_F32: &str = include_str!("../../../../shaders/cells_f32.wgsl");
+const CELLS_I16: &str = include_str!("../../../../shaders/cells_i16.wgsl");
 const FIXED_POINT: &str = include_str!("../../../../shaders/fixed_point.wgsl");
 const RATIO_ROWS: &str = include_str!("../../../../shaders/ratio_rows.wgsl");
 
@@ -22,8 +24,8 @@ const RATIO_ROWS: &str = include_str!("../../../../shaders/ratio_rows.wgsl");
 pub(super) enum Program {
     /// Log ratios summed over all rows.
     RatioSum(RatioShape),
-    /// Log ratios of listed rows.
-    RatioRows(RowFunction),
+    /// Log ratios of listed rows, which are packed or not.
+    RatioRows(RowFunction, bool),
     /// Gradients summed over all rows.
     GradientSum(GradientShape),
     /// An anchor's gradient and curvature summed over all rows.
@@ -34,7 +36,7 @@ impl Program {
     fn entry(self) -> &'static str {
         match self {
             Program::RatioSum(..) => "ratio_sum",
-            Program::RatioRows(_) => "ratio_rows",
+            Program::RatioRows(..) => "ratio_rows",
             Program::GradientSum(_) => "gradient_sum",
             Program::AnchorSum(_) => "anchor_sum",
         }
@@ -43,7 +45,7 @@ impl Program {
     /// Whether rows' weights at an anchor are bound in the place of labels.
     pub fn is_weighted(self) -> bool {
         match self {
-            Program::RatioSum(RatioShape { function, .. }) | Program::RatioRows(function) => {
+            Program::RatioSum(RatioShape { function, .. }) | Program::RatioRows(function, _) => {
                 function.is_weighted()
             }
             _ => false,
@@ -52,30 +54,39 @@ impl Program {
 
     /// Whether a list of entries is bound after the coefficients.
     pub fn has_entries(self) -> bool {
-        matches!(self, Program::RatioRows(_))
+        matches!(self, Program::RatioRows(..))
+    }
+
+    /// Whether the rows that it reads are integers of 16 bits.
+    fn is_packed(self) -> bool {
+        match self {
+            Program::RatioSum(shape) => shape.packed,
+            Program::RatioRows(_, packed) => packed,
+            Program::GradientSum(shape) => shape.packed,
+            Program::AnchorSum(shape) => shape.packed,
+        }
     }
 
     /// Whether the workgroup size is a pipeline constant, not a part of the text.
     fn sized_late(self) -> bool {
-        matches!(self, Program::RatioSum(..) | Program::RatioRows(_))
+        matches!(self, Program::RatioSum(..) | Program::RatioRows(..))
     }
 
     /// The whole text of the pass: constants, shared pieces, model, pass.
     pub fn source(self) -> String {
-        match self {
+        let cells = [CELLS_F32, CELLS_I16][usize::from(self.is_packed())];
+        let text = match self {
             Program::RatioSum(shape) => ratio_source(&shape.source(), shape.function, shape.tile),
-            Program::RatioRows(function) => ratio_source(RATIO_ROWS, function, 1),
+            Program::RatioRows(function, _) => ratio_source(RATIO_ROWS, function, 1),
             Program::GradientSum(shape) => {
-                format!(
-                    "{}{FIXED_POINT}\n{SOFTPLUS}\n{}",
-                    shape.constants(),
-                    shape.source()
-                )
+                let (constants, text) = shape.source();
+                format!("{constants}{FIXED_POINT}\n{SOFTPLUS}\n{text}")
             }
             Program::AnchorSum(shape) => {
                 format!("{}{SOFTPLUS}\n{}", shape.constants(), shape.source())
             }
-        }
+        };
+        format!("{cells}\n{text}")
     }
 }
 
@@ -212,6 +223,7 @@ mod tests {
 
     fn module(program: Program) -> naga::Module {
         let text = program.source();
+        assert!(!text.contains("//= "), "a line without its text: {text}");
         let module = naga::front::wgsl::parse_str(&text)
             .unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
         Validator::new(ValidationFlags::all(), Capabilities::empty())
@@ -242,51 +254,77 @@ mod tests {
 
     const SCORES: [Score; 3] = [Score::Logistic, Score::Linear, Score::Poisson];
 
-    fn sum(function: RowFunction, tile: usize, features: usize) -> Program {
+    fn sum(function: RowFunction, tile: usize, features: usize, packed: bool) -> Program {
         Program::RatioSum(RatioShape {
             function,
             tile,
             features,
+            packed,
         })
     }
 
-    fn anchor(score: Score, features: usize, workgroup: usize) -> Program {
+    fn anchor(score: Score, features: usize, workgroup: usize, packed: bool) -> Program {
         Program::AnchorSum(AnchorShape {
             score,
             features,
+            packed,
             workgroup,
         })
     }
 
-    fn gradient(function: GradientFunction, tile: usize, workgroup: usize, kept: usize) -> Program {
+    fn gradient(
+        function: GradientFunction,
+        tile: usize,
+        (workgroup, kept): (usize, usize),
+        packed: bool,
+    ) -> Program {
         Program::GradientSum(GradientShape {
             function,
             tile,
+            features: 4 * kept + 3,
+            packed,
             workgroup,
             kept,
+            straight: 4,
+        })
+    }
+
+    /// The second pass of scores takes so many quads a turn.
+    fn scores(tile: usize, features: usize, straight: usize, packed: bool) -> Program {
+        Program::GradientSum(GradientShape {
+            function: GradientFunction::Score(Score::Logistic),
+            tile,
+            features,
+            packed,
+            // Few turns are unrolled by the driver, and then their number is not seen.
+            workgroup: if tile == 1 { 1024 } else { 128 },
+            kept: 0,
+            straight,
         })
     }
 
     #[test]
     fn every_combination_is_valid_wgsl() {
-        for function in FUNCTIONS {
-            for tile in [1, 2, 4, 8] {
-                for features in [1, 3, 8, 50] {
-                    module(sum(function, tile, features));
+        for packed in [false, true] {
+            for function in FUNCTIONS {
+                for tile in [1, 2, 4, 8] {
+                    for features in [1, 3, 8, 50] {
+                        module(sum(function, tile, features, packed));
+                    }
+                }
+                module(Program::RatioRows(function, packed));
+            }
+            for function in GRADIENTS {
+                for tile in [1, 2, 4, 8] {
+                    for memory in [(16, 0), (128, 0), (128, 1), (64, 35)] {
+                        module(gradient(function, tile, memory, packed));
+                    }
                 }
             }
-            module(Program::RatioRows(function));
-        }
-        for function in GRADIENTS {
-            for tile in [1, 2, 4, 8] {
-                for (workgroup, kept) in [(16, 0), (128, 0), (128, 1), (64, 35)] {
-                    module(gradient(function, tile, workgroup, kept));
+            for score in SCORES {
+                for (features, workgroup) in [(1, 64), (4, 5), (50, 64), (200, 32)] {
+                    module(anchor(score, features, workgroup, packed));
                 }
-            }
-        }
-        for score in SCORES {
-            for (features, workgroup) in [(1, 64), (4, 5), (50, 64), (200, 32)] {
-                module(anchor(score, features, workgroup));
             }
         }
     }
@@ -312,9 +350,9 @@ mod tests {
                 .sum();
             own + called
         }
-        let ratios = FUNCTIONS.map(|f| sum(f, 2, 3));
-        let gradients = GRADIENTS.map(|f| gradient(f, 2, 64, 1));
-        let anchors = SCORES.map(|s| anchor(s, 5, 64));
+        let ratios = FUNCTIONS.map(|f| sum(f, 2, 3, true));
+        let gradients = GRADIENTS.map(|f| gradient(f, 2, (64, 1), true));
+        let anchors = SCORES.map(|s| anchor(s, 5, 64, true));
         for program in ratios.into_iter().chain(gradients).chain(anchors) {
             let module = module(program);
             let named = ["row_ratio", "row_gradient", "score", "slopes"];
@@ -339,26 +377,25 @@ mod tests {
         use super::super::{
             anchor::AnchorParams, buffers::Params, gradient::GradientParams, ratio::SumParams,
         };
-        let gradient = gradient(GRADIENTS[0], 1, 128, 0);
-        let ratio = ("Params", &Params::FIELDS[..], size_of::<Params>());
-        let sums = ("SumParams", &SumParams::FIELDS[..], size_of::<SumParams>());
-        let gradient_fields = &GradientParams::FIELDS[..];
-        let anchor_fields = &AnchorParams::FIELDS[..];
-        for (program, (name, fields, size)) in [
-            (sum(RowFunction::Logistic, 1, 3), sums),
-            (Program::RatioRows(RowFunction::Logistic), ratio),
-            (
-                gradient,
+        use std::mem::offset_of;
+        macro_rules! fields {
+            ($params:ident: $($field:ident)*) => {
                 (
-                    "GradientParams",
-                    gradient_fields,
-                    size_of::<GradientParams>(),
-                ),
-            ),
-            (
-                anchor(Score::Linear, 3, 64),
-                ("AnchorParams", anchor_fields, size_of::<AnchorParams>()),
-            ),
+                    stringify!($params),
+                    vec![$((stringify!($field), offset_of!($params, $field))),*],
+                    size_of::<$params>(),
+                )
+            };
+        }
+        let rows = fields!(Params: rows quads features quads_per_thread first_slot coefficients labelled entries);
+        let sums = fields!(SumParams: rows quads first_quad end_quad quads_per_thread slots tiles labelled);
+        let gradients = fields!(GradientParams: rows stride features dim coefficients labelled slots first_answer bound_high bound_low scale limit edge);
+        let anchors = fields!(AnchorParams: rows stride slots edge score_scale weight_scale);
+        for (program, (name, fields, size)) in [
+            (sum(RowFunction::Logistic, 1, 3, false), sums),
+            (Program::RatioRows(RowFunction::Logistic, false), rows),
+            (gradient(GRADIENTS[0], 1, (128, 0), false), gradients),
+            (anchor(Score::Linear, 3, 64, false), anchors),
         ] {
             let module = module(program);
             let (_, ty) = module
@@ -378,16 +415,10 @@ mod tests {
                     (m.name.as_deref().unwrap(), m.offset, float)
                 })
                 .collect();
+            let is_float = |f: &str| f.ends_with("scale") || f == "limit" || f == "edge";
             let expected: Vec<(&str, u32, bool)> = fields
                 .iter()
-                .enumerate()
-                .map(|(i, &f)| {
-                    (
-                        f,
-                        4 * i as u32,
-                        f.ends_with("scale") || f == "limit" || f == "edge",
-                    )
-                })
+                .map(|&(f, offset)| (f, offset as u32, is_float(f)))
                 .collect();
             assert_eq!(names, expected);
         }
@@ -402,21 +433,25 @@ mod tests {
             let path = format!("{folder}/{}-{name}.wgsl", program.entry());
             std::fs::write(path, program.source()).unwrap();
         };
-        for tile in [1, 8] {
-            // A rest, and the same after a turn of the loop: they differ by what the turn costs.
-            let rest = if tile == 1 { 7 } else { 3 };
-            for features in [rest, 2 * rest + 1, 50] {
-                let name = format!("{tile}x{features:02}");
-                write(name, sum(RowFunction::Logistic, tile, features));
+        for (packed, name) in [(false, "f32"), (true, "i16")] {
+            for tile in [1, 8] {
+                // A rest, and the same after a turn of the loop: they differ by what the turn
+                // costs. As do one quad of rows a turn and two; four is what one chain takes.
+                let (rest, turn) = if tile == 1 { (6, 8) } else { (2, 4) };
+                for features in [rest, rest + turn, 50] {
+                    let name = format!("{tile}x{features:02}-{name}");
+                    write(name, sum(RowFunction::Logistic, tile, features, packed));
+                }
+                for (features, straight) in [(rest, 1), (rest + turn, 1), (50, 1), (50, 2), (50, 4)]
+                {
+                    let name = format!("{tile}x{features:02}by{straight}-{name}");
+                    write(name, scores(tile, features, straight, packed));
+                }
             }
-            let score = GradientFunction::Score(Score::Logistic);
-            write(format!("{tile}x50"), gradient(score, tile, 128, 13));
-        }
-        for (features, workgroup) in [(50, 64), (200, 32)] {
-            write(
-                format!("{features}"),
-                anchor(Score::Logistic, features, workgroup),
-            );
+            for (features, workgroup) in [(50, 64), (200, 32)] {
+                let program = anchor(Score::Logistic, features, workgroup, packed);
+                write(format!("{features}-{name}"), program);
+            }
         }
     }
 }

@@ -7,6 +7,15 @@ use super::submit::{Dispatch, Job, uniform};
 use super::{GpuEngine, ROWS_PER_THREAD, WORKGROUPS};
 use crate::engine::{EngineError, RatioQuery, RatioSum};
 
+/// Slots of answers: enough that atomic additions hardly meet.
+const SLOTS: usize = 64;
+/// Threads whose sums, of 2^30 at most, a slot takes: each adds 2^14 to its high half, and what
+/// their low halves carry.
+const THREADS_A_SLOT: usize = 128_000;
+const _: () = assert!(THREADS_A_SLOT * ((1 << 14) + 1) < 1 << 31);
+/// Bytes of a chain's answer in a slot: halves of the sum, and how many rows are at the bound.
+const ANSWER_BYTES: usize = 12;
+
 /// Uniform of the pass over all rows; twin of `SumParams` in `shaders/ratio_sum.wgsl`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -16,24 +25,9 @@ pub(super) struct SumParams {
     pub first_quad: u32,
     pub end_quad: u32,
     pub quads_per_thread: u32,
-    pub first_slot: u32,
+    pub slots: u32,
     pub tiles: u32,
     pub labelled: u32,
-}
-
-impl SumParams {
-    /// Field names, in order.
-    #[cfg(test)]
-    pub const FIELDS: [&'static str; 8] = [
-        "rows",
-        "quads",
-        "first_quad",
-        "end_quad",
-        "quads_per_thread",
-        "first_slot",
-        "tiles",
-        "labelled",
-    ];
 }
 
 /// Rows of one chunk that a dispatch reads, in quads.
@@ -46,8 +40,13 @@ struct Range {
 }
 
 /// Scales, bounds, offsets and constants of a tile of `tile` chains from `first`, and its weights,
-/// padded with silent chains.
-fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize) -> (Vec<f32>, Vec<f32>) {
+/// padded with silent chains; before each feature's weights comes its column's step, if it has one.
+fn tile_coefficients(
+    query: &RatioQuery,
+    first: usize,
+    tile: usize,
+    steps: &[f32],
+) -> (Vec<f32>, Vec<f32>) {
     let chains = |value: &dyn Fn(usize) -> f32, silent: f32| -> Vec<f32> {
         (first..first + tile)
             .map(|c| if c < query.chains() { value(c) } else { silent })
@@ -60,6 +59,7 @@ fn tile_coefficients(query: &RatioQuery, first: usize, tile: usize) -> (Vec<f32>
     }
     let mut weights = Vec::new();
     for j in 0..query.features() {
+        weights.extend(steps.get(j));
         for f in 0..query.function().forms() {
             weights.extend(chains(&|c| query.weight(c, f, j), 0.0));
         }
@@ -78,26 +78,24 @@ impl GpuEngine {
             function: query.function(),
             tile: query.chains().next_power_of_two().min(MAX_TILE),
             features: self.features,
+            packed: !self.steps.is_empty(),
         };
         let tile = shape.tile;
-        let most_slots = self.binding() / (16 * tile);
         let all: usize = self.chunks.iter().map(|c| self.shape(c.quads()).0).sum();
+        // Half of the workgroups that a slot takes are left for the last ones of ranges.
+        let most = THREADS_A_SLOT / self.workgroup as usize;
+        let needed = all.div_ceil(most / 2);
+        let room = self.binding() / (ANSWER_BYTES * tile);
+        let slots = all.clamp(1, SLOTS).min(room).max(needed);
         let parameters = self.binding() / (16 * shape.vectors());
-        let tiles_at_once = parameters.min(most_slots / all.max(1)).max(1);
+        let tiles_at_once = parameters.min(room / slots).max(1);
         let starts: Vec<usize> = (0..query.chains()).step_by(tile).collect();
         let mut sums = vec![RatioSum::default(); query.chains()];
         for starts in starts.chunks(tiles_at_once) {
             let ranges = self.ranges(starts.len());
-            let mut rest = &ranges[..];
-            while !rest.is_empty() {
-                let mut slots = 0;
-                let fit = rest.iter().take_while(|r| {
-                    slots += starts.len() * r.groups;
-                    slots <= most_slots
-                });
-                let (now, later) = rest.split_at(fit.count().max(1));
-                self.add_sums(query, shape, starts, now, &mut sums)?;
-                rest = later;
+            // Each range may leave a part of a slot's share, and is a workgroup more.
+            for ranges in ranges.chunks(most / 4) {
+                self.add_sums(query, shape, starts, (ranges, slots), &mut sums)?;
             }
         }
         for (c, sum) in sums.iter_mut().enumerate() {
@@ -117,7 +115,7 @@ impl GpuEngine {
 
     /// All rows, in ranges of which one submission can read one for so many tiles.
     fn ranges(&self, tiles: usize) -> Vec<Range> {
-        let bytes_a_quad = 16 * self.features.max(1) * tiles;
+        let bytes_a_quad = 16 * self.words.max(1) * tiles;
         let most = (self.device.piece() as usize / bytes_a_quad).max(1);
         let mut ranges = Vec::new();
         for (chunk, rows) in self.chunks.iter().enumerate() {
@@ -144,22 +142,21 @@ impl GpuEngine {
         query: &RatioQuery,
         shape: RatioShape,
         starts: &[usize],
-        ranges: &[Range],
+        (ranges, slots): (&[Range], usize),
         sums: &mut [RatioSum],
     ) -> Result<(), EngineError> {
         let (tile, tiles) = (shape.tile, starts.len());
         let mut coefficients = Vec::new();
         for &start in starts {
-            let (head, weights) = tile_coefficients(query, start, tile);
+            let (head, weights) = tile_coefficients(query, start, tile, &self.steps);
             coefficients.extend(shape.place(head, weights));
         }
         let mut dispatches = Vec::new();
-        let mut slots = 0;
         for range in ranges {
             let chunk = &self.chunks[range.chunk];
             dispatches.push(Dispatch {
                 chunk: range.chunk,
-                bytes: (16 * range.quads.len() * self.features * tiles) as u64,
+                bytes: (16 * range.quads.len() * self.words * tiles) as u64,
                 groups: (range.groups * tiles) as u32,
                 params: uniform(&SumParams {
                     rows: chunk.rows as u32,
@@ -167,25 +164,24 @@ impl GpuEngine {
                     first_quad: range.quads.start as u32,
                     end_quad: range.quads.end as u32,
                     quads_per_thread: range.quads_per_thread as u32,
-                    first_slot: slots as u32,
+                    slots: slots as u32,
                     tiles: tiles as u32,
                     labelled: u32::from(self.labelled || query.function().is_weighted()),
                 }),
             });
-            slots += range.groups * tiles;
         }
         let answers = self.submit(&Job {
             program: Program::RatioSum(shape),
             coefficients: &coefficients,
             entries: &[],
             dispatches: &dispatches,
-            answers: 16 * slots * tile,
-            zeroed: false,
+            answers: ANSWER_BYTES * slots * tiles * tile,
+            zeroed: true,
         })?;
-        let answers: &[[i32; 4]] = bytemuck::cast_slice(&answers);
-        // Every range's slots begin with the first tile's.
+        let answers: Vec<[i32; 3]> = bytemuck::pod_collect_to_vec(&answers);
+        // A slot begins with the first tile's.
         for (&start, slot) in starts.iter().cycle().zip(answers.chunks(tile)) {
-            for (sum, [low, high, saturated, _]) in sums[start..].iter_mut().zip(slot) {
+            for (sum, [low, high, saturated]) in sums[start..].iter_mut().zip(slot) {
                 sum.steps += i64::from(*high) * 65_536 + i64::from(*low);
                 sum.saturated += *saturated as u64;
             }
@@ -224,9 +220,11 @@ impl GpuEngine {
     ) -> Result<Vec<i32>, EngineError> {
         let mut coefficients = Vec::new();
         for c in 0..query.chains() {
-            let (head, weights) = tile_coefficients(query, c, 1);
+            let (head, weights) = tile_coefficients(query, c, 1, &[]);
             coefficients.extend(head.into_iter().chain(weights));
         }
+        let first_step = coefficients.len();
+        coefficients.extend(&self.steps);
         // Entries sorted by chunk; each remembers the place of its answer.
         let mut by_chunk: Vec<Vec<[u32; 4]>> = vec![Vec::new(); self.chunks.len()];
         for (place, &(c, row)) in wanted.iter().enumerate() {
@@ -240,7 +238,7 @@ impl GpuEngine {
             let chunk = &self.chunks[index];
             dispatches.push(Dispatch {
                 chunk: index,
-                bytes: chunk.bytes(self.features),
+                bytes: chunk.bytes(self.words),
                 groups: (entries.len() as u32).div_ceil(self.workgroup),
                 params: uniform(&Params {
                     rows: chunk.rows as u32,
@@ -249,6 +247,7 @@ impl GpuEngine {
                     first_slot: first,
                     labelled: u32::from(self.labelled || query.function().is_weighted()),
                     entries: entries.len() as u32,
+                    coefficients: first_step as u32,
                     ..Params::default()
                 }),
             });
@@ -256,7 +255,7 @@ impl GpuEngine {
         }
         let entries: Vec<[u32; 4]> = by_chunk.concat();
         let answers = self.submit(&Job {
-            program: Program::RatioRows(query.function()),
+            program: Program::RatioRows(query.function(), !self.steps.is_empty()),
             coefficients: &coefficients,
             entries: bytemuck::cast_slice(&entries),
             dispatches: &dispatches,

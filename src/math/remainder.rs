@@ -53,14 +53,14 @@ const GAUSS: [(f64, f64); 4] = [
 ];
 
 /// First and second derivative of softplus at a.
-pub fn slopes(a: f64) -> (f64, f64) {
+pub(crate) fn slopes(a: f64) -> (f64, f64) {
     let p = 1.0 / (1.0 + (-a).exp());
     let rest = 1.0 / (1.0 + a.exp());
     (p, p * rest)
 }
 
 /// Largest |third derivative| of softplus: `1/(6√3)`.
-pub(in crate::trusted) const THIRD: f64 = 0.096_225_044_864_937_63;
+pub(crate) const THIRD: f64 = 0.096_225_044_864_937_63;
 
 #[cfg(test)]
 mod tests {

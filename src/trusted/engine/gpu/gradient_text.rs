@@ -1,0 +1,117 @@
+//! The text of gradient passes, and what it depends on.
+
+use super::text::{Features, repeat};
+use crate::engine::gradient::LARGEST_FACTOR;
+use crate::model::{GradientFunction, Score};
+
+/// Coordinates that a pass of forms sums at a time; twin of the shader's.
+pub(super) const SLAB: usize = 16;
+/// Features that a thread of a pass of scores sums; twin of the shader's.
+pub(super) const SPAN: usize = 4;
+/// Parts of its rows, at most: few features leave threads idle.
+pub(super) const MOST_PARTS: usize = 16;
+/// Bits of 1.5·2^23, which is added to every product.
+const ROUND_BITS: u32 = 0x4b40_0000;
+
+const CLIP: &str = include_str!("../../../../shaders/gradient_clip.wgsl");
+const SCORE: &str = include_str!("../../../../shaders/gradient_score.wgsl");
+const FORMS: &str = include_str!("../../../../shaders/gradient_forms.wgsl");
+const SUM: &str = include_str!("../../../../shaders/gradient_sum.wgsl");
+const LOGISTIC: &str = include_str!("../../../../shaders/model/logistic_score.wgsl");
+const LINEAR: &str = include_str!("../../../../shaders/model/linear_score.wgsl");
+const POISSON: &str = include_str!("../../../../shaders/model/poisson_score.wgsl");
+const AFFINE: &str = include_str!("../../../../shaders/model/affine_gradient.wgsl");
+const MIXTURE: &str = include_str!("../../../../shaders/model/mixture_gradient.wgsl");
+
+/// What the text of a gradient pass depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct GradientShape {
+    pub function: GradientFunction,
+    /// Chains T of one read of the rows.
+    pub tile: usize,
+    pub features: usize,
+    /// Whether rows are integers of 16 bits.
+    pub packed: bool,
+    /// Threads, a multiple of [`SLAB`]: of one row each, or of four in a pass of scores.
+    pub workgroup: usize,
+    /// Vectors of four coordinates that a row of forms keeps in workgroup memory; 0: none.
+    pub kept: usize,
+    /// Quads that a turn of the loop over rows takes in a pass of scores, if there are as many.
+    pub straight: usize,
+}
+
+impl GradientShape {
+    /// Whether gradients are a score times the row.
+    pub fn scored(self) -> bool {
+        matches!(self.function, GradientFunction::Score(_))
+    }
+
+    /// The constants, and the text after shared pieces.
+    pub fn source(self) -> (String, String) {
+        let constants = format!(
+            "const T: u32 = {}u;\nconst WORKGROUP: u32 = {}u;\nconst LARGEST_FACTOR: f32 = {LARGEST_FACTOR:e}f;\nconst KEEP: bool = {};\nconst KEPT: u32 = {}u;\n",
+            self.tile,
+            self.workgroup,
+            self.kept > 0,
+            self.kept.max(1)
+        );
+        let model = match self.function {
+            GradientFunction::Score(Score::Logistic) => LOGISTIC,
+            GradientFunction::Score(Score::Linear) => LINEAR,
+            GradientFunction::Score(Score::Poisson) => POISSON,
+            GradientFunction::Affine => AFFINE,
+            GradientFunction::Mixture => MIXTURE,
+            // No shape is made for them; an empty text would not compile.
+            GradientFunction::Score(Score::Declared(_))
+            | GradientFunction::Declared(_)
+            | GradientFunction::Network(_) => "",
+        };
+        let text = match self.scored() {
+            true => self.scores(),
+            false => format!("{FORMS}\n{SUM}"),
+        };
+        (constants, format!("{CLIP}\n{model}\n{text}"))
+    }
+
+    /// Parts that the rows of a pass of scores are summed in: a power of two.
+    fn parts(self) -> usize {
+        let most = self.workgroup / self.features.div_ceil(SPAN).max(1);
+        1 << most.clamp(1, MOST_PARTS).ilog2()
+    }
+
+    /// A pass of scores, after its constants.
+    fn scores(self) -> String {
+        let quads = self.workgroup / self.parts();
+        let straight = self.straight.min(quads);
+        let counts = [('i', straight), ('c', self.tile), ('k', SPAN)];
+        let read = Features {
+            features: self.features,
+            tile: self.tile,
+            forms: 1,
+            packed: self.packed,
+        };
+        format!(
+            "const FEATURES: u32 = {}u;\nconst PARTS: u32 = {}u;\nconst STRAIGHT: u32 = {straight}u;\nconst TURNS: u32 = {}u;\nconst EXCESS: i32 = i32({});\n{}",
+            self.features,
+            self.parts(),
+            quads / straight,
+            ROUND_BITS.wrapping_mul(4 * quads as u32) as i32,
+            read.fill(&repeat(SCORE, &counts), "square = fma(x, x, square);"),
+        )
+    }
+
+    /// Rows of a workgroup.
+    pub fn rows(self) -> usize {
+        self.workgroup * if self.scored() { 4 } else { 1 }
+    }
+
+    /// Bytes of workgroup memory.
+    pub fn shared(self) -> usize {
+        if self.scored() {
+            return self.tile * (16 * self.workgroup + 4);
+        }
+        let steps = 4 * SLAB * (self.workgroup + self.workgroup / SLAB);
+        let counts = 4 * self.tile * (SLAB + 1);
+        steps + counts + 16 * self.kept.max(1) * self.workgroup
+    }
+}
