@@ -251,7 +251,7 @@ keyed! {
         /// Fixes starts and proposals; the secret coins of a private run are never seeded.
         #[serde(skip_serializing_if = "Option::is_none")]
         seed: Option<u64>, "whole number ≥ 0, random";
-        /// What computes; `mlp` runs on the CPU alone.
+        /// What computes; `mlp` and likelihoods that are expressions run on the CPU alone.
         engine: EngineChoice, "`auto`, `cpu`, `gpu`; `auto`";
     }
 }
