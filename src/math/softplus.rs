@@ -7,7 +7,7 @@ pub fn softplus(a: f64) -> f64 {
 
 /// `softplus(a+δ) − softplus(a)` without cancellation, f64.
 ///
-/// Twin of the f32 form in [`super::single`] and of `shaders/softplus.wgsl`.
+/// Twin of the f32 form in `single.rs` and of `shaders/softplus.wgsl`.
 pub fn softplus_difference(a: f64, delta: f64) -> f64 {
     let low = a.min(a + delta);
     let size = delta.abs();
