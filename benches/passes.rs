@@ -4,7 +4,9 @@
 //! of bandwidth measured in the same run.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use dpmc::benchmark::{gradient_pass, logistic_problem, mixture_problem, ratio_pass};
+use dpmc::benchmark::{
+    declared_problem, gradient_pass, logistic_problem, mixture_problem, ratio_pass,
+};
 use dpmc::data::Storage;
 use dpmc::engine::EngineChoice;
 
@@ -46,6 +48,32 @@ fn gradient_passes(c: &mut Criterion) {
     group.finish();
 }
 
+/// The same likelihood as an expression, beside the one written by hand.
+fn declared_passes(c: &mut Criterion) {
+    let (rows, features, storage) = (1_000_000, 50, Storage::I16);
+    let mut group = c.benchmark_group("declared logistic passes, cpu, N = 1e6, d = 50, 16 bits");
+    group.sample_size(20);
+    let by_hand = logistic_problem(rows, features, storage, EngineChoice::Cpu);
+    let declared = declared_problem(rows, features, storage);
+    let (Ok((mut by_hand, _)), Ok((mut declared, _))) = (by_hand, declared) else {
+        return;
+    };
+    for chains in [1, 8] {
+        for (name, curator) in [("by hand", &mut by_hand), ("declared", &mut declared)] {
+            let mut pass = ratio_pass(curator, features, chains);
+            group.bench_function(format!("ratio, {chains} chains, {name}"), |b| {
+                b.iter(&mut pass)
+            });
+            drop(pass);
+            let mut pass = gradient_pass(curator, features, chains);
+            group.bench_function(format!("gradient, {chains} chains, {name}"), |b| {
+                b.iter(&mut pass)
+            });
+        }
+    }
+    group.finish();
+}
+
 fn minibatch(c: &mut Criterion) {
     let Ok((mut curator, mut sampler, mut chains)) = mixture_problem() else {
         return;
@@ -55,5 +83,11 @@ fn minibatch(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, ratio_passes, gradient_passes, minibatch);
+criterion_group!(
+    benches,
+    ratio_passes,
+    gradient_passes,
+    declared_passes,
+    minibatch
+);
 criterion_main!(benches);

@@ -15,8 +15,9 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::data::{Dataset, Storage, synthetic};
+use crate::data::{Dataset, LabelKind, Storage, synthetic};
 use crate::engine::{EngineChoice, EngineInfo, EngineSetup};
+use crate::expression::Law;
 use crate::model::{Model, Prior, Regression};
 use crate::privacy::{
     Acceptance, Batch, Curator, CuratorError, Estimator, GradientNoise, OpenCurator, Releases,
@@ -107,16 +108,41 @@ pub fn logistic_problem(
     storage: Storage,
     engine: EngineChoice,
 ) -> Result<(OpenCurator, Arc<dyn Model>), CuratorError> {
-    let theta: Vec<f64> = (0..features).map(|j| (j as f64 * 0.7).sin()).collect();
-    let fail = |e: String| CuratorError::Mismatch(e);
-    let mut data = synthetic::logistic(rows, &theta, 1).map_err(|e| fail(e.to_string()))?;
-    if storage == Storage::I16 {
-        data = data.in_16_bits();
-    }
+    let data = logistic_rows(rows, features, storage)?;
     let prior = Prior::normal(features, 10.0);
     let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0)
-        .map_err(|e| fail(e.to_string()))?;
+        .map_err(|e| CuratorError::Mismatch(e.to_string()))?;
     open(data, Arc::new(model), engine, false)
+}
+
+/// The same rows, with the logistic likelihood as an expression.
+///
+/// # Errors
+/// [`CuratorError`] where the engine cannot be had.
+pub fn declared_problem(
+    rows: usize,
+    features: usize,
+    storage: Storage,
+) -> Result<(OpenCurator, Arc<dyn Model>), CuratorError> {
+    let data = logistic_rows(rows, features, storage)?;
+    let prior = Prior::normal(features, 10.0);
+    let law = Law::new("declared", "-log1p_exp(-y * eta)", &[], &[])
+        .map_err(|e| CuratorError::Mismatch(e.to_string()))?;
+    let (label, norm) = (LabelKind::Binary, data.row_norm());
+    let model = Regression::declared(data.features(), law, label, norm, prior, 1.0)
+        .map_err(|e| CuratorError::Mismatch(e.to_string()))?;
+    open(data, Arc::new(model), EngineChoice::Cpu, false)
+}
+
+/// Made-up rows of a logistic regression, kept so.
+fn logistic_rows(rows: usize, features: usize, storage: Storage) -> Result<Dataset, CuratorError> {
+    let theta: Vec<f64> = (0..features).map(|j| (j as f64 * 0.7).sin()).collect();
+    let data = synthetic::logistic(rows, &theta, 1);
+    let data = data.map_err(|e| CuratorError::Mismatch(e.to_string()))?;
+    Ok(match storage {
+        Storage::I16 => data.in_16_bits(),
+        Storage::F32 => data,
+    })
 }
 
 fn open(
