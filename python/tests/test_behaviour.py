@@ -196,10 +196,11 @@ def test_threads_with_one_ledger_pay_once(table, tmp_path):
 
 
 def python(code):
-    """Runs code in a process of its own."""
+    """Runs code in a process of its own; not from the folder of the sources, which it would import."""
     folder = os.path.dirname(__file__)
     code = f"import sys; sys.path.insert(0, {folder!r})\n" + code
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
