@@ -1,6 +1,7 @@
 """Tables made here, and runs on them that take well under a second."""
 
 import os
+import signal
 
 # Before anything is recorded: no test writes to the data folder of whoever runs it.
 os.environ["DPMC_RECORDS"] = "off"
@@ -12,6 +13,9 @@ import dpmc
 
 #: A cell that no message may show.
 SECRET = 73.190417
+
+# What is started in the background ignores interrupts, and Python leaves that so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def columns(rows=2000, seed=1):
