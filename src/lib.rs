@@ -19,7 +19,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use dpmc::{data::synthetic, engine::EngineChoice, model::{Prior, Regression}};
+//! use dpmc::{synthetic, engine::EngineChoice, model::{Prior, Regression}};
 //! use dpmc::privacy::{Acceptance, Budget, Curator, Estimator, Lambda, Ledger};
 //! use dpmc::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
 //!
@@ -58,8 +58,8 @@
 //! Features `gpu` and `plot` are on by default; the library builds with neither. `src/` is laid
 //! out as [`data`] (rows and declarations), [`model`], [`engine`] (exact row queries), [`privacy`]
 //! (curator, ledger, mechanisms, certificate), [`sampler`] (public post-processing),
-//! [`run`] (from a run file to a run), [`posterior_run`], [`diagnostics`], [`output`], [`config`], [`expression`] (likelihoods as
-//! texts) and [`math`]; `shaders/` holds the GPU twins.
+//! [`run`] (from a run file to a run), [`posterior_run`], [`diagnostics`], [`output`], [`config`],
+//! [`expression`] (likelihoods as texts), [`math`] and [`synthetic`] (made-up tables); `shaders/` holds the GPU twins.
 //! The command lies beside it in `cli/`, the papers' figures in `lab/`.
 
 pub mod benchmark;
@@ -71,6 +71,7 @@ pub mod output;
 pub mod posterior_run;
 pub mod run;
 pub mod sampler;
+pub mod synthetic;
 mod trusted;
 
 pub use trusted::{data, engine, model, privacy};

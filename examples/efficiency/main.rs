@@ -153,9 +153,9 @@ fn plan(problem: &Problem, rest: &str) -> Result<Plan, Failure> {
 
 fn data(plan: &Plan, problem: &Problem) -> Result<dpmc::data::Dataset, Failure> {
     Ok(match problem.name {
-        "mixture" => dpmc::data::synthetic::mixture(50_000, Some(3.0), 1)?,
-        "linear" => dpmc::data::synthetic::linear(30_000, &SLOPES, 0.6, 3.0, 1)?,
-        "poisson" => dpmc::data::synthetic::poisson(30_000, &SLOPES, 16, 1)?,
+        "mixture" => dpmc::synthetic::mixture(50_000, Some(3.0), 1)?,
+        "linear" => dpmc::synthetic::linear(30_000, &SLOPES, 0.6, 3.0, 1)?,
+        "poisson" => dpmc::synthetic::poisson(30_000, &SLOPES, 16, 1)?,
         "network" => network::rows()?,
         _ => plan.load_data()?,
     })

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::{Measurement, measurement, open, paired, walk};
-use crate::data::synthetic;
 use crate::engine::EngineChoice;
 use crate::model::{Mixture, Model, Prior};
 use crate::privacy::{Acceptance, CuratorError, Estimator, FastMhSettings, Lambda, OpenCurator};
 use crate::sampler::{Chains, FastMh, RandomWalk};
+use crate::synthetic;
 
 const ROWS: usize = 50_000;
 /// Settings of the authors' code.

@@ -15,7 +15,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::data::{Dataset, LabelKind, Storage, synthetic};
+use crate::data::{Dataset, LabelKind, Storage};
 use crate::engine::{EngineChoice, EngineInfo, EngineSetup};
 use crate::expression::Law;
 use crate::model::{Model, Prior, Regression};
@@ -23,6 +23,7 @@ use crate::privacy::{
     Acceptance, Batch, Curator, CuratorError, Estimator, GradientNoise, OpenCurator, Releases,
 };
 use crate::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
+use crate::synthetic;
 
 /// One measurement.
 #[derive(Clone, Debug, Serialize)]

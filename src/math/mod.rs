@@ -7,8 +7,10 @@ pub mod normal;
 pub(crate) mod remainder;
 pub(crate) mod single;
 mod softplus;
+mod spline;
 
 pub use lower::Lower;
 pub use matrix::{cholesky, inverse};
 pub use remainder::{exponential_difference, remainder_difference};
 pub use softplus::{softplus, softplus_difference};
+pub(crate) use spline::Spline;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::Dataset;
 use dpmc::model::{Banana, GaussianMean, Mixture, Model, Prior};
+use dpmc::synthetic;
 
 /// A model of two parameters over its table, and a walk's step for it.
 pub struct Problem {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dpmc::config::Plan;
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Model, Prior, Regression, Support};
 use dpmc::output::{RunDirectory, read_draws};
@@ -17,6 +17,7 @@ use dpmc::privacy::{
     Batch, Budget, Certificate, Curator, DrawRequest, GradientNoise, Ledger, Measure,
 };
 use dpmc::sampler::{Chains, Dpvi, PosteriorDraws, Sampler, Variational};
+use dpmc::synthetic;
 
 const LENGTH: RunLength = RunLength {
     iterations: 300,

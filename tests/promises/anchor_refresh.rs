@@ -7,12 +7,13 @@ use std::sync::Arc;
 use crate::common::chains::{assert_moments, log_posterior_by_curator, quadrature};
 use crate::common::place::{Place, RUN, edit};
 use dpmc::config::Plan;
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Anchor, AnchorRelease, Prior, Regression};
 use dpmc::posterior_run::{PosteriorRun, RunState, Status};
 use dpmc::privacy::Curator;
 use dpmc::sampler::Chains;
+use dpmc::synthetic;
 
 const KAPPA: f64 = 0.7;
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::common::chains::{Length, STUDY, TEST, large, quadrature};
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Anchor, Anchored, Lower, Metric, Mixture, Model, Prior, Regression, Slopes};
 use dpmc::privacy::{
@@ -17,6 +17,7 @@ use dpmc::sampler::{
     Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Decisions,
     Preconditioner, RandomWalk,
 };
+use dpmc::synthetic;
 
 const AT: [f64; 2] = [0.7, -0.5];
 

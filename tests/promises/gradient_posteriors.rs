@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::common::chains::{
     AnyCurator, Length, STUDY, TEST, drive, log_posterior_by_curator, quadrature,
 };
-use dpmc::data::{Dataset, LabelKind, synthetic};
+use dpmc::data::{Dataset, LabelKind};
 use dpmc::diagnostics::{ess_mean, mean, sd};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Banana, GaussianMean, Mixture, Model, Prior, Regression, Support};
@@ -18,6 +18,7 @@ use dpmc::sampler::{
     ClipNorm, ClipRule, Dynamics, GradientSettings, Hamiltonian, HamiltonianSettings,
     HamiltonianWarmup, Mass, Sampler, Schedule, StochasticGradient,
 };
+use dpmc::synthetic;
 
 /// Every Hamiltonian sampler, with gradients that are exact, or clipped to `share` of their
 /// bound and noised by `sigma` posterior gradients.

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use crate::common::chains::{
     AnyCurator, Length, STUDY, TEST, log_posterior_by_curator, quadrature, run, samplers,
 };
-use dpmc::data::{Dataset, LabelKind, synthetic};
+use dpmc::data::{Dataset, LabelKind};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{GaussianMean, Mixture, Model, Prior, Regression};
 use dpmc::privacy::Acceptance;
+use dpmc::synthetic;
 
 struct Problem {
     name: &'static str,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use crate::common::chains::{Length, STUDY, TEST, large, quadrature};
 use crate::common::moment_problems::{Problem, banana, gaussian, mixture};
-use dpmc::data::synthetic;
 use dpmc::diagnostics::noise_aware_moments;
 use dpmc::engine::EngineChoice;
 use dpmc::model::{MomentAnchor, MomentBasis, Moments, Prior, Regression, remainder_bound};
@@ -18,6 +17,7 @@ use dpmc::privacy::{
 use dpmc::sampler::{
     Adapt, Adaptation, AnchorSettings, Chains, MomentSettings, Preconditioner, RandomWalk,
 };
+use dpmc::synthetic;
 
 fn open(p: &Problem, seed: u64) -> OpenCurator {
     Curator::not_private((p.data)(), p.model.clone(), EngineChoice::Cpu, seed).unwrap()

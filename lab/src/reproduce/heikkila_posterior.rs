@@ -13,8 +13,9 @@ use super::study::{Method, Problem, Role, Trace, run, run_all};
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::plot::{Axis, Mark, Plot};
 use dpmc::config::Plan;
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::Dataset;
 use dpmc::diagnostics::{CellDensity, Cells, mean, sd, total_variation};
+use dpmc::synthetic;
 
 /// κ = N0/N with N0 = 100; priors N(0, 10) and N(0, 1) by variance; the box is far out in
 /// their tails and bounds a row's ratio.

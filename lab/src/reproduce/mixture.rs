@@ -66,8 +66,8 @@ pub(super) fn marginal(cells: &Cells, shares: &[f64], j: usize) -> Vec<(f64, f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dpmc::data::synthetic;
     use dpmc::model::{Mixture, Prior};
+    use dpmc::synthetic;
 
     /// Row by row, without counting rows in bins, on the same cells.
     #[test]

@@ -6,9 +6,10 @@ use rand_chacha::ChaCha12Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::ReproduceError;
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::Dataset;
 use dpmc::diagnostics::{mean, mmd_squared, sd};
 use dpmc::math::{cholesky, inverse};
+use dpmc::synthetic;
 
 /// Rows; δ = 0.1/n with them.
 pub(super) const ROWS: u64 = 100_000;

@@ -1,8 +1,8 @@
 //! Runs of a comparison pay for what they release, or say that nothing does.
 
 use super::*;
-use dpmc::data::synthetic;
 use dpmc::privacy::{Event, Form};
+use dpmc::synthetic;
 
 const ROWS: usize = 2_000;
 const STEPS: u64 = 40;

@@ -14,10 +14,11 @@ use super::zhang_settings::{
 use super::{Drawing, Effort, Figure, ReproduceError, Table};
 use crate::plot::{Axis, Mark, Plot};
 use dpmc::config::Plan;
-use dpmc::data::{Dataset, synthetic};
+use dpmc::data::Dataset;
 use dpmc::diagnostics::{CellDensity, Cells, symmetric_kl};
 use dpmc::privacy::accountant::{Question, Sequence, account_without_losses};
 use dpmc::privacy::{Event, Neighbours};
+use dpmc::synthetic;
 
 /// Cells a side of the reference's histogram (their code).
 const BINS: usize = 99;

@@ -25,9 +25,7 @@ mod read_csv;
 mod read_npy;
 mod read_parquet;
 mod rows;
-mod spline;
 mod storage;
-pub mod synthetic;
 
 pub(in crate::trusted) use bounds::RowBounds;
 pub use bounds::{BoundsSource, Population};

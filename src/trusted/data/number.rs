@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::feature::missing_within;
-use super::spline::Spline;
 use super::storage::Column;
+use crate::math::Spline;
 
 /// Largest size of a value in its own units: rows are sums of squares in f32.
 const LARGEST: f64 = 1e18;

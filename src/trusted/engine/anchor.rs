@@ -237,10 +237,11 @@ pub(super) fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{LabelKind, synthetic};
+    use crate::data::LabelKind;
     use crate::engine::Engine;
     use crate::engine::cpu::CpuEngine;
     use crate::model::{Lower, NetworkShape, Predictor, Score};
+    use crate::synthetic;
     use proptest::prelude::*;
     use std::sync::Arc;
 

@@ -8,8 +8,9 @@ use super::gpu::GpuLimits;
 use super::gradient_gpu_tests::{alone, open};
 use super::gradient_tests::adversarial;
 use super::{AnchorParts, AnchorQuery, AnchorSums, Engine, EngineError};
-use crate::data::{Dataset, LabelKind, synthetic};
+use crate::data::{Dataset, LabelKind};
 use crate::model::{Lower, Metric, Slopes};
+use crate::synthetic;
 
 /// The bound of an integer score or weight, and of a row's integers in L2.
 const LIMIT: i128 = 1 << 14;

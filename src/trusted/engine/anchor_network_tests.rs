@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::cpu::CpuEngine;
 use super::{AnchorParts, AnchorQuery, AnchorSums, Engine};
-use crate::data::{Dataset, LabelKind, synthetic};
+use crate::data::{Dataset, LabelKind};
 use crate::model::{Lower, Metric, Mlp, Model, NetworkShape, Prior, Slopes};
+use crate::synthetic;
 
 const SHAPE: NetworkShape = NetworkShape {
     features: 2,

@@ -237,8 +237,8 @@ mod tests {
     use super::super::AnchorParts;
     use super::super::cpu::InstructionSet;
     use super::*;
-    use crate::data::synthetic;
     use crate::model::{Lower, Metric, Slopes};
+    use crate::synthetic;
 
     /// The sums row by row, in integers.
     fn plain(data: &Dataset, query: &AnchorQuery<'_>) -> (AnchorSums, Vec<f32>) {

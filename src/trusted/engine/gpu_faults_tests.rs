@@ -16,12 +16,12 @@ use super::{
     AnchorParts, AnchorQuery, AnchorSums, Engine, EngineChoice, EngineError, EngineInfo,
     EngineSetup, GradientQuery, GradientSum, MomentSums, RatioQuery, RatioSum, Rows, Workload,
 };
-use crate::data::synthetic;
 use crate::model::{Metric, MomentBasis, Prior, Regression, Slopes};
 use crate::output::RunDirectory;
 use crate::posterior_run::{PosteriorRun, RunLength, Status};
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Ledger, Measure};
 use crate::sampler::{Adapt, Adaptation, Chains, ClipNorm, ClipRule, Preconditioner, RandomWalk};
+use crate::synthetic;
 
 const FEATURES: usize = 7;
 const CHAINS: usize = 11;
@@ -479,7 +479,7 @@ fn a_hung_device_ends_the_run_and_the_process() {
 /// What `auto` compares: every kind of query is timed on both engines.
 #[test]
 fn a_runs_own_queries_are_timed_on_both_engines() {
-    let data = Arc::new(crate::data::synthetic::logistic(3000, &[0.5, -0.5], 1).unwrap());
+    let data = Arc::new(crate::synthetic::logistic(3000, &[0.5, -0.5], 1).unwrap());
     let prior = Prior::normal(2, 1.0);
     let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0).unwrap();
     let each = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]];

@@ -8,8 +8,9 @@ use super::gpu::{GpuEngine, GpuLimits};
 use super::gradient_tests::{adversarial, assert_in_ball, label, query, thetas, tolerance};
 use super::test_cases::Case;
 use super::{Engine, EngineError, GradientQuery, GradientSum, Rows};
-use crate::data::{Dataset, LabelKind, synthetic};
+use crate::data::{Dataset, LabelKind};
 use crate::model::{Prior, Regression};
+use crate::synthetic;
 
 /// An engine without host rows, or `None` without an adapter: a failure under
 /// DPMC_REQUIRE_GPU=1.

@@ -7,7 +7,7 @@ use super::gpu::GpuLimits;
 use super::gradient_gpu_tests::open;
 use super::test_cases::{case, distance, moments, pairs, query};
 use super::tests::{all_rows, ratio_rows, totals};
-use crate::data::synthetic;
+use crate::synthetic;
 
 /// Off by less than the clip allows for rounding; constants of 9 chains in two tiles.
 #[test]

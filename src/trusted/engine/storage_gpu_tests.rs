@@ -9,8 +9,9 @@ use super::gradient_tests::{adversarial, assert_in_ball, query as gradients};
 use super::test_cases::{case, cases, floats, pairs, query};
 use super::tests::ratio_rows;
 use super::{AnchorParts, AnchorQuery, Engine, Rows};
-use crate::data::{Dataset, LabelKind, Storage, synthetic};
+use crate::data::{Dataset, LabelKind, Storage};
 use crate::model::{Metric, Prior, Regression};
+use crate::synthetic;
 
 /// A table of floats that holds the rounded rows gives the same bits: ratios, listed rows,
 /// gradients and anchors, for one chain, some and many, whether chunks are resident or streamed.

@@ -6,12 +6,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::RatioQuery;
-use crate::data::{Dataset, LabelKind, synthetic};
+use crate::data::{Dataset, LabelKind};
 use crate::expression::Law;
 use crate::model::{
     Anchor, Anchored, Banana, GaussianMean, Metric, Mixture, Mlp, Model, MomentAnchor, MomentBasis,
     MomentRemainder, Moments, Prior, Regression, RowFunction, Slopes, Surrogate,
 };
+use crate::synthetic;
 
 pub(super) struct Case {
     pub data: Arc<Dataset>,

@@ -10,8 +10,9 @@ use super::test_cases::{
     Case, anchored, bound, case, cases, cpu_alone, distance, floats, moments, pairs, query,
 };
 use super::{Engine, GradientQuery, RatioQuery, RatioSum, Rows};
-use crate::data::{Dataset, LabelKind, Storage, synthetic};
+use crate::data::{Dataset, LabelKind, Storage};
 use crate::model::{Model, Prior, Regression, Score};
+use crate::synthetic;
 
 /// How far an f32 ratio may lie from the f64 oracle, in grid steps: a relative error of
 /// 4e-6 of ratios up to the clip (4 steps), one step of rounding, and the rounding of

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::EngineChoice;
-use crate::data::{Dataset, LabelKind, synthetic};
+use crate::data::{Dataset, LabelKind};
 use crate::model::{Anchor, Anchored, Lower, Metric, Model, Prior, Regression, Slopes};
 use crate::privacy::{AnchorNoise, Curator, Releases};
+use crate::synthetic;
 
 /// A row's weight ω, written out: the share of its length that the row bound leaves, for Poisson
 /// rows at most W share²/w.

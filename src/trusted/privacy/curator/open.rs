@@ -116,9 +116,9 @@ impl Releases for OpenCurator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::synthetic;
     use crate::engine::EngineChoice;
     use crate::model::{Prior, Regression};
+    use crate::synthetic;
 
     #[test]
     fn pairs_and_clips_that_do_not_fit_together_are_refused() {

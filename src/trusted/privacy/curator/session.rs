@@ -63,7 +63,6 @@ mod tests {
 
     use super::*;
     use crate::config::Plan;
-    use crate::data::synthetic;
     use crate::engine::EngineChoice;
     use crate::model::{Metric, Prior, Regression};
     use crate::privacy::releases::{
@@ -71,6 +70,7 @@ mod tests {
     };
     use crate::privacy::{Budget, Ledger};
     use crate::sampler::{Dpvi, Sampler, stream};
+    use crate::synthetic;
 
     /// A caller who stops the curator after so many releases.
     struct Caller {

@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use rand_distr::{Distribution, Normal, StandardNormal};
 
-use super::{DataError, Dataset, LabelKind};
+use crate::data::{DataError, Dataset, LabelKind};
 
 /// `rows` draws from ½N(0, 2) + ½N(1, 2), the mixture of Heikkilä 2019 and Zhang 2023;
 /// with `truncate`, draws outside `[−t, t]` are drawn again (Zhang 2023, section 5).
@@ -73,7 +73,10 @@ pub fn gaussian(
         .zip(sd)
         .map(|(&m, &s)| Normal::new(m, s))
         .collect::<Result<_, _>>()
-        .map_err(|e| DataError::declaration("sd", e.to_string()))?;
+        .map_err(|e| DataError::Declaration {
+            key: "sd".into(),
+            what: e.to_string(),
+        })?;
     for _ in 0..rows {
         let row: Vec<f32> = laws.iter().map(|n| n.sample(&mut rng) as f32).collect();
         set.push(&row, None)?;

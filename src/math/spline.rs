@@ -12,7 +12,7 @@ const DEGREE: usize = 3;
 
 /// The columns of a natural cubic spline.
 #[derive(Clone, Debug)]
-pub(super) struct Spline {
+pub(crate) struct Spline {
     /// Knots in order, −1 and 1 four times each.
     knots: Vec<f64>,
     /// What the second B-spline from either end gives its inner neighbour, `w`.
@@ -21,7 +21,7 @@ pub(super) struct Spline {
 
 impl Spline {
     /// A spline with these knots inside (−1, 1): one or more, in increasing order.
-    pub(super) fn new(inner: &[f64]) -> Self {
+    pub(crate) fn new(inner: &[f64]) -> Self {
         let ends = DEGREE + 1;
         let mut knots = vec![-1.0; ends];
         knots.extend(inner);
@@ -36,7 +36,7 @@ impl Spline {
     }
 
     /// The columns at `u` in [−1, 1], one more than there are knots inside.
-    pub(super) fn values(&self, u: f64) -> Vec<f64> {
+    pub(crate) fn values(&self, u: f64) -> Vec<f64> {
         let mut b = self.b_splines(u);
         let last = b.len() - 1;
         let [low, high] = self.shares;
