@@ -267,7 +267,7 @@ impl Anchor {
                 s.anchoring
                     .split
                     .map(|split| match s.anchoring.slopes.predictor {
-                        Predictor::Linear => Anchor::Path {
+                        Predictor::Linear | Predictor::Joint(_) => Anchor::Path {
                             path_at_most: split.start,
                             gradients: split.gradient,
                             curvature: split.curvature,

@@ -247,7 +247,7 @@ keyed! {
         draws: DrawsName, "`\"noise-aware\"` (default), `\"chain\"`";
         /// Where chains start; `init` is another name for it.
         #[serde(alias = "init")]
-        start: StartEntry, "see below, `\"zero\"`";
+        start: StartEntry, "see below, `\"usual\"`";
         /// Fixes starts and proposals; the secret coins of a private run are never seeded.
         #[serde(skip_serializing_if = "Option::is_none")]
         seed: Option<u64>, "whole number ≥ 0, random";
@@ -265,7 +265,7 @@ impl Default for RunSection {
             chains: None,
             ess: 400.0,
             draws: DrawsName::NoiseAware,
-            start: StartEntry::Zero,
+            start: StartEntry::Usual,
             seed: None,
             engine: EngineChoice::Auto,
         }

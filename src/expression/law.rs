@@ -36,7 +36,9 @@ struct Parts {
     value: Program,
     change: Program,
     score_programs: Vec<Program>,
-    weight: Program,
+    /// d² log p in (η, φ), the lower triangle row by row.
+    bends: Vec<Program>,
+    chooses: bool,
 }
 
 /// Laws made so far: rows' functions are compared and copied all the time, so each is made once and
@@ -129,19 +131,31 @@ impl Law {
             .collect()
     }
 
-    /// d log p / dη and −d² log p / dη² of a law without shared parameters.
-    pub fn slopes(self, label: f64, eta: f64) -> (f64, f64) {
+    /// Whether it is another expression for other labels.
+    pub fn chooses(self) -> bool {
+        self.0.chooses
+    }
+
+    /// d log p / dη and −d² log p / dη².
+    pub fn slopes(self, label: f64, eta: f64, shared: &[f64]) -> (f64, f64) {
         let (label, eta) = ([label], [eta]);
-        let inputs = at(&label, &eta, &[]);
+        let inputs = at(&label, &eta, shared);
         let score = self.0.score_programs[0].at(&inputs);
-        (score, -self.0.weight.at(&inputs))
+        (score, -self.0.bends[0].at(&inputs))
+    }
+
+    /// −d² log p in (η, φ): the lower triangle, row by row.
+    pub fn bends(self, label: f64, eta: f64, shared: &[f64]) -> Vec<f64> {
+        let (label, eta) = ([label], [eta]);
+        let inputs = at(&label, &eta, shared);
+        self.0.bends.iter().map(|p| -p.at(&inputs)).collect()
     }
 
     /// What a second-order expansion at η leaves of a move from η + t to η + t + δ, of −log p
     /// without shared parameters; the curvature of the expansion is the weight between 0 and
     /// `most`.
     pub fn remainder(self, label: f64, most: f64, [eta, offset, delta]: [f64; 3]) -> f64 {
-        let (score, weight) = self.slopes(label, eta);
+        let (score, weight) = self.slopes(label, eta, &[]);
         let weight = weight.max(0.0).min(most);
         let whole = self.change(label, [eta + offset, delta], [&[], &[]]);
         score * delta - weight * delta * (offset + 0.5 * delta) - whole
@@ -275,12 +289,21 @@ impl Parts {
         let no_slope =
             || unfit("the expression has no derivative: of lgamma two can be made".into());
         let scores = scores.ok_or_else(no_slope)?;
-        let bend = graph
-            .derivative(scores[0], Node::Predictor)
-            .ok_or_else(no_slope)?;
+        let leaf = |k: usize| match k {
+            0 => Node::Predictor,
+            k => Node::Shared(k - 1),
+        };
+        let mut bends = Vec::new();
+        for (k, score) in scores.iter().enumerate() {
+            for l in 0..=k {
+                bends.push(graph.derivative(*score, leaf(l)).ok_or_else(no_slope)?);
+            }
+        }
         let change = graph.change(root).ok_or_else(no_slope)?;
         let compile = |id: Id| Program::compile(&graph, id).ok_or_else(too_long);
+        let chooses = used.iter().any(|n| matches!(n, Node::Choose(..)));
         Ok(Parts {
+            chooses,
             name: name.into(),
             text: text.into(),
             shared: shared.to_vec(),
@@ -291,7 +314,7 @@ impl Parts {
                 .iter()
                 .map(|id| compile(*id))
                 .collect::<Result<_, _>>()?,
-            weight: compile(bend)?,
+            bends: bends.into_iter().map(compile).collect::<Result<_, _>>()?,
             scores,
             graph,
         })
@@ -309,154 +332,5 @@ fn check_name(name: &str) -> Result<(), String> {
         false => Err(format!(
             "'{name}' cannot be the name of a parameter: letters, digits and _, and no function's name, y or eta"
         )),
-    }
-}
-
-/// How large scores, weights and third derivatives of rows that a law fits come to be: what an
-/// anchor clips at (a choice, and no bound: privacy rests on none of it).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reach {
-    /// Largest |score| that is usual.
-    pub score: f64,
-    /// Largest weight that is usual.
-    pub weight: f64,
-    /// Largest |third derivative| that is usual.
-    pub third: f64,
-    /// Mean weight at η = 0.
-    pub first_weight: f64,
-    /// Newton steps on clipped scores from η = 0 to the farthest label.
-    pub crossing: f64,
-}
-
-/// Sds of a score beyond which it is clipped: of classes, and of other labels.
-const CLASS_SDS: f64 = 4.0;
-const MOST_SDS: f64 = 8.0;
-/// |η| of rows whose class is all but certain.
-const CERTAIN: f64 = 8.0;
-/// Chance of a class that is seldom seen.
-const RARE: f64 = 0.05;
-/// Weights of labels that are not the best fitted come to this many times those that are.
-const MOST_SPREAD: f64 = 4.0;
-
-impl Law {
-    /// For labels like these; `classes`: they are all there are.
-    pub fn reach(self, labels: &[f64], classes: bool) -> Reach {
-        let reach = match classes {
-            true => self.class_reach(labels),
-            false => self.number_reach(labels),
-        };
-        let usable = |v: f64, least: f64| if v.is_finite() && v > least { v } else { least };
-        let weight = usable(reach.weight, 1e-12);
-        Reach {
-            score: usable(reach.score, 1e-6 * weight.sqrt()),
-            weight,
-            // What rounding leaves of a quadratic has none.
-            third: if reach.third.is_finite() && reach.third > 1e-6 * weight {
-                reach.third
-            } else {
-                0.0
-            },
-            first_weight: usable(reach.first_weight, 1e-3 * weight).min(weight),
-            crossing: usable(reach.crossing, 1.0),
-        }
-    }
-
-    /// The law itself says how often a label is seen: rare ones do not count.
-    fn class_reach(self, labels: &[f64]) -> Reach {
-        let (mut score, mut weight, mut third, mut first) = (0.0f64, 0.0f64, 0.0f64, 0.0);
-        for k in -160..=160 {
-            let eta = CERTAIN * f64::from(k) / 160.0;
-            let chances = labels
-                .iter()
-                .map(|y| self.log_likelihood(*y, eta, &[]).exp());
-            let chances: Vec<f64> = chances.collect();
-            let whole: f64 = chances.iter().sum();
-            for (y, p) in labels.iter().zip(&chances) {
-                let (s, w) = self.slopes(*y, eta);
-                score = score.max(s.abs());
-                if *p >= RARE * whole {
-                    weight = weight.max(w);
-                    third = third.max(self.third(*y, eta, 1e-3).abs());
-                }
-                if k == 0 {
-                    first += p / whole * w;
-                }
-            }
-        }
-        Reach {
-            score: score.min(CLASS_SDS * weight.sqrt()),
-            weight,
-            third,
-            first_weight: first,
-            crossing: 1.0,
-        }
-    }
-
-    /// Weights of labels where they are best fitted, and a few sds beside.
-    fn number_reach(self, labels: &[f64]) -> Reach {
-        let best: Vec<f64> = labels.iter().map(|y| self.best(*y)).collect();
-        let fitted = labels.iter().zip(&best).map(|(y, e)| self.slopes(*y, *e).1);
-        let fitted: Vec<f64> = fitted.filter(|w| w.is_finite()).collect();
-        let weight = fitted.iter().fold(0.0f64, |m, w| m.max(*w));
-        let least = fitted.iter().fold(f64::INFINITY, |m, w| m.min(*w));
-        let sd = 1.0 / weight.sqrt();
-        let (mut score, mut third, mut beside) = (0.0f64, 0.0f64, weight);
-        let larger = |m: f64, v: f64| if v.is_finite() { m.max(v.abs()) } else { m };
-        for (y, e) in labels.iter().zip(&best) {
-            for k in [-1.5, -0.75, 0.0, 0.75, 1.5] {
-                third = larger(third, self.third(*y, e + k * sd, 1e-3 * sd));
-                beside = larger(beside, self.slopes(*y, e + k * sd).1.max(0.0));
-            }
-            for e in &best {
-                score = larger(score, self.slopes(*y, *e).0);
-            }
-        }
-        let firsts = labels.iter().map(|y| self.slopes(*y, 0.0).1.max(0.0));
-        let first_weight = firsts.sum::<f64>() / labels.len().max(1) as f64;
-        // η itself is on the labels' scale where weights are all the same.
-        let low = best.iter().fold(f64::INFINITY, |m, e| m.min(*e));
-        let high = best.iter().fold(f64::NEG_INFINITY, |m, e| m.max(*e));
-        let far = (high - low).max(high.abs()).max(low.abs());
-        let score = score.min(MOST_SDS * weight.sqrt());
-        let alike = least > 0.5 * weight;
-        let weight = beside.min(MOST_SPREAD * weight);
-        Reach {
-            score,
-            weight,
-            third,
-            first_weight,
-            crossing: if alike { far * weight / score } else { 1.0 },
-        }
-    }
-
-    /// The predictor that fits a label best, on a grid that is refined by Newton's steps.
-    fn best(self, label: f64) -> f64 {
-        let far = (1.1 * label.abs()).max(30.0);
-        let (mut best, mut most) = (0.0, f64::NEG_INFINITY);
-        let mut consider = |eta: f64| {
-            let value = self.log_likelihood(label, eta, &[]);
-            if value > most {
-                (best, most) = (eta, value);
-            }
-        };
-        for k in 0..=200 {
-            let size = far * (1e-4f64).powf(1.0 - f64::from(k) / 200.0);
-            consider(size);
-            consider(-size);
-        }
-        consider(label);
-        for _ in 0..20 {
-            let (score, weight) = self.slopes(label, best);
-            let step = score / weight;
-            if !(weight > 0.0 && step.abs() <= 0.1 * best.abs().max(1.0)) {
-                break;
-            }
-            best += step;
-        }
-        best
-    }
-
-    fn third(self, label: f64, eta: f64, h: f64) -> f64 {
-        (self.slopes(label, eta + h).1 - self.slopes(label, eta - h).1) / (2.0 * h)
     }
 }

@@ -10,17 +10,21 @@ mod change;
 mod derivative;
 mod families;
 mod graph;
+mod information;
 mod law;
 mod number;
 mod parse;
 mod program;
+mod reach;
 mod special;
 
 pub use bounds::Range;
 pub use families::{FAMILIES, Family, Labels, family};
-pub use law::{Law, LawError, Reach};
+pub use information::{Information, LabelRange};
+pub use law::{Law, LawError};
 pub(crate) use number::Number;
 pub use parse::{FUNCTIONS, ParseError};
+pub use reach::{Located, Reach};
 
 #[cfg(test)]
 mod tests;

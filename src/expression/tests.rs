@@ -71,9 +71,12 @@ fn derivatives_are_those_of_differences() {
                     assert!(close(scores[k + 1], plain), "{law:?} {k} {y} {eta}");
                 }
                 if shared.is_empty() {
-                    let s = |e: f64| law.slopes(y, e).0;
+                    let s = |e: f64| law.slopes(y, e, &shared).0;
                     let plain = -(s(eta + h) - s(eta - h)) / (2.0 * h);
-                    assert!(close(law.slopes(y, eta).1, plain), "{law:?} {y} {eta}");
+                    assert!(
+                        close(law.slopes(y, eta, &shared).1, plain),
+                        "{law:?} {y} {eta}"
+                    );
                 }
             }
         }
@@ -188,7 +191,7 @@ fn special_functions_are_those_of_tables() {
         ),
     ] {
         assert!((gamma.log_likelihood(0.0, u, &[]) - value).abs() < 1e-12 * value);
-        let (s, w) = gamma.slopes(0.0, u);
+        let (s, w) = gamma.slopes(0.0, u, &[]);
         assert!((s - score).abs() < 1e-11 * score.abs(), "{s}");
         assert!((w + weight).abs() < 1e-11 * weight, "{w}");
     }
@@ -239,7 +242,7 @@ fn wrong_expressions_say_where() {
 fn reaches_are_those_known() {
     let law = |text: &str| Law::new("expression", text, &[], &[]).unwrap();
     let close = |a: f64, b: f64, digits: f64| assert!((a - b).abs() < digits * b, "{a} for {b}");
-    let logistic = law("-log1p_exp(-y * eta)").reach(&[-1.0, 1.0], true);
+    let logistic = law("-log1p_exp(-y * eta)").reach(&LabelRange::Classes(vec![-1.0, 1.0]));
     close(logistic.weight, 0.25, 1e-6);
     close(logistic.score, 1.0, 1e-3);
     close(logistic.third, 0.0962, 1e-2);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::anchored::{AnchoredWalk, WarmupMean};
 use super::proposal::{ClipNorm, ClipRule, Preconditioner, propose};
 use super::{Adaptation, AnchorSettings, Chains, Decisions, FastMh, PublicRng};
-use crate::model::{Predictor, Prior};
+use crate::model::Prior;
 use crate::privacy::{Acceptance, Estimator, Halt, MOST_STEPS, Moves, Releases};
 
 /// A random-walk sampler: every algorithm of the catalogue.
@@ -255,7 +255,7 @@ impl RandomWalk {
     /// Whether it is anchored by the expansion of a regression.
     pub fn expands_regression(&self) -> bool {
         match &self.anchoring {
-            Some(AnchorSettings::Expansion(s)) => s.anchoring.slopes.predictor == Predictor::Linear,
+            Some(AnchorSettings::Expansion(s)) => !s.anchoring.slopes.predictor.is_network(),
             _ => false,
         }
     }

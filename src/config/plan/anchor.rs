@@ -93,7 +93,7 @@ impl Plan {
             let what = format!("model '{}' has no anchored form", model.name());
             self.refuse(self.choice("sampler.anchored"), what)
         })?;
-        let network = slopes.predictor != Predictor::Linear;
+        let network = slopes.predictor.is_network();
         if network && improper(model) {
             return Err(self.refuse(
                 "model.prior",
@@ -104,6 +104,14 @@ impl Plan {
             return Err(self.refuse(
                 self.choice("sampler.algorithm"),
                 "the Gaussian at a network's mode is far from its posterior; use anchored-barker",
+            ));
+        }
+        let explicit = self.config.sampler.is_explicit();
+        let joint = matches!(slopes.predictor, Predictor::Joint(_));
+        if joint && (explicit || section.decisions.is_some()) {
+            return Err(self.refuse(
+                self.choice("sampler.anchored"),
+                "a model with [model.parameters] makes no decisions at an anchor: its draws are those of the released expansion; name algorithm = \"anchored-barker\" or \"dp-laplace\" alone, or hold the parameters fixed in [model.constants]",
             ));
         }
         let share = self.remainder_share(s, model, &slopes)?;
@@ -128,8 +136,7 @@ impl Plan {
                 .unwrap_or(AnchoredProposal::Autoregressive { correlation: 0.0 }),
             share,
             refresh_after: section.refresh.map(|_| length.warmup),
-            decisions: match laplace || slopes.is_quadratic() && !self.config.sampler.is_explicit()
-            {
+            decisions: match laplace || joint || slopes.is_quadratic() && !explicit {
                 true => Decisions::None,
                 false => Decisions::All,
             },
@@ -148,7 +155,7 @@ impl Plan {
         slopes: &Slopes,
     ) -> Result<f64, ConfigError> {
         let refuse = |what: &str| Err(self.refuse("sampler.clip", what));
-        let network = slopes.predictor != Predictor::Linear;
+        let network = slopes.predictor.is_network();
         match &s.clip {
             Some(_) if slopes.is_quadratic() => refuse(&format!(
                 "model '{}' is its own quadratic: an anchor leaves no remainders to clip; leave the clip out",
@@ -259,7 +266,7 @@ impl Plan {
     fn anchor_start(&self, network: bool, model: &dyn Model) -> Result<Vec<f64>, ConfigError> {
         let d = model.dim();
         let start = match &self.config.run.start {
-            StartEntry::Zero if network => {
+            StartEntry::Usual | StartEntry::Zero if network => {
                 return Err(self.refuse(
                     "run.start",
                     "all hidden units of a network are alike at zero, and none has a slope; give { value = […] }, or \"prior\" for one public draw of the prior",
@@ -275,6 +282,7 @@ impl Plan {
                     )
                 })?
             }
+            StartEntry::Usual => model.usual_start(),
             StartEntry::Zero => vec![0.0; d],
             StartEntry::Value(v) => v.clone(),
             StartEntry::Prior | StartEntry::Dpvi(_) | StartEntry::Ops(_) => {
@@ -308,7 +316,7 @@ impl Plan {
         let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
         let stages = settings.anchoring.stages > 0;
         let anchoring = settings.anchoring.clone();
-        if anchoring.slopes.predictor == Predictor::Linear {
+        if !anchoring.slopes.predictor.is_network() {
             return self.divide_path(settings, section, budget, (estimator, acceptance));
         }
         let quadratic = anchoring.slopes.is_quadratic();

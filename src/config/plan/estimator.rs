@@ -4,7 +4,7 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::data::Population;
-use crate::model::{Model, Predictor, Slopes};
+use crate::model::{Model, Slopes};
 use crate::privacy::{Acceptance, Curator, Estimator, Lambda};
 use crate::sampler::{AnchorSettings, Combination, Decisions, EstimatorName};
 
@@ -100,7 +100,7 @@ impl Plan {
                 "lambda, lambda_ratio and chi exclude each other",
             ));
         }
-        let bent = |slopes: Slopes| slopes.predictor != Predictor::Linear;
+        let bent = |slopes: Slopes| slopes.predictor.is_network();
         let usual = Lambda::Ratio(match chosen.anchored && model.slopes().is_some_and(bent) {
             true => OF_REMAINDERS,
             false => USUAL,

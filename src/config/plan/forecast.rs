@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Plan;
 use crate::config::ConfigError;
-use crate::model::{Density, Model, Predictor};
+use crate::model::{Density, Model};
 use crate::privacy::{Budget, Measure};
 use crate::sampler::{AnchorSettings, AnchoredProposal, Anchoring, Sampler};
 
@@ -72,7 +72,7 @@ impl Plan {
         let anchoring = &settings.anchoring;
         let rho = anchoring.split.map_or(0.0, |s| s.rho());
         let limit = self.limit(budget, measure)?;
-        if anchoring.slopes.predictor != Predictor::Linear || rho.is_nan() || rho <= 0.0 {
+        if anchoring.slopes.predictor.is_network() || rho.is_nan() || rho <= 0.0 {
             return Ok(None);
         }
         let released = noise_of_means(anchoring, rho);

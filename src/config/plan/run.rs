@@ -83,7 +83,8 @@ impl Plan {
         let refuse = |what: &str| Err(self.refuse("run.start", what));
         let point = match &self.config.run.start {
             // A fit and a secret chain start there too.
-            StartEntry::Zero | StartEntry::Dpvi(_) | StartEntry::Ops(_) => vec![0.0; d],
+            StartEntry::Usual | StartEntry::Dpvi(_) | StartEntry::Ops(_) => model.usual_start(),
+            StartEntry::Zero => vec![0.0; d],
             StartEntry::Value(v) if v.len() == d => v.clone(),
             StartEntry::Value(v) => {
                 return refuse(&format!("{} values for {d} parameters", v.len()));

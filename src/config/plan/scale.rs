@@ -21,7 +21,7 @@ impl PublicCurvature {
         let prior = prior.iter().fold(0.0f64, |most, p| most.max(*p));
         let rows = rows as f64 * model.tempering();
         let slopes = model.slopes();
-        let linear = slopes.filter(|s| matches!(s.predictor, Predictor::Linear));
+        let linear = slopes.filter(|s| s.predictor == Predictor::Linear);
         let known = match (linear, model.ratio_rate()) {
             (Some(s), _) => Some(model.unit() * s.largest_weight * row_norm * row_norm),
             // A rate has the tempering in it.

@@ -5,11 +5,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Numbers;
 
-/// `start = …`: `"zero"`, `"prior"`, `{ value = […] }`, `{ dpvi = { … } }` or `{ ops = { … } }`.
+/// `start = …`: `"usual"`, `"zero"`, `"prior"`, `{ value = […] }`, `{ dpvi = { … } }` or `{ ops = { … } }`.
 /// The last two may also name their method beside its settings: `{ method = "dpvi", … }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", remote = "Self")]
 pub enum StartEntry {
+    /// The origin; for declared likelihoods where labels spread evenly over their declared range are
+    /// fitted best.
+    Usual,
     /// The origin.
     Zero,
     /// A prior draw for each chain.
@@ -23,7 +26,7 @@ pub enum StartEntry {
 }
 
 /// The forms of a start, as its errors name them.
-const FORMS: &str = "\"zero\", \"prior\", { value = […] }, { dpvi = { … } }, { ops = { … } } or { method = \"dpvi\", … }";
+const FORMS: &str = "\"usual\", \"zero\", \"prior\", { value = […] }, { dpvi = { … } }, { ops = { … } } or { method = \"dpvi\", … }";
 
 impl Serialize for StartEntry {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -49,6 +52,7 @@ impl<'de> Visitor<'de> for Forms {
 
     fn visit_str<E: Error>(self, name: &str) -> Result<StartEntry, E> {
         match name {
+            "usual" => Ok(StartEntry::Usual),
             "zero" => Ok(StartEntry::Zero),
             "prior" => Ok(StartEntry::Prior),
             _ => Err(E::custom(format!("'{name}' is no start; give {FORMS}"))),

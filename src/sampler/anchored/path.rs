@@ -11,7 +11,7 @@ use super::denoise::{compose, eigen, floored, noise_edge, shrink};
 use super::norms::Norms;
 use super::secant::{self, Observation};
 use super::warm_start::multiplier;
-use crate::model::{Anchor, Doubts, MOST_SDS, Metric, Prior, Score};
+use crate::model::{Anchor, Doubts, Metric, Prior, Score, Slopes};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
 /// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
@@ -97,6 +97,9 @@ struct Path<'a> {
     plan: &'a Anchoring,
     prior: &'a Prior,
     at: Vec<f64>,
+    /// Scores and weights there, and the scales of parameters that rows share.
+    slopes: Slopes,
+    scales: Vec<f64>,
     /// Curvature of the log likelihood, and what was released of it at the start, d × d.
     curvature: DMatrix<f64>,
     first: DMatrix<f64>,
@@ -141,12 +144,6 @@ impl Anchoring {
         }
         path.finish(&mut purse, releases)
     }
-
-    /// Noise of a whitened gradient of rows bounded by b, released for all of the budget.
-    fn whole_noise(&self, bound: f64, purse: &Purse) -> f64 {
-        let sensitivity = 2.0 * self.unit * self.slopes.largest_score * bound;
-        purse.rho.map_or(0.0, |rho| sensitivity * multiplier(rho))
-    }
 }
 
 impl<'a> Path<'a> {
@@ -158,7 +155,8 @@ impl<'a> Path<'a> {
         releases: &mut dyn Releases,
     ) -> Result<Self, Halt> {
         let d = plan.start.len();
-        let weight = plan.first_whole_weight();
+        let (slopes, scales) = plan.slopes.and_scales(&plan.start);
+        let weight = plan.unit * plan.rows as f64 * slopes.first_weight;
         let ask = |releases: &mut dyn Releases, metric: &Metric, tau| {
             let noise = AnchorNoise {
                 curvature: Some(tau),
@@ -166,20 +164,29 @@ impl<'a> Path<'a> {
             };
             releases.anchor(&plan.start, metric, noise)
         };
-        let plain = Metric::identity(d, plan.row_norm);
+        // Coordinates in which a shared parameter is as long as a feature of 1.
+        let shared = d - scales.len();
+        let units = DVector::from_fn(d, |k, _| if k < shared { 1.0 } else { scales[k - shared] });
+        let units = DMatrix::from_diagonal(&units);
+        let longest = row_norm(plan.row_norm, &vec![1.0; scales.len()]);
+        let plain = Metric {
+            factor: lower(&units)?,
+            row_bound: longest,
+        };
         let start = START.map(|share| share.max(purse.least_share()));
         let seen = ask(releases, &plain, purse.pay(start[0]))?;
         let least = seen.curvature_sd.max(1e-9 * weight);
         let diagonal = DVector::from_fn(d, |j, _| seen.curvature[j * d + j].max(least));
         // A trace is at most that of N rows of the largest norm: few rows and much noise else look
         // like much curvature.
-        let most = weight * plan.row_norm * plan.row_norm;
+        let most = weight * longest * longest;
         let diagonal = &diagonal * (most / diagonal.sum()).min(1.0);
         let floor = DIAGONAL_FLOOR * diagonal.max();
         let factor = DMatrix::from_diagonal(&diagonal.map(|v| (v + floor).sqrt()));
         let target = DMatrix::from_diagonal(&diagonal.map(|v| v / (v + floor)));
         let usual = (target.trace() / weight).sqrt();
-        let bound = (2.0 * usual).min(plan.row_norm / floor.sqrt());
+        let bound = (2.0 * usual).min(longest / floor.sqrt());
+        let factor = units * factor;
         let metric = Metric {
             factor: lower(&factor)?,
             row_bound: bound,
@@ -188,11 +195,14 @@ impl<'a> Path<'a> {
         let (guess, _) = shrink(&square(&seen.curvature, d), &target, seen.curvature_sd);
         let least = target.diagonal().min().min(0.02);
         let first = &factor * floored(&guess, least) * &factor;
+        let most = weight * row_norm(plan.row_norm, &scales).powi(2);
         let first = &first * (most / first.trace()).min(1.0);
         Ok(Path {
             plan,
             prior,
             at: plan.start.clone(),
+            slopes,
+            scales,
             curvature: first.clone(),
             first,
             weight,
@@ -204,6 +214,29 @@ impl<'a> Path<'a> {
 
     fn dim(&self) -> usize {
         self.at.len()
+    }
+
+    /// Bound on a row's norm, shared parameters by their scales.
+    fn row_norm(&self) -> f64 {
+        row_norm(self.plan.row_norm, &self.scales)
+    }
+
+    /// Noise of a whitened gradient of rows bounded by b, released for all of the budget.
+    fn whole_noise(&self, bound: f64, purse: &Purse) -> f64 {
+        let sensitivity = 2.0 * self.plan.unit * self.slopes.largest_score * bound;
+        purse.rho.map_or(0.0, |rho| sensitivity * multiplier(rho))
+    }
+
+    /// What steps are measured in: the first curvature, and for parameters that rows share at least
+    /// what their scales stand for.
+    fn ruler(&self) -> DMatrix<f64> {
+        let mut ruler = self.first.clone();
+        let shared = self.dim() - self.scales.len();
+        for (k, scale) in self.scales.iter().enumerate() {
+            let entry = &mut ruler[(shared + k, shared + k)];
+            *entry = entry.max(self.first_weight * scale * scale);
+        }
+        ruler
     }
 
     /// The prior's gradient and precision where the path stands.
@@ -234,21 +267,8 @@ impl<'a> Path<'a> {
     /// Root mean square change of η along a step; for linear models in units of the noise's sd,
     /// which residuals are clipped at four of.
     fn change(&self, step: &DVector<f64>) -> f64 {
-        let square = (step.transpose() * &self.first * step)[(0, 0)].max(0.0);
-        (square / self.first_weight).sqrt() / self.eta_unit()
-    }
-
-    fn eta_unit(&self) -> f64 {
-        let slopes = &self.plan.slopes;
-        match slopes.score {
-            Score::Linear => slopes.largest_score / MOST_SDS,
-            Score::Logistic | Score::Poisson => 1.0,
-            // Where η is on the labels' own scale, as for linear models.
-            Score::Declared(_) if slopes.is_quadratic() || slopes.crossing > 1.0 => {
-                1.0 / slopes.largest_weight.sqrt()
-            }
-            Score::Declared(_) => 1.0,
-        }
+        let square = (step.transpose() * self.ruler() * step)[(0, 0)].max(0.0);
+        (square / self.first_weight).sqrt() / self.slopes.eta_unit
     }
 
     /// One stage; whether there should be another.
@@ -261,22 +281,22 @@ impl<'a> Path<'a> {
     ) -> Result<bool, Halt> {
         let coordinates = self.coordinates()?;
         let (_, prior) = self.prior_slopes();
-        let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
+        let longest = self.row_norm() * lower(&coordinates.factor)?.inverse_norm();
         let wide = (STAGE_BOUND * coordinates.usual).min(longest);
-        let bound = match self.plan.slopes.clips_residuals {
+        let bound = match self.slopes.clips_residuals {
             true => wide.min(STAGE_CLIP * coordinates.usual),
             false => wide,
         };
-        let whole = self.plan.whole_noise(bound, purse);
+        let whole = self.whole_noise(bound, purse);
         let spread = solve(&(&self.curvature + &prior), &coordinates.factor)?;
         let noise = (spread.transpose() * &self.first * &spread)
             .trace()
             .max(0.0);
-        let change = whole * (noise / self.first_weight).sqrt() / self.eta_unit();
+        let change = whole * (noise / self.first_weight).sqrt() / self.slopes.eta_unit;
         let [least, most] = STAGE_SHARES;
         let least = least.max(purse.least_share());
         // Labels far off take so many stages in any case.
-        let needed = (self.plan.slopes.crossing.ceil() + 3.0 - f64::from(stage)).max(1.0);
+        let needed = (self.slopes.crossing.ceil() + 3.0 - f64::from(stage)).max(1.0);
         let even = (purse.left - kept) / ((2.0 + PROFILE_SHARE) * needed);
         let share = (change / STAGE_CHANGE)
             .powi(2)
@@ -325,16 +345,16 @@ impl<'a> Path<'a> {
 
     /// Σ κw from a profile, kept within reason; the curvature is scaled along.
     fn weigh(&mut self, seen: &Expansion) {
-        if self.plan.slopes.score == Score::Linear || seen.profile.is_empty() {
+        if self.slopes.score == Score::Linear || seen.profile.is_empty() {
             return;
         }
         let sum: f64 = seen.profile.iter().sum();
         let noise = 2.0 * seen.profile_sd * (seen.profile.len() as f64).sqrt();
         let least = noise.max(0.01 * self.first_weight).max(0.3 * self.weight);
-        let most = match self.plan.slopes.score {
+        let most = match self.slopes.score {
             Score::Logistic => self.plan.rows as f64 * self.plan.unit * 0.25,
-            Score::Declared(_) if !self.plan.slopes.clips_residuals => {
-                self.plan.rows as f64 * self.plan.unit * self.plan.slopes.largest_weight
+            Score::Declared(_) if !self.slopes.clips_residuals => {
+                self.plan.rows as f64 * self.plan.unit * self.slopes.largest_weight
             }
             _ => 3.0 * self.weight,
         };
@@ -408,7 +428,7 @@ impl<'a> Path<'a> {
     /// Newton's steps are too short by a lot where classes are nearly separated.
     fn lengthened(&self, step: DVector<f64>, trust: f64) -> DVector<f64> {
         let trust = (trust - TRUSTED).max(0.0) / (1.0 - TRUSTED);
-        if self.plan.slopes.score != Score::Logistic || trust <= 0.0 {
+        if self.slopes.score != Score::Logistic || trust <= 0.0 {
             return step;
         }
         let at = DVector::from_column_slice(&self.at);
@@ -455,12 +475,12 @@ impl<'a> Path<'a> {
         let noise = forward_matrix(&root, &coordinates.factor)?.norm_squared() * sd * sd;
         let kept = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
         let whole = solve_vector(&precision, &gradient)? * kept;
-        if self.plan.slopes.is_quadratic() || self.change(&whole) <= LONGEST_STEP {
+        if self.slopes.is_quadratic() || self.change(&whole) <= LONGEST_STEP {
             return Ok((whole, kept));
         }
-        let mut damping = 0.01;
+        let (mut damping, ruler) = (0.01, self.ruler());
         for _ in 0..80 {
-            let damped = solve_vector(&(&precision + &self.first * damping), &gradient)? * kept;
+            let damped = solve_vector(&(&precision + &ruler * damping), &gradient)? * kept;
             if self.change(&damped) <= LONGEST_STEP {
                 return Ok((damped, kept));
             }
@@ -478,6 +498,7 @@ impl<'a> Path<'a> {
             .map(|(a, s)| a + s)
             .collect();
         self.at = super::warm_start::inside(to, &self.at, self.prior);
+        (self.slopes, self.scales) = self.plan.slopes.and_scales(&self.at);
     }
 
     /// The last releases and the anchor that they make.
@@ -488,7 +509,7 @@ impl<'a> Path<'a> {
             ..AnchorNoise::default()
         };
         // No row is longer than this.
-        let longest = self.plan.row_norm * lower(&coordinates.factor)?.inverse_norm();
+        let longest = self.row_norm() * lower(&coordinates.factor)?.inverse_norm();
         let wide = (STAGE_BOUND * coordinates.usual).min(longest);
         let (_, seen) = self.release(&coordinates, [wide; 2], noise, releases)?;
         self.weigh(&seen);
@@ -497,19 +518,19 @@ impl<'a> Path<'a> {
         }) * purse.left;
         let gradients = purse.left - curvature_share;
         let mean = self.weight / (self.plan.unit * self.plan.rows as f64);
-        let norms = Norms::new(&seen, wide, self.plan.slopes, mean);
+        let norms = Norms::new(&seen, wide, self.slopes, mean);
         let (bound, bias) = match self.plan.clip {
             Some(multiple) => {
                 let bound = multiple * coordinates.usual;
                 (bound, norms.bias(bound, self.dim()))
             }
             None => norms.best(coordinates.usual, self.dim(), |b| {
-                self.plan.whole_noise(b, purse) / gradients.sqrt()
+                self.whole_noise(b, purse) / gradients.sqrt()
             }),
         };
         let bound = bound.min(longest);
         // Rows that are clipped with their residuals have weights of their own.
-        let wide = match self.plan.slopes.clips_residuals {
+        let wide = match self.slopes.clips_residuals {
             true => wide.max(bound),
             false => bound,
         };
@@ -525,7 +546,7 @@ impl<'a> Path<'a> {
             };
             let (metric, seen) = self.release(&coordinates, [bound, wide], noise, releases)?;
             self.observe(&coordinates, &seen, share);
-            let one = self.plan.whole_noise(bound, purse);
+            let one = self.whole_noise(bound, purse);
             if last {
                 let bent = self.bend(&coordinates, &seen)?;
                 self.learn_from_gradients(&coordinates)?;
@@ -554,7 +575,7 @@ impl<'a> Path<'a> {
             let gap = &o.at - &here;
             let pull = &self.curvature * &gap;
             let squared = gap.dot(&pull).max(0.0) / d;
-            let bent = match self.plan.slopes.is_quadratic() {
+            let bent = match self.slopes.is_quadratic() {
                 true => 0.0,
                 false => 0.15 * squared * usual * d.sqrt(),
             };
@@ -698,6 +719,12 @@ pub(super) fn expand(
         gradient_sd: seen.gradient_sd,
         ..others
     })
+}
+
+/// ‖z‖ of a row of this norm and shared parameters of these scales, at most.
+fn row_norm(features: f64, scales: &[f64]) -> f64 {
+    let squares = scales.iter().map(|a| a * a);
+    (features * features + squares.sum::<f64>()).sqrt()
 }
 
 fn gradient_of(coordinates: &Coordinates, seen: &Expansion) -> DVector<f64> {

@@ -3,7 +3,7 @@
 //! releases that the curator charges.
 
 use super::moves::gaussian;
-use crate::model::{Anchor, Lower, Metric, Predictor, Prior, Slopes};
+use crate::model::{Anchor, Lower, Metric, Prior, Slopes};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
 /// Longest Newton step of a network, root mean square of the predictor's change: beyond, it is no
@@ -77,7 +77,7 @@ impl Anchoring {
     /// [`Halt::Failed`] where the warm start does not settle (what was spent stays charged),
     /// and the curator's own.
     pub fn run(&self, prior: &Prior, releases: &mut dyn Releases) -> Result<Anchor, Halt> {
-        if self.slopes.predictor == Predictor::Linear {
+        if !self.slopes.predictor.is_network() {
             return self.follow(prior, releases);
         }
         let d = self.start.len();
@@ -207,11 +207,6 @@ impl Anchoring {
         weight * self.slopes.first_weight * self.unit * self.rows as f64
     }
 
-    /// Σ κw at the start, taken for the origin.
-    pub(super) fn first_whole_weight(&self) -> f64 {
-        self.whole_weight(1.0)
-    }
-
     /// Keeps a Newton step from overshooting where the expansion holds near by only: the root mean
     /// square of its change of η is `‖Kᵀu‖/√(κNw̄)`, K the precision's factor.
     fn shorten(&self, step: &mut [f64], precision: &Lower) {
@@ -257,7 +252,7 @@ impl Anchoring {
         let d = self.start.len() as f64;
         let anchor = self.split.map_or(0.0, |s| self.gradient_noise(s.gradient));
         // A regression's path ends in gradients of one mode that are combined.
-        let start = if self.stages > 0 && self.slopes.predictor != Predictor::Linear {
+        let start = if self.stages > 0 && self.slopes.predictor.is_network() {
             self.start_error()
         } else {
             0.0

@@ -4,6 +4,7 @@
 use rayon::prelude::*;
 
 use super::EngineError;
+use super::anchor_joint::JointRows;
 use super::anchor_rows::TileRows;
 use super::cpu::InstructionSet;
 use crate::data::{Dataset, TILE};
@@ -12,7 +13,7 @@ use crate::model::{Metric, Predictor, Slopes};
 /// A row's whitened z in units of b/2^14.
 const FEATURE_BITS: u32 = 14;
 /// Scores and curvature weights in units of their public bounds over 2^14.
-const WEIGHT_BITS: u32 = 14;
+pub(super) const WEIGHT_BITS: u32 = 14;
 /// Weights in a profile are in finer units by this power of two: the noise of a release is then on
 /// a lattice as fine beside its sensitivity as that of all others.
 pub(super) const PROFILE_SHIFT: u32 = 8;
@@ -64,7 +65,7 @@ impl AnchorQuery<'_> {
         let d = self.slopes.predictor.dim(features);
         let shaped = match self.slopes.predictor {
             Predictor::Network(shape) => shape.features == features && shape.outputs == 1,
-            Predictor::Linear => true,
+            Predictor::Linear | Predictor::Joint(_) => true,
         };
         let fits = labelled && shaped && self.at.len() == d && self.metric.dim() == d;
         if !fits || !self.metric.is_valid() {
@@ -156,11 +157,19 @@ pub(super) fn sums(
     // Integers, so any split gives the same bits.
     let chunk = tiles.div_ceil(64);
     let zero = || AnchorSums::zero(query.at.len());
+    let joint = match query.slopes.predictor {
+        Predictor::Joint(joint) => Some((joint, joint.located(query.at))),
+        Predictor::Linear | Predictor::Network(_) => None,
+    };
     Ok((0..tiles.div_ceil(chunk))
         .into_par_iter()
         .map(|k| {
-            let rows = TileRows::new(data, query);
-            set.anchor_sums(rows, k * chunk..((k + 1) * chunk).min(tiles))
+            let tiles = k * chunk..((k + 1) * chunk).min(tiles);
+            if let Some((joint, located)) = &joint {
+                let rows = JointRows::new(data, query, *joint, located);
+                return rows.sums(tiles.start * TILE..(tiles.end * TILE).min(data.rows()));
+            }
+            set.anchor_sums(TileRows::new(data, query), tiles)
         })
         .reduce(zero, |mut a, b| {
             a.add(b);
@@ -176,6 +185,10 @@ pub(super) fn row_weights(
 ) -> Result<Vec<f32>, EngineError> {
     query.check(data.features().len(), data.labelled())?;
     let mut weights = vec![0.0f32; data.rows().next_multiple_of(TILE)];
+    if let Predictor::Joint(_) = query.slopes.predictor {
+        // Nothing of these is a remainder.
+        return Ok(weights);
+    }
     weights
         .par_chunks_mut(TILE * 64)
         .enumerate()
@@ -198,8 +211,13 @@ pub(super) fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
 /// towards zero, so that a row whose norm is b to rounding loses a unit a coordinate at most;
 /// NaN becomes 0. On return `Σ q² ≤ 2^(2 bits)`, checked in integers.
 pub(super) fn quantize_in_ball(bits: u32, z: &[f64], bound: f64, q: &mut [i64]) {
-    let limit = 1i64 << bits;
-    let scale = limit as f64 / bound;
+    let scale = (1i64 << bits) as f64 / bound;
+    quantize_to(1 << (2 * bits), z, scale, q);
+}
+
+/// The same for z·`scale` and any bound on Σ q², at most 2^62.
+pub(super) fn quantize_to(most: u128, z: &[f64], scale: f64, q: &mut [i64]) {
+    let limit = most.isqrt() as i64;
     let fill = |to_integer: fn(f64) -> f64, scale: f64, q: &mut [i64]| -> bool {
         let mut squares = 0u128;
         for (q, z) in q.iter_mut().zip(z) {
@@ -207,7 +225,7 @@ pub(super) fn quantize_in_ball(bits: u32, z: &[f64], bound: f64, q: &mut [i64]) 
             *q = (to_integer(z * scale) as i64).clamp(-limit, limit);
             squares += u128::from(q.unsigned_abs()).pow(2);
         }
-        squares <= 1 << (2 * bits)
+        squares <= most
     };
     if fill(f64::round_ties_even, scale, q) {
         return;
@@ -382,6 +400,7 @@ mod tests {
                     row.iter().zip(query.at).map(|(x, t)| x * t).sum()
                 }
                 Predictor::Network(shape) => shape.slope(query.at, &row, &mut z),
+                Predictor::Joint(_) => unreachable!("has sums of its own"),
             };
             query.metric.factor.solve(&mut z);
             let norm = z.iter().map(|v| v * v).sum::<f64>().sqrt();

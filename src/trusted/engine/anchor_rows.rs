@@ -58,8 +58,9 @@ impl<'a> TileRows<'a> {
             }
         }
         match self.query.slopes.predictor {
-            Predictor::Linear => {
-                self.z.copy_from_slice(&self.x);
+            // (The sums of joint ones are made elsewhere.)
+            Predictor::Linear | Predictor::Joint(_) => {
+                self.z[..d].copy_from_slice(&self.x);
                 self.eta = [0.0; TILE];
                 for (x, at) in self.x.iter().zip(self.query.at) {
                     for (eta, x) in self.eta.iter_mut().zip(x) {

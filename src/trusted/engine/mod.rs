@@ -2,6 +2,7 @@
 //! at once. Engines touch rows, know no probability, hold no generator, add no noise.
 
 mod anchor;
+mod anchor_joint;
 mod anchor_rows;
 pub(in crate::trusted) mod cpu;
 mod error;

@@ -181,7 +181,7 @@ impl EngineSetup {
             let query = AnchorQuery {
                 at: &theta,
                 metric: &Metric::identity(model.dim(), data.row_norm()),
-                slopes,
+                slopes: slopes.at(&theta),
                 parts: AnchorParts {
                     gradient: true,
                     curvature: true,

@@ -158,6 +158,8 @@ impl Anchored {
         let quadratic = inner.slopes().is_some_and(|s| s.is_quadratic());
         let remainder = match inner.slopes().map(|s| (s.predictor, s.score)) {
             Some((Predictor::Network(shape), _)) => RowFunction::NetworkRemainder(shape),
+            // Nobody decides about what is left over.
+            Some((Predictor::Joint(_), _)) => RowFunction::Affine,
             Some((_, Score::Logistic)) => RowFunction::LogisticRemainder,
             Some((_, Score::Poisson)) => RowFunction::PoissonRemainder,
             Some((_, Score::Declared(law))) if !quadratic => RowFunction::DeclaredRemainder(law),
@@ -192,6 +194,7 @@ impl Anchored {
         let mut z = row.to_vec();
         let eta = match slopes.predictor {
             Predictor::Linear => row.iter().zip(at).map(|(x, t)| x * t).sum(),
+            Predictor::Joint(_) => return (1.0, 0.0),
             Predictor::Network(shape) => {
                 z = vec![0.0; at.len()];
                 shape.slope(at, row, &mut z)

@@ -35,7 +35,7 @@ pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
 pub use prior::{Density, Prior, Support, Surrogate};
 pub use regression::Regression;
 pub(crate) use slopes::MOST_SDS;
-pub use slopes::{Influence, Predictor, Slopes};
+pub use slopes::{Influence, Joint, Predictor, Slopes};
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]
@@ -254,6 +254,11 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     /// to be anchored.
     fn slopes(&self) -> Option<Slopes> {
         None
+    }
+    /// Where chains start unless they are told otherwise, of declarations alone: a point of the
+    /// support, the origin for most models.
+    fn usual_start(&self) -> Vec<f64> {
+        vec![0.0; self.dim()]
     }
     /// Prior density and support.
     fn prior(&self) -> &Prior;

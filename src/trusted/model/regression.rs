@@ -2,8 +2,8 @@
 //! linear predictor η = x·θ.
 
 use super::{
-    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Slopes, Support,
-    check_tempering, radius, softplus_difference, wrong_label,
+    Density, Forms, GradientFunction, Joint, Model, ModelError, Prior, RowFunction, Score, Slopes,
+    Support, check_tempering, radius, slopes::label_range, softplus_difference, wrong_label,
 };
 use crate::data::LabelKind;
 use crate::expression::{Law, Range};
@@ -21,6 +21,9 @@ enum Likelihood {
     /// A declared law, with parameters that rows share behind the coefficients.
     Declared(Law),
 }
+
+/// Name of the feature that is 1 in every row.
+const INTERCEPT: &str = "intercept";
 
 /// Bayesian regression on the features of a labelled table: a coefficient a feature.
 #[derive(Clone, Debug)]
@@ -202,7 +205,7 @@ impl Regression {
         rate.is_finite().then_some(rate)
     }
 
-    /// Score and weight with their bounds; none where other parameters bend along.
+    /// Score and weight with their bounds.
     fn bounds(&self) -> Option<Slopes> {
         Some(match self.likelihood {
             Likelihood::Logistic => Slopes::logistic(),
@@ -214,7 +217,13 @@ impl Regression {
             Likelihood::Declared(law) if law.shared().is_empty() => {
                 Slopes::declared(law, self.label)
             }
-            Likelihood::Declared(_) => return None,
+            Likelihood::Declared(law) => {
+                let joint = Joint {
+                    law,
+                    label: self.label,
+                };
+                Slopes::joint(joint, &self.usual_start())
+            }
         })
     }
 }
@@ -268,6 +277,30 @@ impl Model for Regression {
     }
     fn slopes(&self) -> Option<Slopes> {
         self.slopes
+    }
+    /// What fits labels best that are spread evenly over their declared range: an intercept, if there
+    /// is one, and shared parameters.
+    fn usual_start(&self) -> Vec<f64> {
+        let mut start = vec![0.0; self.parameters.len()];
+        let Likelihood::Declared(law) = self.likelihood else {
+            return start;
+        };
+        let shared = match &self.prior.density {
+            Density::Normal { mean, .. } => mean[self.features..].to_vec(),
+            _ => start[self.features..].to_vec(),
+        };
+        let features = &self.parameters[..self.features];
+        let intercept = features.iter().position(|name| name == INTERCEPT);
+        let labels = label_range(self.label);
+        let (eta, shared) = law.fit_to_range(&labels, intercept.is_some(), &shared);
+        start[self.features..].copy_from_slice(&shared);
+        if let Some(k) = intercept {
+            start[k] = eta;
+        }
+        match self.prior.contains(&start) {
+            true => start,
+            false => vec![0.0; self.parameters.len()],
+        }
     }
     fn prior(&self) -> &Prior {
         &self.prior

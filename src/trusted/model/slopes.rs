@@ -3,7 +3,7 @@
 
 use super::{NetworkShape, Score};
 use crate::data::LabelKind;
-use crate::expression::Law;
+use crate::expression::{LabelRange, Law, Located, Reach};
 use crate::math::remainder::{self, THIRD};
 
 /// Noise sds (or counts' sds) beyond which any residual is clipped; those of rows beyond the row
@@ -11,20 +11,45 @@ use crate::math::remainder::{self, THIRD};
 pub(crate) const MOST_SDS: f64 = 8.0;
 
 /// What η is of a row, and z, its gradient in θ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Predictor {
     /// η = x·θ and z = x.
     Linear,
     /// A network's only output f(x; θ) and z = ∇f at θ*: generalised Gauss–Newton
     /// (Schraudolph 2002), w·zzᵀ without the score's share of the Hessian.
     Network(NetworkShape),
+    /// η = x·β of a law with parameters φ that rows share, θ = (β, φ): z is the Jacobian of (η, φ)
+    /// in θ, and scores and weights are vectors and matrices.
+    Joint(Joint),
+}
+
+/// A declared law with shared parameters, of such labels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Joint {
+    /// The law.
+    pub law: Law,
+    /// Its labels.
+    pub label: LabelKind,
+}
+
+impl Joint {
+    /// φ, the end of θ.
+    pub fn shared(self, theta: &[f64]) -> &[f64] {
+        &theta[theta.len() - self.law.shared().len()..]
+    }
+
+    /// What rows come to at θ.
+    pub fn located(self, theta: &[f64]) -> Located {
+        self.law
+            .located(&label_range(self.label), self.shared(theta))
+    }
 }
 
 impl Predictor {
     /// A true bound on ‖z‖ at `at` for rows of norm at most `row_norm`.
     pub fn norm(self, at: &[f64], row_norm: f64) -> f64 {
         match self {
-            Predictor::Linear => row_norm,
+            Predictor::Linear | Predictor::Joint(_) => row_norm,
             Predictor::Network(shape) => shape.slope_norm(at, row_norm),
         }
     }
@@ -34,7 +59,13 @@ impl Predictor {
         match self {
             Predictor::Linear => features,
             Predictor::Network(shape) => shape.parameters(),
+            Predictor::Joint(joint) => features + joint.law.shared().len(),
         }
+    }
+
+    /// Whether z follows from θ.
+    pub fn is_network(self) -> bool {
+        matches!(self, Predictor::Network(_))
     }
 }
 
@@ -60,6 +91,8 @@ pub struct Slopes {
     pub typical_weight: f64,
     /// Weight at η = 0, where warm starts usually begin.
     pub first_weight: f64,
+    /// A change of η that is large, root mean square: steps to an anchor are shorter than twice that.
+    pub eta_unit: f64,
     /// Whether residuals are clipped together with the row's norm, |s|·‖z‖ ≤ S b (Schweppe's type
     /// of generalised M-estimator): a long row that the model fits then says all it knows.
     /// Residuals of numbers and counts allow that; those of two classes are too lopsided, and
@@ -92,6 +125,7 @@ impl Slopes {
             largest_third: THIRD,
             typical_weight: 0.4,
             first_weight: 0.25,
+            eta_unit: 1.0,
             clips_residuals: false,
         }
     }
@@ -123,6 +157,7 @@ impl Slopes {
             largest_third: 0.0,
             typical_weight: 1.0,
             first_weight: 1.0,
+            eta_unit: largest_score / MOST_SDS,
             clips_residuals: true,
         }
     }
@@ -142,6 +177,7 @@ impl Slopes {
             largest_third: true_bound.min(rate),
             typical_weight: 1.0,
             first_weight: 1.0,
+            eta_unit: 1.0,
             clips_residuals: true,
         }
     }
@@ -149,17 +185,44 @@ impl Slopes {
     /// A declared likelihood of such labels, without shared parameters: what its rows usually come
     /// to where it fits them.
     pub fn declared(law: Law, label: LabelKind) -> Self {
-        let classes = matches!(label, LabelKind::Binary | LabelKind::Class { .. });
-        let reach = law.reach(&typical_labels(label), classes);
+        let reach = law.reach(&label_range(label));
+        Slopes::of_reach(Predictor::Linear, law, label, reach)
+    }
+
+    /// The same of a law with shared parameters, at θ.
+    pub fn joint(joint: Joint, theta: &[f64]) -> Self {
+        let reach = joint.located(theta).reach;
+        Slopes::of_reach(Predictor::Joint(joint), joint.law, joint.label, reach)
+    }
+
+    /// What these are at θ: another matter where parameters are shared.
+    pub fn at(&self, theta: &[f64]) -> Self {
+        self.and_scales(theta).0
+    }
+
+    /// The same, with the [scales](Located::scales) of shared parameters.
+    pub fn and_scales(&self, theta: &[f64]) -> (Self, Vec<f64>) {
+        let Predictor::Joint(joint) = self.predictor else {
+            return (*self, Vec::new());
+        };
+        let located = joint.located(theta);
+        let predictor = Predictor::Joint(joint);
+        let slopes = Slopes::of_reach(predictor, joint.law, joint.label, located.reach);
+        (slopes, located.scales)
+    }
+
+    fn of_reach(predictor: Predictor, law: Law, label: LabelKind, reach: Reach) -> Self {
+        let classes = label_range(label).is_classes();
         Slopes {
             score: Score::Declared(law),
-            predictor: Predictor::Linear,
+            predictor,
             largest_score: reach.score,
             crossing: reach.crossing,
             largest_weight: reach.weight,
             largest_third: reach.third,
             typical_weight: if classes { 0.4 } else { 1.0 },
             first_weight: reach.first_weight,
+            eta_unit: reach.eta_unit,
             clips_residuals: !classes,
         }
     }
@@ -188,7 +251,11 @@ impl Slopes {
         let most = self.largest_weight;
         // ω = min(share, W share²/w), over the share, which the shortened z brings along.
         let over = match (self.score, self.predictor) {
-            (Score::Logistic | Score::Linear | Score::Declared(_), Predictor::Linear) => 1.0,
+            (Score::Logistic | Score::Linear | Score::Declared(_), _)
+                if !self.predictor.is_network() =>
+            {
+                1.0
+            }
             _ => (most * share / weight).min(1.0),
         };
         Influence {
@@ -208,7 +275,7 @@ impl Slopes {
     /// or 1 where a network's second derivative is left over.
     pub fn remainder_power(&self) -> i32 {
         match self.predictor {
-            Predictor::Linear => 2,
+            Predictor::Linear | Predictor::Joint(_) => 2,
             Predictor::Network(_) => 1,
         }
     }
@@ -219,30 +286,21 @@ impl Slopes {
     /// and a network that bends as much as the square of its slope, in general position.
     pub fn remainder_rate(&self, unit: f64, row_bound: f64) -> f64 {
         match self.predictor {
-            Predictor::Linear => unit * 0.5 * self.largest_third * row_bound.powi(3),
+            Predictor::Linear | Predictor::Joint(_) => {
+                unit * 0.5 * self.largest_third * row_bound.powi(3)
+            }
             Predictor::Network(shape) => unit * row_bound.powi(2) / shape.parameters() as f64,
         }
     }
 }
 
-/// Labels that a declared likelihood's bounds are looked up at: all classes; of numbers a grid; of
-/// counts those up to a quarter of the largest, for few rates exceed that or counts would be
-/// clamped.
-fn typical_labels(label: LabelKind) -> Vec<f64> {
-    let grid = |low: f64, high: f64, parts: u32| -> Vec<f64> {
-        let at = |k| low + (high - low) * f64::from(k) / f64::from(parts);
-        (0..=parts).map(at).collect()
-    };
+/// The labels of a kind, for expectations and bounds.
+pub(super) fn label_range(label: LabelKind) -> LabelRange {
     match label {
-        LabelKind::Binary => vec![-1.0, 1.0],
-        LabelKind::Number { low, high } => grid(low, high, 32),
-        LabelKind::Count { max } => {
-            let most = (max / 4).max(1);
-            let mut counts = grid(0.0, f64::from(most), most.min(32));
-            counts.iter_mut().for_each(|v| *v = v.round());
-            counts
-        }
-        LabelKind::Class { classes } => grid(0.0, f64::from(classes) - 1.0, classes - 1),
+        LabelKind::Binary => LabelRange::Classes(vec![-1.0, 1.0]),
+        LabelKind::Number { low, high } => LabelRange::Numbers { low, high },
+        LabelKind::Count { max } => LabelRange::Counts(max),
+        LabelKind::Class { classes } => LabelRange::Classes((0..classes).map(f64::from).collect()),
     }
 }
 
@@ -260,7 +318,7 @@ impl Score {
                 let rate = eta.exp();
                 (label - rate, rate)
             }
-            Score::Declared(law) => law.slopes(label, eta),
+            Score::Declared(law) => law.slopes(label, eta, &[]),
         }
     }
 }

@@ -38,6 +38,7 @@ impl Curator {
                     .into(),
             ));
         }
+        let slopes = slopes.at(at);
         let variances = variances(noise)?;
         self.charge_anchor(variances)?;
         let parts = AnchorParts {

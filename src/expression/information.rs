@@ -1,0 +1,246 @@
+//! What a row is expected to tell of its predictor and of shared parameters: Fisher's information,
+//! by sums over labels, tabulated in η.
+
+use nalgebra::{DMatrix, linalg::Cholesky};
+
+use super::Law;
+
+/// The labels that there are, by declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LabelRange {
+    /// These.
+    Classes(Vec<f64>),
+    /// 0, 1, … up to this.
+    Counts(u32),
+    /// All numbers between two.
+    Numbers {
+        /// The smallest.
+        low: f64,
+        /// The largest.
+        high: f64,
+    },
+}
+
+impl LabelRange {
+    /// Labels that bounds are looked up at: all classes; of numbers a grid; of counts those up to a
+    /// quarter of the largest, for few rates exceed that or counts would be clamped.
+    pub fn typical(&self) -> Vec<f64> {
+        match self {
+            LabelRange::Classes(all) => all.clone(),
+            LabelRange::Numbers { low, high } => grid(*low, *high, 32),
+            LabelRange::Counts(max) => {
+                let most = (max / 4).max(1);
+                let mut counts = grid(0.0, f64::from(most), most.min(32));
+                counts.iter_mut().for_each(|v| *v = v.round());
+                counts
+            }
+        }
+    }
+
+    /// Whether labels are classes.
+    pub fn is_classes(&self) -> bool {
+        matches!(self, LabelRange::Classes(_))
+    }
+}
+
+/// `parts` + 1 points from `low` to `high`.
+fn grid(low: f64, high: f64, parts: u32) -> Vec<f64> {
+    let at = |k| low + (high - low) * f64::from(k) / f64::from(parts);
+    (0..=parts).map(at).collect()
+}
+
+/// Points of η in a table, less one.
+const PARTS: u32 = 128;
+/// Labels of one sum over numbers, less one; the same while the sum's range is looked for.
+const NODES: u32 = 96;
+const COARSE: u32 = 40;
+/// Densities below this share of the largest do not count.
+const NEGLIGIBLE: f64 = 1e-7;
+/// Rounds of looking for where a density is.
+const ROUNDS: usize = 40;
+
+/// A law's expected information in (η, φ) at given φ: `E s sᵀ` over labels, s the scores, for η
+/// on a grid, as Cholesky factors. Between grid points factors are interpolated, and beyond the ends
+/// they stay: what is made of one is positive semi-definite anywhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Information {
+    low: f64,
+    step: f64,
+    size: usize,
+    /// size × size values a grid point, row-major.
+    factors: Vec<f64>,
+    of_positive_labels: bool,
+}
+
+impl Information {
+    /// Of `law` at φ for η between two values.
+    pub fn new(law: Law, labels: &LabelRange, shared: &[f64], [low, high]: [f64; 2]) -> Self {
+        let size = 1 + shared.len();
+        let mut factors = Vec::new();
+        let of_positive_labels = match labels {
+            LabelRange::Numbers { low, .. } => *low < 0.0 && law.chooses(),
+            _ => false,
+        };
+        for eta in grid(low, high, PARTS) {
+            let matrix = expected(law, labels, of_positive_labels, eta, shared);
+            factors.extend(factor(matrix));
+        }
+        Information {
+            low,
+            step: (high - low) / f64::from(PARTS),
+            size,
+            factors,
+            of_positive_labels,
+        }
+    }
+
+    /// 1 + the number of shared parameters.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether it is of some labels alone, those above 0, and so not what a row is expected to tell: a
+    /// sign says that an event was not seen.
+    pub fn is_partial(&self) -> bool {
+        self.of_positive_labels
+    }
+
+    /// The lower triangular factor R of the information R Rᵀ at η, row-major; η that is no number
+    /// counts as the lowest.
+    pub fn factor(&self, eta: f64, out: &mut [f64]) {
+        let place = ((eta - self.low) / self.step).clamp(0.0, f64::from(PARTS));
+        // NaN becomes 0 in the conversion.
+        let cell = (place as usize).min(PARTS as usize - 1);
+        let share = if place.is_nan() {
+            0.0
+        } else {
+            place - cell as f64
+        };
+        let entries = self.size * self.size;
+        let (below, above) = self.factors[cell * entries..].split_at(entries);
+        for ((o, a), b) in out.iter_mut().zip(below).zip(above) {
+            *o = a + share * (b - a);
+        }
+    }
+
+    /// R Rᵀ at each grid point.
+    pub fn matrices(&self) -> impl Iterator<Item = DMatrix<f64>> + '_ {
+        let each = self.factors.chunks_exact(self.size * self.size);
+        each.map(|f| {
+            let factor = DMatrix::from_row_slice(self.size, self.size, f);
+            &factor * factor.transpose()
+        })
+    }
+}
+
+/// A triangular factor of a matrix that is positive semi-definite up to rounding.
+fn factor(matrix: DMatrix<f64>) -> Vec<f64> {
+    let size = matrix.nrows();
+    let most = matrix.diagonal().max();
+    let mut ridge = 1e-12 * most;
+    for _ in 0..40 {
+        let raised = &matrix + DMatrix::identity(size, size) * ridge;
+        if let Some(found) = Cholesky::new(raised) {
+            return found.l().transpose().iter().copied().collect();
+        }
+        ridge *= 10.0;
+    }
+    vec![0.0; size * size]
+}
+
+/// `E s sᵀ` at one (η, φ).
+fn expected(
+    law: Law,
+    labels: &LabelRange,
+    positive: bool,
+    eta: f64,
+    shared: &[f64],
+) -> DMatrix<f64> {
+    let nodes = match labels {
+        LabelRange::Classes(all) => all.clone(),
+        LabelRange::Counts(max) => counts(law, *max, eta, shared),
+        LabelRange::Numbers { low, high } => {
+            // Labels beyond the range are clamped, and the law knows nothing of that.
+            let width = high - low;
+            let low = if positive { 0.0 } else { low - width };
+            numbers(law, [low, high + width], eta, shared)
+        }
+    };
+    let values: Vec<f64> = nodes
+        .iter()
+        .map(|y| law.log_likelihood(*y, eta, shared))
+        .collect();
+    let most = largest(&values);
+    let size = 1 + shared.len();
+    let (mut sum, mut whole) = (DMatrix::zeros(size, size), 0.0);
+    for (y, value) in nodes.iter().zip(values) {
+        let chance = (value - most).exp();
+        let scores = law.scores(*y, eta, shared);
+        if chance > 0.0 && scores.iter().all(|s| s.is_finite()) {
+            let scores = DMatrix::from_column_slice(size, 1, &scores);
+            sum += &scores * scores.transpose() * chance;
+            whole += chance;
+        }
+    }
+    if whole > 0.0 { sum / whole } else { sum }
+}
+
+fn largest(values: &[f64]) -> f64 {
+    let finite = values.iter().filter(|v| v.is_finite());
+    finite.fold(f64::NEG_INFINITY, |m, v| m.max(*v))
+}
+
+/// Counts that are not negligible, or as many of them, spread evenly, as a sum has room for.
+fn counts(law: Law, max: u32, eta: f64, shared: &[f64]) -> Vec<f64> {
+    let whole = |from: f64, to: f64, parts: u32| -> Vec<f64> {
+        let parts = parts.min((to - from) as u32).max(1);
+        let mut all = grid(from, to, parts);
+        all.iter_mut().for_each(|v| *v = v.round());
+        all.dedup();
+        all
+    };
+    let [low, high] = narrowed(law, [0.0, f64::from(max)], eta, shared, |a, b| {
+        whole(a, b, COARSE)
+    });
+    whole(low.floor(), high.ceil(), NODES)
+}
+
+/// Numbers, spread evenly over where the density is not negligible.
+fn numbers(law: Law, range: [f64; 2], eta: f64, shared: &[f64]) -> Vec<f64> {
+    let nodes = |a, b| grid(a, b, COARSE);
+    let [low, high] = narrowed(law, range, eta, shared, nodes);
+    grid(low, high, NODES)
+}
+
+/// The part of a range in which a density of one peak is not negligible.
+fn narrowed(
+    law: Law,
+    [mut low, mut high]: [f64; 2],
+    eta: f64,
+    shared: &[f64],
+    nodes: impl Fn(f64, f64) -> Vec<f64>,
+) -> [f64; 2] {
+    for _ in 0..ROUNDS {
+        let points = nodes(low, high);
+        let values: Vec<f64> = points
+            .iter()
+            .map(|y| law.log_likelihood(*y, eta, shared))
+            .collect();
+        let least = largest(&values) + NEGLIGIBLE.ln();
+        let counts = |v: &f64| v.is_finite() && *v >= least;
+        let (Some(first), Some(last)) = (
+            values.iter().position(counts),
+            values.iter().rposition(counts),
+        ) else {
+            break;
+        };
+        let from = points[first.saturating_sub(1)];
+        let to = points[(last + 1).min(points.len() - 1)];
+        let settled = to - from > 0.7 * (high - low);
+        (low, high) = (from, to);
+        if settled {
+            break;
+        }
+    }
+    [low, high]
+}

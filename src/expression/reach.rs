@@ -1,0 +1,306 @@
+//! Public bounds that labels of a declared range come to where a law fits them.
+
+use nalgebra::{DMatrix, DVector};
+
+use super::{Information, LabelRange, Law};
+
+/// How large scores, weights and third derivatives of rows that a law fits come to be: what an
+/// anchor clips at (a choice, and no bound: privacy rests on none of it).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reach {
+    /// Largest |score| that is usual.
+    pub score: f64,
+    /// Largest weight that is usual.
+    pub weight: f64,
+    /// Largest |third derivative| that is usual.
+    pub third: f64,
+    /// Mean weight at η = 0.
+    pub first_weight: f64,
+    /// Newton steps on clipped scores from η = 0 to the farthest label.
+    pub crossing: f64,
+    /// A change of η that is large: 1 where links bend, an sd where η is on the labels' own scale.
+    pub eta_unit: f64,
+}
+
+/// What rows come to at given shared parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Located {
+    /// Bounds; the weight is that of η and of scaled parameters alike.
+    pub reach: Reach,
+    /// What a shared parameter is to be divided by for rows to tell as much of it as of η: one a
+    /// parameter, over which its scores come to those of η.
+    pub scales: Vec<f64>,
+    /// The information of rows.
+    pub information: Information,
+}
+
+/// Sds of a score beyond which it is clipped: of classes, and of other labels.
+const CLASS_SDS: f64 = 4.0;
+const MOST_SDS: f64 = 8.0;
+/// |η| of rows whose class is all but certain.
+const CERTAIN: f64 = 8.0;
+/// Chance of a class that is seldom seen.
+const RARE: f64 = 0.05;
+/// Weights of labels that are not the best fitted come to this many times those that are.
+const MOST_SPREAD: f64 = 4.0;
+
+impl Law {
+    /// For labels like these, without shared parameters.
+    pub fn reach(self, labels: &LabelRange) -> Reach {
+        let typical = labels.typical();
+        let reach = match labels.is_classes() {
+            true => self.class_reach(&typical),
+            false => self.number_reach(&typical),
+        };
+        let usable = |v: f64, least: f64| if v.is_finite() && v > least { v } else { least };
+        let weight = usable(reach.weight, 1e-12);
+        // What rounding leaves of a quadratic has none.
+        let bends = reach.third.is_finite() && reach.third > 1e-6 * weight;
+        Reach {
+            score: usable(reach.score, 1e-6 * weight.sqrt()),
+            weight,
+            third: if bends { reach.third } else { 0.0 },
+            first_weight: usable(reach.first_weight, 1e-3 * weight).min(weight),
+            crossing: usable(reach.crossing, 1.0),
+            // Where η is on the labels' own scale, as for linear models.
+            eta_unit: match bends && reach.crossing.is_nan() | (reach.crossing <= 1.0) {
+                true => 1.0,
+                false => 1.0 / weight.sqrt(),
+            },
+        }
+    }
+
+    /// For labels like these at given shared parameters: where typical labels are best fitted.
+    pub fn located(self, labels: &LabelRange, shared: &[f64]) -> Located {
+        let best = self.best_fits(labels, shared);
+        let low = best.iter().fold(f64::INFINITY, |m, e| m.min(*e));
+        let high = best.iter().fold(f64::NEG_INFINITY, |m, e| m.max(*e));
+        let (low, high) = if low < high { (low, high) } else { (-1.0, 1.0) };
+        let information = Information::new(self, labels, shared, [low, high]);
+        let size = information.size();
+        let mut most = vec![0.0f64; size];
+        for matrix in information.matrices() {
+            most.iter_mut()
+                .enumerate()
+                .for_each(|(k, m)| *m = m.max(matrix[(k, k)]));
+        }
+        let least = |v: f64, least: f64| if v.is_finite() && v > least { v } else { least };
+        let whole = least(most[0], 1e-30);
+        let scales: Vec<f64> = most
+            .iter()
+            .map(|m| least((m / whole).sqrt(), 1e-6))
+            .collect();
+        let scaled = |matrix: &DMatrix<f64>| {
+            DMatrix::from_fn(size, size, |i, j| matrix[(i, j)] / (scales[i] * scales[j]))
+        };
+        let weights = information
+            .matrices()
+            .map(|m| scaled(&m).symmetric_eigenvalues().max());
+        let weight = least(weights.fold(0.0, f64::max), 1e-30);
+        let mut factor = vec![0.0; size * size];
+        let mut at = |eta: f64| {
+            information.factor(eta, &mut factor);
+            let factor = DMatrix::from_row_slice(size, size, &factor);
+            &factor * factor.transpose()
+        };
+        let middle = scaled(&at(best.get(best.len() / 2).copied().unwrap_or(0.0)));
+        let inner = best.iter().skip(1).take(best.len().saturating_sub(2));
+        let rarest = inner.map(|e| at(*e)[(0, 0)]).fold(f64::INFINITY, f64::min);
+        let alike = !labels.is_classes() && rarest > 0.5 * most[0];
+        let sds = if labels.is_classes() {
+            CLASS_SDS
+        } else {
+            MOST_SDS
+        };
+        let score = sds * weight.sqrt();
+        // What was observed varies more than what is expected.
+        let weight = if information.is_partial() {
+            MOST_SPREAD * weight
+        } else {
+            weight
+        };
+        Located {
+            reach: Reach {
+                score,
+                weight,
+                third: weight.powf(1.5),
+                first_weight: least(middle.trace() / size as f64, 1e-3 * weight).min(weight),
+                crossing: if alike {
+                    (0.5 * (high - low) * weight / score).max(1.0)
+                } else {
+                    1.0
+                },
+                eta_unit: if alike { 1.0 / weight.sqrt() } else { 1.0 },
+            },
+            scales: scales[1..].to_vec(),
+            information,
+        }
+    }
+
+    /// The predictors that fit typical labels best.
+    fn best_fits(self, labels: &LabelRange, shared: &[f64]) -> Vec<f64> {
+        let typical = self.telling(labels);
+        let best = typical.iter().map(|y| self.best(*y, shared));
+        best.filter(|e| e.is_finite()).collect()
+    }
+
+    /// Typical labels, but for those whose sign says that an event was not seen.
+    fn telling(self, labels: &LabelRange) -> Vec<f64> {
+        let mut typical = labels.typical();
+        if matches!(labels, LabelRange::Numbers { .. }) && self.chooses() {
+            typical.retain(|y| *y > 0.0);
+        }
+        typical
+    }
+
+    /// The predictor and shared parameters that fit labels best which are spread evenly over what is
+    /// typical of a declared range: where runs start, of declarations alone. The predictor stays at 0
+    /// unless it `moves`; the search begins at `shared`.
+    pub fn fit_to_range(self, labels: &LabelRange, moves: bool, shared: &[f64]) -> (f64, Vec<f64>) {
+        let typical = self.telling(labels);
+        let size = 1 + shared.len();
+        let mut at = DVector::from_vec([&[0.0], shared].concat());
+        let value = |at: &DVector<f64>| -> f64 {
+            let terms = typical
+                .iter()
+                .map(|y| self.log_likelihood(*y, at[0], &at.as_slice()[1..]));
+            terms.sum::<f64>() / typical.len().max(1) as f64
+        };
+        if moves {
+            let middle = typical.get(typical.len() / 2).copied().unwrap_or(0.0);
+            at[0] = self.best(middle, shared);
+        }
+        let mut here = value(&at);
+        for _ in 0..200 {
+            let mut gradient = DVector::zeros(size);
+            let mut square = DMatrix::identity(size, size) * 1e-9;
+            for y in &typical {
+                let scores = self.scores(*y, at[0], &at.as_slice()[1..]);
+                let mut scores = DVector::from_vec(scores);
+                if !moves {
+                    scores[0] = 0.0;
+                }
+                if scores.iter().all(|s| s.is_finite()) {
+                    square += &scores * scores.transpose();
+                    gradient += scores;
+                }
+            }
+            let Some(step) = square.cholesky().map(|c| c.solve(&gradient)) else {
+                break;
+            };
+            let lengths = (0..30).map(|k| 0.5f64.powi(k));
+            let better = lengths.map(|l| &at + &step * l).find(|to| value(to) > here);
+            let Some(to) = better else { break };
+            let gain = value(&to) - here;
+            (at, here) = (to, here + gain);
+            if gain < 1e-9 {
+                break;
+            }
+        }
+        (at[0], at.as_slice()[1..].to_vec())
+    }
+
+    /// The law itself says how often a label is seen: rare ones do not count.
+    fn class_reach(self, labels: &[f64]) -> Reach {
+        let (mut score, mut weight, mut third, mut first) = (0.0f64, 0.0f64, 0.0f64, 0.0);
+        for k in -160..=160 {
+            let eta = CERTAIN * f64::from(k) / 160.0;
+            let chances = labels
+                .iter()
+                .map(|y| self.log_likelihood(*y, eta, &[]).exp());
+            let chances: Vec<f64> = chances.collect();
+            let whole: f64 = chances.iter().sum();
+            for (y, p) in labels.iter().zip(&chances) {
+                let (s, w) = self.slopes(*y, eta, &[]);
+                score = score.max(s.abs());
+                if *p >= RARE * whole {
+                    weight = weight.max(w);
+                    third = third.max(self.third(*y, eta, 1e-3).abs());
+                }
+                if k == 0 {
+                    first += p / whole * w;
+                }
+            }
+        }
+        Reach {
+            score: score.min(CLASS_SDS * weight.sqrt()),
+            weight,
+            third,
+            first_weight: first,
+            crossing: 1.0,
+            eta_unit: 1.0,
+        }
+    }
+
+    /// Weights of labels where they are best fitted, and a few sds beside.
+    fn number_reach(self, labels: &[f64]) -> Reach {
+        let best: Vec<f64> = labels.iter().map(|y| self.best(*y, &[])).collect();
+        let fitted = labels
+            .iter()
+            .zip(&best)
+            .map(|(y, e)| self.slopes(*y, *e, &[]).1);
+        let fitted: Vec<f64> = fitted.filter(|w| w.is_finite()).collect();
+        let weight = fitted.iter().fold(0.0f64, |m, w| m.max(*w));
+        let least = fitted.iter().fold(f64::INFINITY, |m, w| m.min(*w));
+        let sd = 1.0 / weight.sqrt();
+        let (mut score, mut third, mut beside) = (0.0f64, 0.0f64, weight);
+        let larger = |m: f64, v: f64| if v.is_finite() { m.max(v.abs()) } else { m };
+        for (y, e) in labels.iter().zip(&best) {
+            for k in [-1.5, -0.75, 0.0, 0.75, 1.5] {
+                third = larger(third, self.third(*y, e + k * sd, 1e-3 * sd));
+                beside = larger(beside, self.slopes(*y, e + k * sd, &[]).1.max(0.0));
+            }
+            for e in &best {
+                score = larger(score, self.slopes(*y, *e, &[]).0);
+            }
+        }
+        let firsts = labels.iter().map(|y| self.slopes(*y, 0.0, &[]).1.max(0.0));
+        let first_weight = firsts.sum::<f64>() / labels.len().max(1) as f64;
+        // η itself is on the labels' scale where weights are all the same.
+        let low = best.iter().fold(f64::INFINITY, |m, e| m.min(*e));
+        let high = best.iter().fold(f64::NEG_INFINITY, |m, e| m.max(*e));
+        let far = (high - low).max(high.abs()).max(low.abs());
+        let score = score.min(MOST_SDS * weight.sqrt());
+        let alike = least > 0.5 * weight;
+        let weight = beside.min(MOST_SPREAD * weight);
+        Reach {
+            score,
+            weight,
+            third,
+            first_weight,
+            crossing: if alike { far * weight / score } else { 1.0 },
+            eta_unit: 1.0,
+        }
+    }
+
+    /// The predictor that fits a label best, on a grid that is refined by Newton's steps.
+    fn best(self, label: f64, shared: &[f64]) -> f64 {
+        let far = (1.1 * label.abs()).max(30.0);
+        let (mut best, mut most) = (0.0, f64::NEG_INFINITY);
+        let mut consider = |eta: f64| {
+            let value = self.log_likelihood(label, eta, shared);
+            if value > most {
+                (best, most) = (eta, value);
+            }
+        };
+        for k in 0..=200 {
+            let size = far * (1e-4f64).powf(1.0 - f64::from(k) / 200.0);
+            consider(size);
+            consider(-size);
+        }
+        consider(label);
+        for _ in 0..20 {
+            let (score, weight) = self.slopes(label, best, shared);
+            let step = score / weight;
+            if !(weight > 0.0 && step.abs() <= 0.1 * best.abs().max(1.0)) {
+                break;
+            }
+            best += step;
+        }
+        best
+    }
+
+    fn third(self, label: f64, eta: f64, h: f64) -> f64 {
+        (self.slopes(label, eta + h, &[]).1 - self.slopes(label, eta - h, &[]).1) / (2.0 * h)
+    }
+}
