@@ -51,8 +51,8 @@ fn grid(low: f64, high: f64, parts: u32) -> Vec<f64> {
 
 /// Points of η in a table, less one.
 const PARTS: u32 = 128;
-/// Labels of one sum over numbers, less one; the same while the sum's range is looked for.
-const NODES: u32 = 96;
+/// Labels of one sum, less one; the same while the sum's range is looked for.
+const NODES: u32 = 128;
 const COARSE: u32 = 40;
 /// Densities below this share of the largest do not count.
 const NEGLIGIBLE: f64 = 1e-7;
@@ -156,25 +156,32 @@ fn expected(
     eta: f64,
     shared: &[f64],
 ) -> DMatrix<f64> {
+    let alike =
+        |nodes: Vec<f64>| -> Vec<(f64, f64)> { nodes.into_iter().map(|y| (y, 1.0)).collect() };
     let nodes = match labels {
-        LabelRange::Classes(all) => all.clone(),
-        LabelRange::Counts(max) => counts(law, *max, eta, shared),
+        LabelRange::Classes(all) => alike(all.clone()),
+        LabelRange::Counts(max) => alike(counts(law, *max, eta, shared)),
         LabelRange::Numbers { low, high } => {
             // Labels beyond the range are clamped, and the law knows nothing of that.
             let width = high - low;
-            let low = if positive { 0.0 } else { low - width };
+            let defined = !positive && law.log_likelihood(-width, eta, shared).is_finite();
+            let low = if defined || *low < 0.0 && !positive {
+                low - width
+            } else {
+                0.0
+            };
             numbers(law, [low, high + width], eta, shared)
         }
     };
     let values: Vec<f64> = nodes
         .iter()
-        .map(|y| law.log_likelihood(*y, eta, shared))
+        .map(|(y, _)| law.log_likelihood(*y, eta, shared))
         .collect();
     let most = largest(&values);
     let size = 1 + shared.len();
     let (mut sum, mut whole) = (DMatrix::zeros(size, size), 0.0);
-    for (y, value) in nodes.iter().zip(values) {
-        let chance = (value - most).exp();
+    for ((y, weight), value) in nodes.iter().zip(values) {
+        let chance = weight * (value - most).exp();
         let scores = law.scores(*y, eta, shared);
         if chance > 0.0 && scores.iter().all(|s| s.is_finite()) {
             let scores = DMatrix::from_column_slice(size, 1, &scores);
@@ -205,11 +212,14 @@ fn counts(law: Law, max: u32, eta: f64, shared: &[f64]) -> Vec<f64> {
     whole(low.floor(), high.ceil(), NODES)
 }
 
-/// Numbers, spread evenly over where the density is not negligible.
-fn numbers(law: Law, range: [f64; 2], eta: f64, shared: &[f64]) -> Vec<f64> {
+/// Numbers where the density is not negligible, closer towards the ends, with their weights: the
+/// integrand may rise steeply from an end.
+fn numbers(law: Law, range: [f64; 2], eta: f64, shared: &[f64]) -> Vec<(f64, f64)> {
     let nodes = |a, b| grid(a, b, COARSE);
     let [low, high] = narrowed(law, range, eta, shared, nodes);
-    grid(low, high, NODES)
+    let angles = grid(0.0, std::f64::consts::PI, NODES);
+    let node = |t: f64| (low + (high - low) * 0.5 * (1.0 - t.cos()), t.sin());
+    angles.into_iter().map(node).collect()
 }
 
 /// The part of a range in which a density of one peak is not negligible.

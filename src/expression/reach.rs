@@ -171,29 +171,28 @@ impl Law {
             at[0] = self.best(middle, shared);
         }
         let mut here = value(&at);
-        for _ in 0..200 {
-            let mut gradient = DVector::zeros(size);
-            let mut square = DMatrix::identity(size, size) * 1e-9;
-            for y in &typical {
-                let scores = self.scores(*y, at[0], &at.as_slice()[1..]);
-                let mut scores = DVector::from_vec(scores);
-                if !moves {
-                    scores[0] = 0.0;
-                }
-                if scores.iter().all(|s| s.is_finite()) {
-                    square += &scores * scores.transpose();
-                    gradient += scores;
+        // One coordinate after another, in steps that grow where they help and shrink where not.
+        let first = if moves { 0 } else { 1 };
+        let mut steps = at.map(|v| 0.5 * v.abs().max(1.0));
+        for _ in 0..400 {
+            for k in first..size {
+                let tried = [steps[k], -steps[k]].map(|step| {
+                    let mut to = at.clone();
+                    to[k] += step;
+                    (value(&to), to)
+                });
+                let better = tried.into_iter().find(|(value, _)| *value > here);
+                steps[k] *= if better.is_some() { 2.0 } else { 0.5 };
+                if let Some((value, to)) = better {
+                    (here, at) = (value, to);
                 }
             }
-            let Some(step) = square.cholesky().map(|c| c.solve(&gradient)) else {
-                break;
-            };
-            let lengths = (0..30).map(|k| 0.5f64.powi(k));
-            let better = lengths.map(|l| &at + &step * l).find(|to| value(to) > here);
-            let Some(to) = better else { break };
-            let gain = value(&to) - here;
-            (at, here) = (to, here + gain);
-            if gain < 1e-9 {
+            if steps
+                .iter()
+                .skip(first)
+                .zip(at.iter().skip(first))
+                .all(|(s, v)| *s < 1e-6 * v.abs().max(1.0))
+            {
                 break;
             }
         }

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::{FAMILIES, Labels, Law, Range};
+use super::{FAMILIES, Information, LabelRange, Labels, Law, Range, family};
 
 /// Laws with a value of each shared parameter, and a label of each kind.
 fn laws() -> Vec<(Law, Vec<f64>, Vec<f64>)> {
@@ -246,15 +246,126 @@ fn reaches_are_those_known() {
     close(logistic.weight, 0.25, 1e-6);
     close(logistic.score, 1.0, 1e-3);
     close(logistic.third, 0.0962, 1e-2);
-    let numbers: Vec<f64> = (0..=32).map(|k| -2.0 + f64::from(k) / 8.0).collect();
-    let linear = law("-0.5 * ((y - eta) / 0.5)^2").reach(&numbers, false);
+    let numbers = LabelRange::Numbers {
+        low: -2.0,
+        high: 2.0,
+    };
+    let linear = law("-0.5 * ((y - eta) / 0.5)^2").reach(&numbers);
     close(linear.weight, 4.0, 1e-9);
     close(linear.score, 16.0, 1e-6);
     close(linear.first_weight, 4.0, 1e-9);
     assert_eq!(linear.third, 0.0);
-    let counts: Vec<f64> = (0..=25).map(f64::from).collect();
-    let poisson = law("y * eta - exp(eta)").reach(&counts, false);
+    let poisson = law("y * eta - exp(eta)").reach(&LabelRange::Counts(100));
     assert!((25.0..35.0).contains(&poisson.weight));
     close(poisson.first_weight, 1.0, 1e-9);
     assert_eq!(poisson.crossing, 1.0);
+}
+
+/// Expected information against closed forms: of the normal law diag(1/σ², 2) in (η, log σ), of
+/// Student's t (ν+1)/((ν+3)σ²) and 2ν/(ν+3), of classes p(1 − p), of the gamma law with shape k in η k and in
+/// log k k(kψ'(k) − 1), of the negative binomial μr/(μ + r) in η.
+#[test]
+fn information_is_what_is_known_of_these_laws() {
+    let of = |name: &str, shared: &[&str], fixed: &[(&str, f64)], labels, at: &[f64], eta: f64| {
+        let shared: Vec<String> = shared.iter().map(|n| n.to_string()).collect();
+        let fixed: Vec<(String, f64)> = fixed.iter().map(|(n, v)| (n.to_string(), *v)).collect();
+        let text = family(name).unwrap().likelihood;
+        let law = Law::new(name, text, &shared, &fixed).unwrap();
+        let information = Information::new(law, &labels, at, [eta - 0.1, eta + 0.1]);
+        let size = information.size();
+        let mut factor = vec![0.0; size * size];
+        information.factor(eta, &mut factor);
+        let entry = |i: usize, j: usize| -> f64 {
+            (0..size)
+                .map(|k| factor[i * size + k] * factor[j * size + k])
+                .sum()
+        };
+        let last = size - 1;
+        [entry(0, 0), entry(last, last), entry(0, last)]
+    };
+    let close = |found: [f64; 3], known: [f64; 3]| {
+        for (a, b) in found.iter().zip(known) {
+            assert!(
+                (a - b).abs() < 4e-3 * known[0].max(known[1]),
+                "{found:?} for {known:?}"
+            );
+        }
+    };
+    let wide = |low, high| LabelRange::Numbers { low, high };
+    for (log_sigma, eta) in [(-4.0f64, 3.0), (0.3, -1.0)] {
+        let found = of(
+            "gaussian",
+            &["log_sigma"],
+            &[],
+            wide(-20.0, 20.0),
+            &[log_sigma],
+            eta,
+        );
+        close(found, [(-2.0 * log_sigma).exp(), 2.0, 0.0]);
+        let found = of(
+            "student-t",
+            &["log_sigma"],
+            &[("nu", 9.0)],
+            wide(-90.0, 90.0),
+            &[log_sigma],
+            eta,
+        );
+        close(found, [10.0 / 12.0 * (-2.0 * log_sigma).exp(), 1.5, 0.0]);
+    }
+    let shape = 1.5f64;
+    let trigamma = 0.934_802_200_5;
+    let found = of(
+        "gamma",
+        &["log_shape"],
+        &[],
+        wide(1e-3, 900.0),
+        &[shape.ln()],
+        2.0,
+    );
+    close(found, [shape, shape * (shape * trigamma - 1.0), 0.0]);
+    let (mu, r) = (3.0f64, 2.0f64);
+    let found = of(
+        "negative-binomial",
+        &["log_shape"],
+        &[],
+        LabelRange::Counts(400),
+        &[r.ln()],
+        mu.ln(),
+    );
+    assert!((found[0] - mu * r / (mu + r)).abs() < 4e-3, "{found:?}");
+    assert!(found[2].abs() < 4e-3, "{found:?}");
+    let p = 1.0 / (1.0 + (-0.8f64).exp());
+    let logistic = Law::new("expression", "-log1p_exp(-y * eta)", &[], &[]).unwrap();
+    let classes = LabelRange::Classes(vec![-1.0, 1.0]);
+    let information = Information::new(logistic, &classes, &[], [0.7, 0.9]);
+    let mut factor = [0.0];
+    information.factor(0.8, &mut factor);
+    assert!((factor[0].powi(2) - p * (1.0 - p)).abs() < 1e-4);
+}
+
+/// Where runs start: the mean and sd of a uniform law, and a rate.
+#[test]
+fn starts_fit_labels_that_are_spread_evenly() {
+    let law = |name: &str, shared: &str| {
+        Law::new(
+            name,
+            family(name).unwrap().likelihood,
+            &[shared.to_string()],
+            &[],
+        )
+        .unwrap()
+    };
+    let numbers = LabelRange::Numbers {
+        low: 0.0,
+        high: 6e4,
+    };
+    let (eta, shared) = law("gaussian", "log_sigma").fit_to_range(&numbers, true, &[0.0]);
+    let sd: f64 = 6e4 / 12f64.sqrt();
+    assert!((eta - 3e4).abs() < 1.0, "{eta}");
+    assert!((shared[0] - sd.ln()).abs() < 0.05, "{shared:?}");
+    let counts = LabelRange::Counts(80);
+    let (eta, _) = law("negative-binomial", "log_shape").fit_to_range(&counts, true, &[0.0]);
+    assert!((eta - 10f64.ln()).abs() < 0.01, "{eta}");
+    let (eta, _) = law("negative-binomial", "log_shape").fit_to_range(&counts, false, &[0.0]);
+    assert_eq!(eta, 0.0);
 }

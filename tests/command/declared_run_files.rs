@@ -162,6 +162,8 @@ fn what_rows_share_is_sampled_along() {
             ("poisson-barker", "step = 0.01\nclip = { rate = 5 }", ""),
             ("dp-hmc", "clip = { rate = 5 }\ngradient = { clip = 5 }", ""),
             ("dp-sgld", "gradient = { clip = 5 }", ""),
+            ("anchored-barker", "", ""),
+            ("dp-laplace", "", ""),
             ("mh", "step = 0.05", "--not-private"),
             ("hmc", "", "--not-private"),
         ] {
@@ -177,10 +179,11 @@ fn what_rows_share_is_sampled_along() {
             );
             assert!(draws.last() >= 1, "{} {algorithm}", kind.0);
         }
-        // An anchor expands in the coefficients alone, and says so before anything is charged.
-        let place = place(&run_file(*kind, is_sampled, "anchored-barker", ""));
+        // An anchor decides about coefficients alone, and says so before anything is charged.
+        let share = "anchor = { decisions = 0.1 }";
+        let place = place(&run_file(*kind, is_sampled, "anchored-barker", share));
         let message = place.refuses("sample run.toml --out out --ledger l.json");
-        assert!(message.contains("hold the others fixed"), "{message}");
+        assert!(message.contains("makes no decisions"), "{message}");
         assert!(!place.path("l.json").exists());
     }
 }

@@ -6,6 +6,11 @@
 
 use std::sync::Arc;
 
+use nalgebra::DMatrix;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
+use rand_distr::{Distribution, Gamma, Poisson, StandardNormal};
+
 use crate::common::chains::{AnyCurator, Length, TEST, quadrature, run, samplers};
 use crate::common::regression::{AT, KAPPA, NORM, NUMBER, PRIOR_SD, Table, table};
 use dpmc::data::{Dataset, LabelKind};
@@ -282,5 +287,141 @@ fn an_anchored_t_law_matches_quadrature() {
             -2.0 * (1.0 + scaled * scaled / 3.0).ln()
         },
         &TEST,
+    );
+}
+
+/// The expansion of a law with a shared parameter lies about the mode, and is as wide as the
+/// posterior there: 4,000 rows that the law made, two of its parameters coefficients. The density is
+/// written out here, its derivatives are differences. No coin is fresh, so there are no false alarms;
+/// half a sd in a parameter of four, or a tenth in a width, fails.
+fn check_expansion(
+    name: &str,
+    shared: &str,
+    kind: LabelKind,
+    label: fn(f64, &mut ChaCha12Rng) -> f64,
+    log_density: fn(f64, f64, f64) -> f64,
+) {
+    let mut rng = ChaCha12Rng::seed_from_u64(7);
+    let law = law(name, &[shared], &[]);
+    let rows: Vec<(f64, f64)> = (0..4_000)
+        .map(|_| {
+            let x = rng.random_range(-1.0..1.0f32);
+            let y = label(0.8 + 0.6 * f64::from(x), &mut rng);
+            (f64::from(x), f64::from(y as f32))
+        })
+        .collect();
+    let names = ["intercept".to_string(), "x".to_string()];
+    let mut set = Dataset::builder_with(names.to_vec(), Some(kind), 1.5).unwrap();
+    for (x, y) in &rows {
+        set.push_value(&[1.0, *x as f32], Some(*y)).unwrap();
+    }
+    let set = set.finish().unwrap();
+    let prior = Prior::normal(3, 3.0);
+    let model = Regression::declared(&names, law, kind, 1.5, prior.clone(), 1.0).unwrap();
+    let model: Arc<dyn Model> = Arc::new(model);
+    let mut curator = Curator::not_private(set, model.clone(), EngineChoice::Cpu, 1).unwrap();
+    let anchoring = Anchoring {
+        start: model.usual_start(),
+        stages: 25,
+        rows: rows.len(),
+        row_norm: 1.5,
+        unit: 1.0,
+        slopes: model.slopes().unwrap(),
+        clip: None,
+        radius: 12.0,
+        split: None,
+    };
+    let anchor = anchoring.run(&prior, &mut curator).unwrap();
+    let mode = anchor.theta(&anchor.centre);
+    let density = |theta: &[f64]| -> f64 {
+        let each = rows
+            .iter()
+            .map(|(x, y)| log_density(*y, theta[0] + theta[1] * x, theta[2]));
+        each.sum::<f64>() - theta.iter().map(|t| t * t / 18.0).sum::<f64>()
+    };
+    let h = 1e-4;
+    let at = |moves: &[(usize, f64)]| {
+        let mut theta = mode.clone();
+        moves.iter().for_each(|(k, by)| theta[*k] += by);
+        density(&theta)
+    };
+    let precision = DMatrix::from_fn(3, 3, |i, j| {
+        let corners = at(&[(i, h), (j, h)]) - at(&[(i, h), (j, -h)]) - at(&[(i, -h), (j, h)]);
+        -(corners + at(&[(i, -h), (j, -h)])) / (4.0 * h * h)
+    });
+    let covariance = precision.try_inverse().unwrap();
+    let l = DMatrix::from_fn(3, 3, |i, j| {
+        if j <= i {
+            anchor.metric.factor.times(&unit(j))[i]
+        } else {
+            0.0
+        }
+    });
+    let whitened = DMatrix::from_row_slice(3, 3, &anchor.curvature);
+    let own = &l * whitened * l.transpose() + DMatrix::identity(3, 3) / 9.0;
+    let own = own.try_inverse().unwrap();
+    for k in 0..3 {
+        let slope = (at(&[(k, h)]) - at(&[(k, -h)])) / (2.0 * h);
+        let sd = covariance[(k, k)].sqrt();
+        assert!(
+            (slope * sd).abs() < 0.1,
+            "{name} {k}: {} sds of {mode:?}",
+            slope * sd
+        );
+        let ratio = own[(k, k)].sqrt() / sd;
+        assert!(
+            (0.92..1.08).contains(&ratio),
+            "{name} {k}: as wide as {ratio} of it"
+        );
+    }
+}
+
+fn unit(k: usize) -> Vec<f64> {
+    (0..3).map(|j| f64::from(u8::from(j == k))).collect()
+}
+
+#[test]
+fn an_expansion_holds_what_rows_share() {
+    let number = |low, high| LabelKind::Number { low, high };
+    check_expansion(
+        "gaussian",
+        "log_sigma",
+        number(-9.0, 9.0),
+        |eta, rng| eta + 0.4 * rng.sample::<f64, _>(StandardNormal),
+        |y, eta, s| -0.5 * ((y - eta) / s.exp()).powi(2) - s,
+    );
+    check_expansion(
+        "negative-binomial",
+        "log_shape",
+        LabelKind::Count { max: 60 },
+        |eta, rng| {
+            let gamma = Gamma::new(1.5, eta.exp() / 1.5).unwrap().sample(rng);
+            Poisson::new(gamma.max(1e-9)).unwrap().sample(rng)
+        },
+        |y, eta, s| {
+            let (mu, r) = (eta.exp(), s.exp());
+            let rising: f64 = (0..y as u32).map(|k| (r + f64::from(k)).ln()).sum();
+            rising + r * r.ln() + y * mu.ln() - (y + r) * (mu + r).ln()
+        },
+    );
+    // Three in five are not seen to their end.
+    check_expansion(
+        "weibull",
+        "log_shape",
+        number(-30.0, 30.0),
+        |eta, rng| {
+            let time = eta.exp() * (-rng.random::<f64>().ln()).powf(1.0 / 1.4);
+            let end = rng.random_range(0.2..3.0);
+            if time < end { time } else { -end }
+        },
+        |y, eta, s| {
+            let (k, z) = (s.exp(), y.abs() / eta.exp());
+            let event = if y > 0.0 {
+                k.ln() + (k - 1.0) * z.ln() - eta
+            } else {
+                0.0
+            };
+            event - z.powf(k)
+        },
     );
 }

@@ -227,14 +227,15 @@ impl<'a> Path<'a> {
         purse.rho.map_or(0.0, |rho| sensitivity * multiplier(rho))
     }
 
-    /// What steps are measured in: the first curvature, and for parameters that rows share at least
-    /// what their scales stand for.
+    /// What steps are measured in: the first curvature, and for parameters that rows share what their
+    /// scales stand for.
     fn ruler(&self) -> DMatrix<f64> {
         let mut ruler = self.first.clone();
         let shared = self.dim() - self.scales.len();
         for (k, scale) in self.scales.iter().enumerate() {
-            let entry = &mut ruler[(shared + k, shared + k)];
-            *entry = entry.max(self.first_weight * scale * scale);
+            ruler.row_mut(shared + k).fill(0.0);
+            ruler.column_mut(shared + k).fill(0.0);
+            ruler[(shared + k, shared + k)] = self.first_weight * scale * scale;
         }
         ruler
     }
@@ -350,6 +351,12 @@ impl<'a> Path<'a> {
         }
         let sum: f64 = seen.profile.iter().sum();
         let noise = 2.0 * seen.profile_sd * (seen.profile.len() as f64).sqrt();
+        if matches!(self.slopes.score, Score::Declared(_)) && self.observations.is_empty() {
+            // Of the start itself, where the weight was only guessed; the curvature there was seen.
+            self.weight = sum.max(noise).max(1e-6 * self.weight);
+            self.first_weight = self.weight;
+            return;
+        }
         let least = noise.max(0.01 * self.first_weight).max(0.3 * self.weight);
         let most = match self.slopes.score {
             Score::Logistic => self.plan.rows as f64 * self.plan.unit * 0.25,

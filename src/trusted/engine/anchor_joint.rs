@@ -230,3 +230,223 @@ const _: () = {
             == ROW_LIMIT * ROW_LIMIT * (1u64 << WEIGHT_BITS) as f64
     );
 };
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::cpu::CpuEngine;
+    use super::super::{AnchorParts, Engine};
+    use super::*;
+    use crate::data::LabelKind;
+    use crate::expression::{Law, family};
+    use crate::model::{Lower, Metric, Model, Prior, Regression};
+
+    const ALL: AnchorParts = AnchorParts {
+        gradient: true,
+        curvature: true,
+        profile: true,
+    };
+
+    fn number(low: f64, high: f64) -> LabelKind {
+        LabelKind::Number { low, high }
+    }
+
+    /// A law of each kind of information, its label and shared parameters.
+    fn laws() -> Vec<(Law, LabelKind, Vec<f64>)> {
+        let law = |name: &str, shared: &[&str]| {
+            let shared: Vec<String> = shared.iter().map(|n| n.to_string()).collect();
+            Law::new(name, family(name).unwrap().likelihood, &shared, &[]).unwrap()
+        };
+        vec![
+            (
+                law("gaussian", &["log_sigma"]),
+                number(-9.0, 9.0),
+                vec![-0.4],
+            ),
+            (
+                law("student-t", &["log_sigma", "nu"]),
+                number(-9.0, 9.0),
+                vec![0.1, 5.0],
+            ),
+            (
+                law("negative-binomial", &["log_shape"]),
+                LabelKind::Count { max: 60 },
+                vec![0.3],
+            ),
+            (
+                law("weibull", &["log_shape"]),
+                number(-40.0, 40.0),
+                vec![0.2],
+            ),
+        ]
+    }
+
+    fn table(label: LabelKind, rows: &[([f32; 2], f64)]) -> Arc<Dataset> {
+        let names = vec!["a".into(), "b".into()];
+        let mut set = Dataset::builder_with(names, Some(label), 3e38).unwrap();
+        for (row, y) in rows {
+            set.push_value(row, Some(*y)).unwrap();
+        }
+        Arc::new(set.finish().unwrap())
+    }
+
+    fn slopes(law: Law, label: LabelKind, at: &[f64]) -> Slopes {
+        let names = ["a".to_string(), "b".to_string()];
+        let prior = Prior::normal(at.len(), 3.0);
+        let model = Regression::declared(&names, law, label, 2.0, prior, 1.0).unwrap();
+        model.slopes().unwrap().at(at)
+    }
+
+    /// Rows that no bound clips, against derivatives by differences of the log likelihood in θ.
+    #[test]
+    fn sums_are_those_of_the_derivatives() {
+        for (law, label, shared) in laws() {
+            let at = [vec![0.3, -0.2], shared.clone()].concat();
+            let d = at.len();
+            let rows: Vec<([f32; 2], f64)> = (0..200)
+                .map(|i| {
+                    let t = f64::from(i);
+                    let y = match label {
+                        LabelKind::Count { .. } => f64::from(i % 7),
+                        // An event in three.
+                        _ if law.name() == "weibull" && i % 3 > 0 => -(1.0 + 0.5 * t.sin()),
+                        _ if law.name() == "weibull" => 1.2 + t.sin(),
+                        _ => (0.7 * t).sin() + (1.9 * t).cos(),
+                    };
+                    ([(0.4 * t).sin() as f32, (0.9 * t).cos() as f32], y)
+                })
+                .collect();
+            let mut entries = vec![0.0; d * d];
+            for i in 0..d {
+                for j in 0..=i {
+                    entries[i * d + j] = if i == j {
+                        1.3
+                    } else {
+                        0.2 * (i + 2 * j) as f64
+                    };
+                }
+            }
+            let factor = Lower::new(entries).unwrap();
+            let metric = Metric {
+                factor: factor.clone(),
+                row_bound: 8.0,
+            };
+            let slopes = slopes(law, label, &at);
+            let query = AnchorQuery {
+                at: &at,
+                metric: &metric,
+                slopes,
+                parts: ALL,
+            };
+            let sums = CpuEngine::new(table(label, &rows))
+                .anchor_sums(&query)
+                .unwrap();
+            let value = |theta: &[f64]| -> f64 {
+                let each = rows.iter().map(|(x, y)| {
+                    let eta = f64::from(x[0]) * theta[0] + f64::from(x[1]) * theta[1];
+                    law.log_likelihood(f64::from(*y as f32), eta, &theta[2..])
+                });
+                each.sum()
+            };
+            // In whitened coordinates: θ = at + L⁻ᵀ u.
+            let along = |moves: &[(usize, f64)]| -> f64 {
+                let mut u = vec![0.0; d];
+                moves.iter().for_each(|(k, by)| u[*k] += by);
+                let moved = factor.solve_transposed(&u);
+                value(&at.iter().zip(moved).map(|(a, v)| a + v).collect::<Vec<_>>())
+            };
+            let h = 1e-4;
+            let unit = AnchorSums::gradient_unit(metric.row_bound, &slopes);
+            let curvature = AnchorSums::curvature_unit(metric.row_bound, &slopes);
+            let mut entry = 0;
+            for i in 0..d {
+                let slope = (along(&[(i, h)]) - along(&[(i, -h)])) / (2.0 * h);
+                let found = sums.gradient[i] as f64 * unit;
+                assert!(
+                    (found - slope).abs() < 1e-3 * (1.0 + slope.abs()),
+                    "{law:?} {i} {found} {slope}"
+                );
+                for j in 0..=i {
+                    let bend = along(&[(i, h), (j, h)])
+                        - along(&[(i, h), (j, -h)])
+                        - along(&[(i, -h), (j, h)])
+                        + along(&[(i, -h), (j, -h)]);
+                    let bend = -bend / (4.0 * h * h);
+                    let found = sums.curvature[entry] as f64 * curvature;
+                    // What is expected is what was observed where rows are censored alone.
+                    if law.name() == "weibull" {
+                        assert!(
+                            (found - bend).abs() < 2e-3 * (1.0 + bend.abs()),
+                            "{i} {j} {found} {bend}"
+                        );
+                    } else if i == j {
+                        assert!(found > 0.0, "{law:?}");
+                    }
+                    entry += 1;
+                }
+            }
+            assert!(sums.profile.iter().sum::<i128>() > 0);
+        }
+    }
+
+    /// Whatever a row is, its part is within the bounds that are charged for: the gradient 2^28, the
+    /// curvature 2^42, of an indefinite one 2^42/√2, an entry of the profile 2^22.
+    #[test]
+    fn no_row_exceeds_its_bounds() {
+        let sizes = [0.0, 1e-40, 1.0, -3.0, 1e20, -1e20, 3e38];
+        let mut indefinite = 0;
+        for (law, label, shared) in laws() {
+            let ends = match label {
+                LabelKind::Number { low, high } => vec![low, 0.0, 0.3, high],
+                _ => vec![0.0, 1.0, label.bound()],
+            };
+            for (row_bound, far) in [(1e-3, 0.0), (2.0, 40.0), (1e3, 700.0), (0.5, -700.0)] {
+                let at = [
+                    vec![0.3, far],
+                    shared.iter().map(|s| s + 0.01 * far).collect(),
+                ]
+                .concat();
+                let metric = Metric {
+                    factor: Lower::identity(at.len()),
+                    row_bound,
+                };
+                let rows: Vec<([f32; 2], f64)> = sizes
+                    .iter()
+                    .flat_map(|x| ends.iter().map(|y| ([*x, 0.7 * *x], *y)))
+                    .collect();
+                let set = table(label, &rows);
+                let slopes = slopes(law, label, &at);
+                let query = AnchorQuery {
+                    at: &at,
+                    metric: &metric,
+                    slopes,
+                    parts: ALL,
+                };
+                let crate::model::Predictor::Joint(joint) = slopes.predictor else {
+                    panic!("no joint law");
+                };
+                let located = joint.located(&at);
+                let each = JointRows::new(&set, &query, joint, &located);
+                for (i, row) in rows.iter().enumerate() {
+                    let sums = each.sums(i..i + 1);
+                    let square = |v: &[i128]| v.iter().map(|s| (*s as f64).powi(2)).sum::<f64>();
+                    assert!(square(&sums.gradient) <= 2f64.powi(56));
+                    let mut whole = 0.0;
+                    let mut entry = sums.curvature.iter().map(|s| (*s as f64).powi(2));
+                    for j in 0..at.len() {
+                        for k in 0..=j {
+                            whole += if j == k { 1.0 } else { 2.0 } * entry.next().unwrap();
+                        }
+                    }
+                    let partial = located.information.is_partial();
+                    let most = 2f64.powi(84) / if partial { 2.0 } else { 1.0 };
+                    assert!(whole <= most, "{law:?} {row:?}");
+                    indefinite += usize::from(partial && whole > 0.1 * most);
+                    assert!(sums.profile.iter().all(|s| (0..=1 << 22).contains(s)));
+                }
+            }
+        }
+        assert!(indefinite > 0, "the bound is never come near to");
+    }
+}
