@@ -67,6 +67,7 @@ pub mod config;
 pub mod diagnostics;
 pub mod expression;
 pub mod math;
+mod models;
 pub mod output;
 pub mod posterior_run;
 pub mod run;
@@ -74,4 +75,10 @@ pub mod sampler;
 pub mod synthetic;
 mod trusted;
 
-pub use trusted::{data, engine, model, privacy};
+pub use trusted::{data, engine, privacy};
+
+/// Models: what a row says about θ, and what is known about it in public.
+pub mod model {
+    pub use crate::models::*;
+    pub use crate::trusted::model::*;
+}

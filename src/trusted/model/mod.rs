@@ -9,9 +9,6 @@ use crate::data::LabelKind;
 use crate::expression::Law;
 
 mod anchor;
-mod banana;
-mod gaussian_mean;
-mod mixture;
 mod mlp;
 mod moment_basis;
 mod moment_remainder;
@@ -24,9 +21,6 @@ mod slopes;
 use crate::math::softplus;
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
 pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
-pub use banana::Banana;
-pub use gaussian_mean::GaussianMean;
-pub use mixture::Mixture;
 pub use mlp::{Mlp, NetworkShape};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 pub use moment_remainder::MomentRemainder;
@@ -48,7 +42,8 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    pub(in crate::trusted) fn new(key: &str, what: impl Into<String>) -> Self {
+    /// `key`: the key at fault.
+    pub fn new(key: &str, what: impl Into<String>) -> Self {
         ModelError {
             key: key.into(),
             what: what.into(),
@@ -296,7 +291,11 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     }
 }
 
-pub(in crate::trusted) fn check_tempering(kappa: f64) -> Result<(), ModelError> {
+/// κ must lie in (0, 1].
+///
+/// # Errors
+/// [`ModelError`] otherwise.
+pub fn check_tempering(kappa: f64) -> Result<(), ModelError> {
     if kappa > 0.0 && kappa <= 1.0 {
         Ok(())
     } else {

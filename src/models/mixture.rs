@@ -1,7 +1,7 @@
 //! Two-component Gaussian mixture with tied means:
 //! `x ~ ½N(θ₁, σ²) + ½N(θ₁+θ₂, σ²)` (Heikkilä 2019, section 5; Zhang & Zhang 2023, section 5).
 
-use super::{
+use crate::model::{
     Forms, GradientFunction, Model, ModelError, MomentForm, Prior, RowFunction, Support,
     check_tempering,
 };

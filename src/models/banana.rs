@@ -1,7 +1,7 @@
 //! The banana (Räisä 2021, section 6): `x ~ N((θ₁, θ₂ + aθ₁²), diag(s₁, s₂))`, whose posterior
 //! follows a parabola.
 
-use super::{
+use crate::model::{
     Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Support, check_tempering,
 };
 

@@ -1,9 +1,9 @@
 //! Mean of a multivariate Gaussian with known covariance (Räisä 2021, section 6).
 
-use super::{
+use crate::math::inverse;
+use crate::model::{
     Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Support, check_tempering,
 };
-use crate::math::inverse;
 
 /// `x ~ N(θ, Σ)` with Σ known.
 #[derive(Clone, Debug)]
