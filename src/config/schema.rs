@@ -107,6 +107,16 @@ pub enum ModelKind {
     Weibull,
     /// A quantile.
     Quantile,
+    /// Successes in trials.
+    Binomial,
+    /// Counts with more zeros.
+    ZeroInflatedPoisson,
+    /// Overdispersed counts with more zeros.
+    ZeroInflatedNegativeBinomial,
+    /// Times of events, by their logarithm.
+    LogNormalSurvival,
+    /// Ordered classes.
+    Ordinal,
     /// An expression of one's own.
     Declared,
 }
@@ -125,6 +135,10 @@ impl ModelKind {
             ModelKind::Beta => "beta",
             ModelKind::Weibull => "weibull",
             ModelKind::Quantile => "quantile",
+            ModelKind::Binomial => "binomial",
+            ModelKind::ZeroInflatedPoisson => "zero-inflated-poisson",
+            ModelKind::ZeroInflatedNegativeBinomial => "zero-inflated-negative-binomial",
+            ModelKind::LogNormalSurvival => "log-normal-survival",
             _ => return None,
         })
     }

@@ -31,7 +31,7 @@ pub enum Labels {
 }
 
 /// All of them.
-pub const FAMILIES: [Family; 10] = [
+pub const FAMILIES: [Family; 14] = [
     Family {
         name: "probit",
         what: "two classes, P(y = 1) = Φ(η)",
@@ -86,6 +86,37 @@ pub const FAMILIES: [Family; 10] = [
         likelihood: "lgamma(y + exp(log_shape)) - lgamma(exp(log_shape)) - exp(log_shape) * log1p_exp(eta - log_shape) - y * log1p_exp(log_shape - eta) - lgamma(y + 1)",
         parameters: &[("log_shape", "log of the shape")],
         label: Labels::Count,
+    },
+    Family {
+        name: "binomial",
+        what: "successes in a number of trials that is the same for all rows, each with chance inv_logit(η)",
+        likelihood: "y * eta - trials * log1p_exp(eta) + lgamma(trials + 1) - lgamma(y + 1) - lgamma(trials - y + 1)",
+        parameters: &[("trials", "their number, a number in [model.constants]")],
+        label: Labels::Count,
+    },
+    Family {
+        name: "zero-inflated-poisson",
+        what: "counts of Poisson's law with mean e^η, or 0 whatever η is",
+        likelihood: "if(y > 0, -log1p_exp(logit_zero) + y * eta - exp(eta) - lgamma(y + 1), log(inv_logit(logit_zero) + inv_logit(-logit_zero) * exp(-exp(eta))))",
+        parameters: &[("logit_zero", "log odds of the 0 whatever η is")],
+        label: Labels::Count,
+    },
+    Family {
+        name: "zero-inflated-negative-binomial",
+        what: "counts of a negative binomial law with mean e^η, or 0 whatever η is",
+        likelihood: "if(y > 0, -log1p_exp(logit_zero) + lgamma(y + exp(log_shape)) - lgamma(exp(log_shape)) - exp(log_shape) * log1p_exp(eta - log_shape) - y * log1p_exp(log_shape - eta) - lgamma(y + 1), log(inv_logit(logit_zero) + inv_logit(-logit_zero) * exp(-exp(log_shape) * log1p_exp(eta - log_shape))))",
+        parameters: &[
+            ("log_shape", "log of the shape"),
+            ("logit_zero", "log odds of the 0 whatever η is"),
+        ],
+        label: Labels::Count,
+    },
+    Family {
+        name: "log-normal-survival",
+        what: "times of events whose logarithm is normal with mean η; y < 0 is a time without the event",
+        likelihood: "if(y > 0, -0.5 * ((log(if(y > 0, y, -y)) - eta) * exp(-log_sigma))^2 - log_sigma - log(if(y > 0, y, -y)) - 0.9189385332046727, std_normal_lcdf((eta - log(if(y > 0, y, -y))) * exp(-log_sigma)))",
+        parameters: &[("log_sigma", "log of the standard deviation of log(y)")],
+        label: Labels::Number,
     },
     Family {
         name: "beta",

@@ -13,6 +13,7 @@ mod graph;
 mod information;
 mod law;
 mod number;
+mod ordinal;
 mod parse;
 mod program;
 mod reach;
@@ -23,6 +24,7 @@ pub use families::{FAMILIES, Family, Labels, family};
 pub use information::{Information, LabelRange};
 pub use law::{Law, LawError};
 pub(crate) use number::Number;
+pub use ordinal::{ORDINAL_CLASSES, ordinal, ordinal_parameters};
 pub use parse::{FUNCTIONS, ParseError};
 pub use reach::{Located, Reach};
 

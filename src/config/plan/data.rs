@@ -305,15 +305,23 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
         entry.scale.is_some(),
         entry.count.is_some(),
         entry.classes.is_some(),
+        !entry.levels.is_empty(),
     ];
     if kinds.iter().filter(|k| **k).count() > 1 {
         return Err(
-            "declarations contradict: give one of positive = […], clamp = [low, high], scale = [low, high], count = max, classes = k, or none for 0/1 cells"
+            "declarations contradict: give one of positive = […], clamp = [low, high], scale = [low, high], count = max, classes = k, levels = […], or none for 0/1 cells"
                 .into(),
         );
     }
-    if !entry.positive.is_empty() && entry.column.is_none() {
-        return Err("'positive' reads texts and needs a 'column'".into());
+    for (key, levels) in [("positive", &entry.positive), ("levels", &entry.levels)] {
+        if !levels.is_empty() && entry.column.is_none() {
+            return Err(format!("'{key}' reads texts and needs a 'column'"));
+        }
+        no_placeholder(levels)?;
+    }
+    let repeated = |(k, level): (usize, &String)| entry.levels[..k].contains(level);
+    if entry.levels.iter().enumerate().any(repeated) {
+        return Err("'levels' names a level twice".into());
     }
     let values = if let Some([low, high]) = entry.clamp {
         LabelValues::Clamp { low, high }
@@ -323,6 +331,8 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
         LabelValues::Count { max }
     } else if let Some(classes) = entry.classes {
         LabelValues::Classes { classes }
+    } else if !entry.levels.is_empty() {
+        LabelValues::Levels(entry.levels.clone())
     } else if entry.positive.is_empty() {
         LabelValues::ZeroOne
     } else {

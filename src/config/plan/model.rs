@@ -1,12 +1,13 @@
 //! `[model]`: the model with its prior.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Plan;
 use crate::config::ConfigError;
-use crate::config::schema::{ModelKind, PriorEntry, PriorKind};
+use crate::config::schema::{ModelKind, NormalEntry, PriorEntry, PriorKind};
 use crate::data::{Dataset, LabelKind};
-use crate::expression::{Family, Labels, Law};
+use crate::expression::{Family, Labels, Law, ORDINAL_CLASSES, ordinal, ordinal_parameters};
 use crate::model::{
     Banana, Density, GaussianMean, Mixture, Mlp, Model, ModelError, NetworkShape, Prior,
     Regression, Support,
@@ -70,6 +71,12 @@ impl Plan {
         let refuse = |e: ModelError| self.refuse(&e.key, e.what);
         self.check_kind()?;
         let law = self.law()?;
+        if m.kind == ModelKind::Ordinal && features.iter().any(|f| f == "intercept") {
+            return Err(self.refuse(
+                "data.features",
+                "the cutpoints of an ordinal model are its intercepts; leave intercept = true out",
+            ));
+        }
         for name in law.iter().flat_map(|law| law.shared()) {
             if features.contains(name) {
                 let what = format!("'{name}' is a feature's name too");
@@ -147,22 +154,63 @@ impl Plan {
     pub fn law(&self) -> Result<Option<Law>, ConfigError> {
         let m = &self.config.model;
         let (name, text) = match (m.kind.family(), &m.likelihood) {
-            (Some(family), _) => (family.name, family.likelihood),
-            (None, Some(text)) => ("declared", text.as_str()),
+            _ if m.kind == ModelKind::Ordinal => ("ordinal", ordinal(self.ordered_classes()?)),
+            (Some(family), _) => (family.name, family.likelihood.to_string()),
+            (None, Some(text)) => ("declared", text.clone()),
             (None, None) => return Ok(None),
         };
         if let Some(family) = m.kind.family() {
             self.check_parameters(family)?;
         }
-        let shared: Vec<String> = m.parameters.keys().cloned().collect();
+        let parameters = self.shared_parameters()?;
+        let shared: Vec<String> = parameters.keys().cloned().collect();
         let fixed: Vec<(String, f64)> = m.constants.clone().into_iter().collect();
         if let Some((name, _)) = fixed.iter().find(|(_, v)| !v.is_finite()) {
             let key = format!("model.constants.{name}");
             return Err(self.refuse(&key, "must be a finite number"));
         }
-        let law = Law::new(name, text, &shared, &fixed);
+        let law = Law::new(name, &text, &shared, &fixed);
         law.map(Some)
             .map_err(|e| self.refuse("model.likelihood", e.to_string()))
+    }
+
+    /// The parameters that rows share and that are sampled, with their priors: as given, and of an
+    /// ordinal model those that are not.
+    fn shared_parameters(&self) -> Result<BTreeMap<String, NormalEntry>, ConfigError> {
+        let m = &self.config.model;
+        let mut all = m.parameters.clone();
+        if m.kind == ModelKind::Ordinal {
+            let known = ordinal_parameters(self.ordered_classes()?);
+            let given = m.parameters.keys().map(|n| ("parameters", n));
+            let mut given = given.chain(m.constants.keys().map(|n| ("constants", n)));
+            let stranger = given.find(|(_, name)| known.iter().all(|(k, _)| k != *name));
+            if let Some((table, name)) = stranger {
+                let what = "is no parameter of kind = \"ordinal\" with so many classes";
+                return Err(self.refuse(&format!("model.{table}.{name}"), what));
+            }
+            for (name, [mean, sd]) in known {
+                if !m.constants.contains_key(&name) {
+                    all.entry(name).or_insert(NormalEntry { mean, sd });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Classes of an ordinal model's label.
+    fn ordered_classes(&self) -> Result<u32, ConfigError> {
+        let classes = match self.label_kind()? {
+            Some(LabelKind::Class { classes }) => classes,
+            Some(LabelKind::Binary) => 2,
+            _ => 0,
+        };
+        match ORDINAL_CLASSES.contains(&classes) {
+            true => Ok(classes),
+            false => Err(self.refuse(
+                "data.label",
+                "an ordinal model needs ordered classes, two to nine: levels = [\"low\", …, \"high\"], or classes = k",
+            )),
+        }
     }
 
     /// Every parameter of a family is sampled or held fixed, and there are no others.
@@ -222,7 +270,7 @@ impl Plan {
             ("parameters", !m.parameters.is_empty()),
             ("constants", !m.constants.is_empty()),
         ] {
-            if given && !own && !declares {
+            if given && !own && !declares && m.kind != K::Ordinal {
                 let what = "belongs to kind = \"declared\" and to kinds with parameters beside their coefficients";
                 return Err(self.refuse(&format!("model.{key}"), what));
             }
@@ -300,6 +348,9 @@ impl Plan {
         let Some(label) = self.label_kind()? else {
             return Err(self.refuse("data.label", "a regression needs a declared label"));
         };
+        if m.kind == ModelKind::Ordinal {
+            return self.ordered_classes().map(|_| ());
+        }
         let Some(family) = m.kind.family() else {
             return Ok(());
         };
@@ -338,8 +389,9 @@ impl Plan {
         match &mut density {
             _ if own == 0 => {}
             Density::Normal { mean, sd } => {
-                mean.extend(m.parameters.values().map(|p| p.mean));
-                sd.extend(m.parameters.values().map(|p| p.sd));
+                let parameters = self.shared_parameters()?;
+                mean.extend(parameters.values().map(|p| p.mean));
+                sd.extend(parameters.values().map(|p| p.sd));
             }
             _ => {
                 return Err(self.refuse(

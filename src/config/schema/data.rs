@@ -171,7 +171,7 @@ pub struct IndicatorEntry {
 }
 
 keyed! {
-    /// `[data.label]`: binary, or exactly one of `clamp`, `scale`, `count`, `classes`.
+    /// `[data.label]`: binary, or exactly one of `clamp`, `scale`, `count`, `classes`, `levels`.
     pub struct LabelEntry {
         /// The column; required unless there is a `label_file`.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,7 +193,10 @@ keyed! {
         count: Option<u32>, "whole number MAX, 1 to 2²⁴; models: poisson";
         /// Whole numbers 0 to K − 1; others are errors.
         #[serde(skip_serializing_if = "Option::is_none")]
-        classes: Option<u32>, "whole number K, 2 to 2²⁴; models: mlp";
+        classes: Option<u32>, "whole number K, 2 to 2²⁴; models: mlp, ordinal";
+        /// All levels of an ordered label, the lowest first: its classes; needs a `column`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        levels: Vec<String>, "list of texts, two or more; models: ordinal";
         /// Stands for a missing cell, in raw units; with `clamp`, `scale`, `count` and `classes`
         /// only.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -174,6 +174,8 @@ pub enum LabelValues {
         /// Declared number of classes.
         classes: u32,
     },
+    /// One of these texts, in order: classes from 0.
+    Levels(Vec<String>),
 }
 
 impl Label {
@@ -197,6 +199,9 @@ impl Label {
             },
             LabelValues::Count { max } => LabelKind::Count { max },
             LabelValues::Classes { classes } => LabelKind::Class { classes },
+            LabelValues::Levels(ref levels) => LabelKind::Class {
+                classes: levels.len() as u32,
+            },
         }
     }
 
@@ -235,8 +240,8 @@ impl Label {
                 missing_within(missing, 0.0, f64::from(classes) - 1.0)
             }
             LabelValues::Classes { .. } => Err("'missing' must be one of the classes".into()),
-            LabelValues::Named { .. } => Err(
-                "'missing' stands for a number; name the level \"\" of empty cells in 'positive' or 'negative'"
+            LabelValues::Named { .. } | LabelValues::Levels(_) => Err(
+                "'missing' stands for a number; name the level \"\" of empty cells among the declared ones"
                     .into(),
             ),
             LabelValues::ZeroOne => {
@@ -286,6 +291,10 @@ impl Label {
                     Err("the label is neither a declared positive nor a declared negative".into())
                 }
             }
+            LabelValues::Levels(levels) => match levels.iter().position(|l| equals(cell, l)) {
+                Some(class) => Ok(class as f64),
+                None => Err("the label is none of the declared levels".into()),
+            },
             LabelValues::Clamp { .. } => number(cell, self.missing, DECLARE),
             LabelValues::Scale { low, high } => {
                 let v = number(cell, self.missing, DECLARE)?.clamp(*low, *high);
