@@ -2,7 +2,12 @@
 
 use super::check_budget::{BudgetReport, Decisions};
 use super::check_report::{Anchor, Clip, Gradients, Report};
-use dpmc::config::Forecast;
+use dpmc::config::{Forecast, FormulaTerms};
+
+/// So many names of a term's features are all shown, and what they mean stands beside names of up
+/// to so many characters in one column.
+const SHOWN_NAMES: usize = 8;
+const WIDEST_NAMES: usize = 40;
 
 /// From so many steps on that a budget affords, their number is of no interest.
 const MORE_THAN_ANYONE_MAKES: f64 = 1e9;
@@ -25,6 +30,9 @@ pub(super) fn print_setting(r: &Report) {
         "model      {} with {} parameters, tempering {}",
         r.model.name, r.model.parameters, r.model.tempering
     );
+    if let Some(formula) = &r.formula {
+        print_formula(formula);
+    }
     println!("prior      {}", r.prior);
     println!(
         "memory     {:.1} MiB of rows{}",
@@ -39,6 +47,32 @@ pub(super) fn print_setting(r: &Report) {
         r.run.chains, r.run.warmup, r.run.iterations, r.run.algorithm
     );
     print_reading(r);
+}
+
+/// Coefficients of a formula, term by term, with what their features are.
+fn print_formula(f: &FormulaTerms) {
+    println!("formula    {}", f.formula);
+    if let (Some(label), Some(meaning)) = (&f.label, &f.label_meaning) {
+        println!("label      {label}: {meaning}");
+    }
+    let names: Vec<String> = f.terms.iter().map(|t| names(&t.coefficients)).collect();
+    let short = names.iter().map(|n| n.chars().count());
+    let width = short.filter(|n| *n <= WIDEST_NAMES).max().unwrap_or(0);
+    for (i, (term, names)) in f.terms.iter().zip(&names).enumerate() {
+        let head = if i == 0 { "features" } else { "" };
+        let line = format!("{head:<11}{names:<width$}   {}", term.meaning);
+        println!("{}", line.trim_end());
+    }
+}
+
+/// The names of a term's features, of many the first and the last.
+fn names(all: &[String]) -> String {
+    match all {
+        [first, second, .., last] if all.len() > SHOWN_NAMES => {
+            format!("{first}, {second}, …, {last} ({} in all)", all.len())
+        }
+        _ => all.join(", "),
+    }
 }
 
 /// What a step reads of the rows.
@@ -201,7 +235,10 @@ fn print_budget(b: &BudgetReport) {
     print_steps(b);
     if b.step_is_a_guess {
         let driver = b.label_count.map_or(String::new(), |count| {
-            format!("; it grows with the declared largest count (data.label.count = {count})")
+            format!(
+                "; it grows with the declared largest count ({}.count = {count})",
+                b.label_key
+            )
         });
         println!(
             "           a guess before the anchor is known: what a step costs follows where it comes to lie{driver}"
