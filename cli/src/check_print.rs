@@ -4,9 +4,10 @@ use super::check_budget::{BudgetReport, Decisions};
 use super::check_report::{Anchor, Clip, Gradients, Report};
 use dpmc::config::{Forecast, FormulaTerms};
 
-/// So many names of a term's features are all shown, and what they mean stands beside names of up
-/// to so many characters in one column.
+/// So many names of a term's features are all shown, in lines of at most so many characters, and
+/// what they mean stands beside those of up to so many characters.
 const SHOWN_NAMES: usize = 8;
+const LONGEST_LINE: usize = 86;
 const WIDEST_NAMES: usize = 40;
 
 /// From so many steps on that a budget affords, their number is of no interest.
@@ -55,24 +56,48 @@ fn print_formula(f: &FormulaTerms) {
     if let (Some(label), Some(meaning)) = (&f.label, &f.label_meaning) {
         println!("label      {label}: {meaning}");
     }
-    let names: Vec<String> = f.terms.iter().map(|t| names(&t.coefficients)).collect();
-    let short = names.iter().map(|n| n.chars().count());
+    let names: Vec<Vec<String>> = f.terms.iter().map(|t| names(&t.coefficients)).collect();
+    let short = names.iter().flatten().map(|line| line.chars().count());
     let width = short.filter(|n| *n <= WIDEST_NAMES).max().unwrap_or(0);
-    for (i, (term, names)) in f.terms.iter().zip(&names).enumerate() {
-        let head = if i == 0 { "features" } else { "" };
-        let line = format!("{head:<11}{names:<width$}   {}", term.meaning);
-        println!("{}", line.trim_end());
+    let mut head = "features";
+    for (term, names) in f.terms.iter().zip(&names) {
+        let last = names.len().saturating_sub(1);
+        for (i, line) in names.iter().enumerate() {
+            let beside = i == last && line.chars().count() <= width;
+            let meaning = if beside { &*term.meaning } else { "" };
+            let line = format!("{head:<11}{line:<width$}   {meaning}");
+            println!("{}", line.trim_end());
+            head = "";
+            if i == last && !beside && !term.meaning.is_empty() {
+                println!("{head:<11}{head:<width$}   {}", term.meaning);
+            }
+        }
     }
 }
 
-/// The names of a term's features, of many the first and the last.
-fn names(all: &[String]) -> String {
-    match all {
+/// The names of a term's features in lines, of many the first and the last.
+fn names(all: &[String]) -> Vec<String> {
+    let shown = match all {
         [first, second, .., last] if all.len() > SHOWN_NAMES => {
-            format!("{first}, {second}, …, {last} ({} in all)", all.len())
+            let last = format!("{last} ({} in all)", all.len());
+            vec![first.clone(), second.clone(), "…".into(), last]
         }
-        _ => all.join(", "),
+        _ => all.to_vec(),
+    };
+    let mut lines: Vec<String> = Vec::new();
+    for name in shown {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + name.chars().count() + 2 <= LONGEST_LINE => {
+                *line += &format!(", {name}");
+            }
+            Some(line) => {
+                line.push(',');
+                lines.push(name);
+            }
+            None => lines.push(name),
+        }
     }
+    lines
 }
 
 /// What a step reads of the rows.

@@ -114,6 +114,11 @@ fn line_hint(text: &str, line: usize, message: &str) -> String {
     if code.contains("LEVEL") {
         return "; replace LEVEL by a level of the column in quotes, such as \"yes\"".into();
     }
+    let key = code.split('=').next().unwrap_or("");
+    let dotted = key.contains('.') && !key.contains(['"', '\'', '[']);
+    if dotted && message.starts_with("unknown field") && message.contains("`levels`") {
+        return "; a name with a dot stands in quotes: \"x.1\" = { … }".into();
+    }
     let escape = message.contains("escape") || message.contains("unicode");
     if code.contains('\\') && (escape || message.contains("invalid value")) {
         return "; in double quotes a \\ begins an escape: write / or single quotes".into();

@@ -101,12 +101,12 @@ fn meaning(entry: &FeatureEntry) -> String {
         return format!("natural cubic spline of {of} over {low} to {high}, knots {knots}");
     }
     if entry.scale.is_some() {
-        return format!("-1 at {low}, 1 at {high}");
+        return format!("{of}, mapped: -1 at {low}, 1 at {high}");
     }
     if entry.clamp.is_some() {
         return match &entry.standardize {
-            Some(s) => format!("{low} to {high}, in sds of {} from {}", s.sd, s.mean),
-            None => format!("{low} to {high}, in units of its own"),
+            Some(s) => format!("({of} - {})/{}, cut off at {low} and {high}", s.mean, s.sd),
+            None => format!("{of}, cut off at {low} and {high}"),
         };
     }
     match (&entry.one_hot, &entry.reference, &entry.column) {
