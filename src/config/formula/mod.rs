@@ -5,6 +5,7 @@
 //! `[data.label]`, `[[data.features]]` and `[[data.interactions]]`, and becomes those.
 
 mod algebra;
+mod call;
 mod expand;
 mod parse;
 mod resolve;
