@@ -58,7 +58,9 @@ impl ConfigError {
             return unknown.split('`').next();
         }
         let (key, _) = what.split_once(": ")?;
-        (!key.contains(char::is_whitespace)).then_some(key)
+        let mut outside = key.split('"').step_by(2);
+        let is_key = !outside.any(|part| part.contains(char::is_whitespace));
+        is_key.then_some(key)
     }
 
     /// From the TOML reader, with the nearest of the expected keys.
@@ -248,6 +250,10 @@ mod tests {
             Some("data.features[2].scale".into())
         );
         assert_eq!(at("unknown field `stpe`, expected"), Some("stpe".into()));
+        assert_eq!(
+            at("columns.\"n visits\".scale: low"),
+            Some("columns.\"n visits\".scale".into())
+        );
         assert_eq!(at("no budget: give --epsilon"), None);
         assert_eq!(at("nothing at all"), None);
     }

@@ -520,6 +520,11 @@ fn a_label_may_stay_in_its_section() {
     assert!(message.contains("'y' is the label"), "{message}");
 }
 
+/// A text without its line breaks.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The run files of the guide's page run, and it prints what check prints.
 #[test]
 fn what_the_documentation_shows_runs() {
@@ -538,6 +543,13 @@ fn what_the_documentation_shows_runs() {
                 .unwrap();
             let shown = shown.split("```").next().unwrap();
             assert!(check.contains(shown), "{check}");
+            let formula = run.lines().find(|l| l.starts_with("formula = ")).unwrap();
+            let wrong = edit(run, formula, "formula = \"income ~ agee + gender\"");
+            place.write("wrong.toml", &wrong);
+            let message = place.refuses("check wrong.toml");
+            let shown = page.split("```text\nrun.toml, ").nth(1).unwrap();
+            let shown = words(shown.split("```").next().unwrap());
+            assert!(words(&message).ends_with(&shown), "{message}");
         }
         place.works("sample run.toml --out out --quiet --iterations 50");
         assert!(place.draws("out").last() >= 1, "{run}");
