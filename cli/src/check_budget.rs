@@ -51,6 +51,9 @@ pub(super) struct BudgetReport {
     /// The declared largest count, with which such a guess grows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_count: Option<u32>,
+    /// The key under which it is declared.
+    #[serde(skip)]
+    pub label_key: String,
     /// Whether adaptation changes what steps cost.
     pub adapts: bool,
 }
@@ -114,7 +117,7 @@ pub(super) fn fill(
     }
     let paced = sampler.walk().is_some_and(RandomWalk::is_paced);
     let epsilon = measure.epsilon(cost, budget.delta());
-    let label = plan.config.data.label.as_ref();
+    let (label_key, label) = plan.declared_label()?.unzip();
     report.budget = Some(BudgetReport {
         epsilon: budget.epsilon(),
         delta: budget.delta(),
@@ -135,6 +138,7 @@ pub(super) fn fill(
         ends_early: total > steps && !paced,
         step_is_a_guess: price.is_a_guess,
         label_count: label.and_then(|l| l.count),
+        label_key: label_key.unwrap_or_default(),
         adapts: free.is_none() && adapts(sampler),
     });
     report.forecast = plan.forecast(sampler, &*prepared.model, (budget, measure), steps)?;

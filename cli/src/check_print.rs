@@ -2,7 +2,13 @@
 
 use super::check_budget::{BudgetReport, Decisions};
 use super::check_report::{Anchor, Clip, Gradients, Report};
-use dpmc::config::Forecast;
+use dpmc::config::{Forecast, FormulaTerms};
+
+/// So many names of a term's features are all shown, in lines of at most so many characters, and
+/// what they mean stands beside those of up to so many characters.
+const SHOWN_NAMES: usize = 8;
+const LONGEST_LINE: usize = 86;
+const WIDEST_NAMES: usize = 40;
 
 /// From so many steps on that a budget affords, their number is of no interest.
 const MORE_THAN_ANYONE_MAKES: f64 = 1e9;
@@ -25,6 +31,9 @@ pub(super) fn print_setting(r: &Report) {
         "model      {} with {} parameters, tempering {}",
         r.model.name, r.model.parameters, r.model.tempering
     );
+    if let Some(formula) = &r.formula {
+        print_formula(formula);
+    }
     println!("prior      {}", r.prior);
     println!(
         "memory     {:.1} MiB of rows{}",
@@ -39,6 +48,56 @@ pub(super) fn print_setting(r: &Report) {
         r.run.chains, r.run.warmup, r.run.iterations, r.run.algorithm
     );
     print_reading(r);
+}
+
+/// Coefficients of a formula, term by term, with what their features are.
+fn print_formula(f: &FormulaTerms) {
+    println!("formula    {}", f.formula);
+    if let (Some(label), Some(meaning)) = (&f.label, &f.label_meaning) {
+        println!("label      {label}: {meaning}");
+    }
+    let names: Vec<Vec<String>> = f.terms.iter().map(|t| names(&t.coefficients)).collect();
+    let short = names.iter().flatten().map(|line| line.chars().count());
+    let width = short.filter(|n| *n <= WIDEST_NAMES).max().unwrap_or(0);
+    let mut head = "features";
+    for (term, names) in f.terms.iter().zip(&names) {
+        let last = names.len().saturating_sub(1);
+        for (i, line) in names.iter().enumerate() {
+            let beside = i == last && line.chars().count() <= width;
+            let meaning = if beside { &*term.meaning } else { "" };
+            let line = format!("{head:<11}{line:<width$}   {meaning}");
+            println!("{}", line.trim_end());
+            head = "";
+            if i == last && !beside && !term.meaning.is_empty() {
+                println!("{head:<11}{head:<width$}   {}", term.meaning);
+            }
+        }
+    }
+}
+
+/// The names of a term's features in lines, of many the first and the last.
+fn names(all: &[String]) -> Vec<String> {
+    let shown = match all {
+        [first, second, .., last] if all.len() > SHOWN_NAMES => {
+            let last = format!("{last} ({} in all)", all.len());
+            vec![first.clone(), second.clone(), "…".into(), last]
+        }
+        _ => all.to_vec(),
+    };
+    let mut lines: Vec<String> = Vec::new();
+    for name in shown {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + name.chars().count() + 2 <= LONGEST_LINE => {
+                *line += &format!(", {name}");
+            }
+            Some(line) => {
+                line.push(',');
+                lines.push(name);
+            }
+            None => lines.push(name),
+        }
+    }
+    lines
 }
 
 /// What a step reads of the rows.
@@ -201,7 +260,10 @@ fn print_budget(b: &BudgetReport) {
     print_steps(b);
     if b.step_is_a_guess {
         let driver = b.label_count.map_or(String::new(), |count| {
-            format!("; it grows with the declared largest count (data.label.count = {count})")
+            format!(
+                "; it grows with the declared largest count ({}.count = {count})",
+                b.label_key
+            )
         });
         println!(
             "           a guess before the anchor is known: what a step costs follows where it comes to lie{driver}"

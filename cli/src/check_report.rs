@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::check_budget::BudgetReport;
 use super::{CliError, check_budget};
-use dpmc::config::Forecast;
+use dpmc::config::{Forecast, FormulaTerms};
 use dpmc::data::Population;
 use dpmc::model::Predictor;
 use dpmc::privacy::{Acceptance, Batch, Estimator, GradientNoise};
@@ -16,6 +16,8 @@ use dpmc::sampler::{AnchorSettings, RandomWalk, Sampler};
 pub(super) struct Report {
     pub table: Table,
     pub model: ModelPart,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub formula: Option<FormulaTerms>,
     /// In words.
     pub prior: String,
     pub memory: Memory,
@@ -170,6 +172,7 @@ impl Report {
                 parameters: model.dim(),
                 tempering: model.tempering(),
             },
+            formula: plan.formula_terms()?,
             prior: check_budget::prior(model.prior()),
             memory: Memory {
                 rows_bytes: data.bytes(),

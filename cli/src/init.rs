@@ -84,7 +84,10 @@ fn run_file(source: &str, delimiter: Option<&str>, columns: &[String]) -> String
     line("");
     line("# An empty cell is an error unless 'missing = VALUE' says what it counts as.");
     line("# Beside scale: transform = \"log\" (log1p, sqrt, asinh), polynomial = 3 or");
-    line("# spline = { knots = [..] }. Products of features: [[data.interactions]].");
+    line(
+        "# spline = { knots = [..] }. Products of features: [[data.interactions]]. All of this may",
+    );
+    line("# be written as in R, formula = \"label ~ a * b\": docs/guide/formulas.md.");
     for column in columns.iter().take(without_label) {
         line("");
         line("[[data.features]]");

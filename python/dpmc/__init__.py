@@ -11,6 +11,7 @@ of the table leaves this package: no error, warning, log line or ``repr`` shows 
 from ._dpmc import __version__
 from ._draws import Draws
 from ._errors import BudgetError, Error, InputError, RunWarning
+from ._formula import Column
 from ._run import (
     Ledger,
     Run,
@@ -27,6 +28,7 @@ from ._run import (
 
 __all__ = [
     "BudgetError",
+    "Column",
     "Draws",
     "Error",
     "InputError",

@@ -18,6 +18,7 @@ import numpy as np
 from . import _dpmc, _plot
 from ._draws import Draws, needed
 from ._errors import Error, InputError, RunWarning
+from ._formula import Column, chosen_model
 from ._progress import Progress, Shown, chosen
 from ._tables import names, table
 
@@ -395,6 +396,10 @@ def sample(
     run: Any,
     *,
     data: Any = None,
+    formula: str | None = None,
+    columns: Mapping[str, Column] | None = None,
+    model: str | Mapping[str, Any] | None = None,
+    name: str | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     not_private: bool = False,
@@ -414,6 +419,13 @@ def sample(
 
     ``data`` is a table in memory in place of the run file's: a frame of pandas, polars or
     pyarrow, a dict of columns, or a NumPy array, whose columns are called x0, x1, …
+
+    ``formula``, such as ``"ill ~ age + ns(bmi, knots=[20, 30]) + region * smoker"``, takes the
+    place of a run file. The first argument is then the table (a frame, or a file's path), ``name``
+    what ledgers call it, ``columns`` what is public about its columns (:class:`Column`), ``model``
+    a kind or a dict of ``[model]``: ``{"kind": "logistic", "prior": {"kind": "normal", "sd": 5}}``.
+    docs/guide/formulas.md says what a formula may hold. The sampler is ``anchored-barker`` unless
+    ``algorithm`` says otherwise.
 
     ``epsilon``, ``delta``: the budget, of this run or of its ``ledger``, a file that all runs on
     one table share. ``not_private``: no noise, the draws may reveal any row. ``seed`` fixes
@@ -441,6 +453,7 @@ def sample(
         "engine": engine,
         "seed": seed,
     }
+    run, data = chosen_model(run, data, (formula, columns, model, name), not_private)
     settings, rows = prepared(run, data, arguments)
     own = out is None
     folder = Path(tempfile.mkdtemp(prefix="dpmc-")) if out is None else Path(out)
@@ -457,6 +470,10 @@ def check(
     run: Any,
     *,
     data: Any = None,
+    formula: str | None = None,
+    columns: Mapping[str, Column] | None = None,
+    model: str | Mapping[str, Any] | None = None,
+    name: str | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     not_private: bool = False,
@@ -468,7 +485,8 @@ def check(
     """What a run would do and how large its errors should be; spends nothing.
 
     The dict of ``dpmc check --json``: ``table``, ``model``, ``budget``, ``forecast``, ``warnings``,
-    ``notes`` and more; costs in nats of what the ledger counts.
+    ``notes`` and more; costs in nats of what the ledger counts. With a ``formula`` (see
+    :func:`sample`) ``formula`` holds its terms with their coefficients.
     """
     arguments = {
         "algorithm": algorithm,
@@ -479,6 +497,7 @@ def check(
         "chains": chains,
         "iterations": iterations,
     }
+    run, data = chosen_model(run, data, (formula, columns, model, name), not_private)
     return json.loads(_dpmc.check(*prepared(run, data, arguments)))
 
 

@@ -143,23 +143,17 @@ impl Plan {
         })
     }
 
-    /// Columns that the run file declares, in no order.
-    fn columns(&self) -> Vec<String> {
-        let data = &self.plan.config.data;
-        let mut columns = Vec::new();
-        for feature in &data.features {
-            columns.extend(feature.column.clone());
-            columns.extend(feature.columns.iter().flatten().cloned());
-        }
-        columns.extend(data.label.as_ref().and_then(|l| l.column.clone()));
-        columns.extend(data.bounds.as_ref().and_then(|b| b.column.clone()));
-        columns
+    /// Columns that the run reads, in no order.
+    fn columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let columns = self.plan.columns();
+        columns.map_err(|e| raise(py, &e.into(), self.imaginary))
     }
 
     /// The label's column, where there is one.
-    fn label(&self) -> Option<String> {
-        let label = self.plan.config.data.label.as_ref();
-        label.and_then(|l| l.column.clone())
+    fn label(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let label = self.plan.declared_label();
+        let label = label.map_err(|e| raise(py, &e.into(), self.imaginary))?;
+        Ok(label.and_then(|(_, label)| label.column))
     }
 
     /// Name of the data set, for ledgers.

@@ -58,7 +58,9 @@ impl ConfigError {
             return unknown.split('`').next();
         }
         let (key, _) = what.split_once(": ")?;
-        (!key.contains(char::is_whitespace)).then_some(key)
+        let mut outside = key.split('"').step_by(2);
+        let is_key = !outside.any(|part| part.contains(char::is_whitespace));
+        is_key.then_some(key)
     }
 
     /// From the TOML reader, with the nearest of the expected keys.
@@ -113,6 +115,11 @@ fn line_hint(text: &str, line: usize, message: &str) -> String {
     }
     if code.contains("LEVEL") {
         return "; replace LEVEL by a level of the column in quotes, such as \"yes\"".into();
+    }
+    let key = code.split('=').next().unwrap_or("");
+    let dotted = key.contains('.') && !key.contains(['"', '\'', '[']);
+    if dotted && message.starts_with("unknown field") && message.contains("`levels`") {
+        return "; a name with a dot stands in quotes: \"x.1\" = { … }".into();
     }
     let escape = message.contains("escape") || message.contains("unicode");
     if code.contains('\\') && (escape || message.contains("invalid value")) {
@@ -170,13 +177,23 @@ fn names(key: &str, name: &str) -> bool {
     key == name || (key, name) == ("init", "start")
 }
 
+/// The parts of a key, which are names in quotes or without dots.
+fn parts_of(key: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    key.split(move |c| {
+        inside ^= c == '"';
+        c == '.' && !inside
+    })
+}
+
 /// Line of the deepest part of `key` that the text has.
 fn find_line(text: &str, key: &str) -> Option<usize> {
     let root = DeTable::parse(text).ok()?;
     let mut table = root.get_ref().clone();
     let mut line = None;
-    for part in key.split('.') {
-        let (name, index) = match part.split_once('[') {
+    for part in parts_of(key) {
+        let quoted = part.strip_prefix('"').and_then(|p| p.strip_suffix('"'));
+        let (name, index) = match quoted.map_or_else(|| part.split_once('['), |_| None) {
             Some((name, rest)) => (
                 name,
                 rest.trim_end_matches(|c| c != ']')
@@ -184,7 +201,7 @@ fn find_line(text: &str, key: &str) -> Option<usize> {
                     .parse::<usize>()
                     .ok(),
             ),
-            None => (part, None),
+            None => (quoted.unwrap_or(part), None),
         };
         let Some((found, value)) = table.iter().find(|(k, _)| names(k.get_ref(), name)) else {
             break;
@@ -220,6 +237,9 @@ mod tests {
         assert_eq!(find_line(text, "data.features[1].scale"), Some(7));
         assert_eq!(find_line(text, "data.absent"), Some(1));
         assert_eq!(find_line(text, "absent"), None);
+        let text = "[columns]\n'x.1' = { scale = [0, 1] }\n[columns.'a b[0]']\nscale = [0, 1]\n";
+        assert_eq!(find_line(text, "columns.\"x.1\".scale"), Some(2));
+        assert_eq!(find_line(text, "columns.\"a b[0]\".scale"), Some(4));
     }
 
     #[test]
@@ -230,6 +250,10 @@ mod tests {
             Some("data.features[2].scale".into())
         );
         assert_eq!(at("unknown field `stpe`, expected"), Some("stpe".into()));
+        assert_eq!(
+            at("columns.\"n visits\".scale: low"),
+            Some("columns.\"n visits\".scale".into())
+        );
         assert_eq!(at("no budget: give --epsilon"), None);
         assert_eq!(at("nothing at all"), None);
     }

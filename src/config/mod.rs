@@ -1,6 +1,7 @@
 //! The run file: what it may say, and how it becomes data, model, sampler and budget.
 
 mod error;
+mod formula;
 mod plan;
 #[cfg(test)]
 mod reference_tests;
@@ -8,9 +9,10 @@ mod schema;
 
 pub use error::ConfigError;
 pub use plan::DECISIONS_A_DRAW;
-pub use plan::{Forecast, Plan, noise_of_means};
+pub use plan::{Forecast, FormulaTerms, Plan, Term, noise_of_means};
 pub use schema::{
-    BoundsEntry, DataSection, DrawsName, FeatureEntry, InteractionEntry, LabelEntry, ModelSection,
-    Numbers, PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry, TestSection,
+    BoundsEntry, ColumnEntry, DataSection, DrawsName, FeatureEntry, InteractionEntry, LabelEntry,
+    ModelSection, Numbers, PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry,
+    TestSection,
 };
 pub use schema::{Key, quoted};

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::schema::{
-    AnchorSection, DataSection, FeatureEntry, GradientSection, Key, LabelEntry, ModelSection,
-    PrivacySection, RunSection, SamplerSection,
+    AnchorSection, ColumnEntry, DataSection, FeatureEntry, GradientSection, Key, LabelEntry,
+    ModelSection, PrivacySection, RunSection, SamplerSection,
 };
 use crate::sampler::{Algorithm, Family};
 
@@ -64,6 +64,7 @@ fn renewed(page: &str) -> String {
         ("data", DataSection::KEYS),
         ("data.label", LabelEntry::KEYS),
         ("data.features", FeatureEntry::KEYS),
+        ("columns", ColumnEntry::KEYS),
         ("model", ModelSection::KEYS),
         ("run", RunSection::KEYS),
         ("privacy", PrivacySection::KEYS),

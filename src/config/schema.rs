@@ -20,8 +20,8 @@ pub use key::Key;
 pub use path::quoted;
 
 pub use data::{
-    BoundsEntry, DataSection, FeatureEntry, IndicatorEntry, InteractionEntry, LabelEntry,
-    TestSection,
+    BoundsEntry, ColumnEntry, DataSection, FeatureEntry, IndicatorEntry, InteractionEntry,
+    LabelEntry, SplineEntry, TestSection,
 };
 pub use sampler::{
     AnchorSection, GradientSection, JitterEntry, SamplerSection, ScheduleEntry, ScheduleName,
@@ -34,6 +34,9 @@ pub use start::{DpviEntry, OpsEntry, StartEntry};
 pub struct RunConfig {
     /// The sensitive table.
     pub data: DataSection,
+    /// What is public about columns, by name, for formulas.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub columns: BTreeMap<String, ColumnEntry>,
     /// A public held-out table for predictive accuracy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<TestSection>,
@@ -151,6 +154,10 @@ keyed! {
         /// exactly one feature (θ₁, θ₂: components at θ₁ and θ₁+θ₂), `banana` two, `mlp` is one
         /// layer of tanh units.
         kind: ModelKind, "`logistic`, `linear`, `poisson`, `gaussian-mean`, `mixture`, `banana`, `mlp`, `probit`, `cloglog`, `gaussian`, `student-t`, `log-normal`, `gamma`, `negative-binomial`, `beta`, `weibull`, `quantile`, `declared`; required";
+        /// Label and features: `"label ~ a + b"`, of columns that `[columns]` declares, in place of
+        /// `[[data.features]]`; see [formulas](../guide/formulas.md).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        formula: Option<String>, "text, none; kinds: all";
         /// Power κ of the likelihood: cheaper, and another, wider posterior.
         #[serde(default = "one")]
         tempering: f64, "number in (0, 1], 1; kinds: all";

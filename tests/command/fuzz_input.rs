@@ -36,6 +36,17 @@ reference = "w"
 features = ["a", "d"]
 "#;
 
+/// Columns and a formula, in place of label and features of RUN.
+const COLUMNS: &str = r#"[columns]
+a = { scale = [0.5, 1], missing = 0.6 }
+"b b" = { clamp = [-1, 1], standardize = { mean = 0.1, sd = 0.5 } }
+c = { indicator = { above = 3 } }
+d = { levels = ["u", "v"], groups = { w = ["x", "y"] }, reference = "w" }
+y = { positive = ["1"], negative = ["0"] }
+[model]
+formula = "y ~ ns(log(a), knots = [0.7, 0.8]) * d + (`b b` + c)^2 + I(e in ['p']) - 1"
+"#;
+
 /// Loads `bytes` as a file of this name; the number of rows.
 fn load(file: &str, bytes: &[u8]) -> Result<usize, String> {
     let folder = folder_with(file, bytes);
@@ -44,11 +55,30 @@ fn load(file: &str, bytes: &[u8]) -> Result<usize, String> {
     loaded.map(|set| set.rows()).map_err(|e| e.to_string())
 }
 
+/// RUN with a formula.
+fn formula() -> String {
+    let (head, rest) = RUN.split_once("[data.label]").unwrap();
+    let (_, model) = rest.split_once("[model]\n").unwrap();
+    format!("{head}{COLUMNS}{model}")
+}
+
 fn parse(text: String) {
     if let Ok(plan) = Plan::parse(Path::new("run.toml"), text) {
         let _ = (plan.check_declarations(), plan.resolved());
-        let _ = plan.notes_on_features();
+        let _ = (plan.notes_on_features(), plan.formula_terms());
     }
+}
+
+/// What is damaged below is whole.
+#[test]
+fn the_run_file_with_a_formula_is_without_a_fault() {
+    let run = edit(&formula(), "formula = ", "# formula = ");
+    let columns = |run: String| Plan::parse(Path::new("run.toml"), run).unwrap().columns();
+    assert!(columns(run).is_err());
+    let run = edit(&formula(), " - 1\"", "\"");
+    let plan = Plan::parse(Path::new("run.toml"), run.clone()).unwrap();
+    plan.check_declarations().unwrap();
+    assert_eq!(columns(run).unwrap(), ["a", "d", "b b", "c", "e", "y"]);
 }
 
 /// Every byte of a small Parquet file is damaged in turn, several ways.
@@ -117,9 +147,13 @@ proptest! {
     }
 
     #[test]
-    fn damaged_run_files_never_panic(hits in hits(), at: [Index; 2], odd: Index, rich: bool) {
+    fn damaged_run_files_never_panic(hits in hits(), at: [Index; 2], odd: Index, rich in 0..3) {
         let plain = "columns = [\"a\", \"b\"]\nscale = [-1, 1]\n";
-        let run = if rich { edit(RUN, plain, FEATURES) } else { RUN.to_string() };
+        let run = match rich {
+            0 => RUN.to_string(),
+            1 => edit(RUN, plain, FEATURES),
+            _ => formula(),
+        };
         parse(String::from_utf8_lossy(&damaged(run.as_bytes(), &hits)).into_owned());
         let mut lines: Vec<&str> = run.lines().collect();
         let [i, j] = at.map(|at| at.index(lines.len()));

@@ -19,6 +19,7 @@ mod declared_run_files;
 mod examples;
 mod feature_formats;
 mod features;
+mod formulas;
 mod fuzz_input;
 mod gradient_resumed;
 mod gradient_run_files;

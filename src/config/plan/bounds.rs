@@ -29,12 +29,7 @@ impl Plan {
                 ));
             }
         };
-        let label = data.label.as_ref().and_then(|l| l.column.as_ref());
-        let read = |e: &crate::config::FeatureEntry| {
-            let more = e.columns.iter().flatten();
-            more.chain(&e.column).any(|c| c == column)
-        };
-        if label == Some(column) || data.features.iter().any(read) {
+        if self.declared()?.columns().any(|c| c == column) {
             return Err(self.refuse(
                 "data.bounds.column",
                 format!("column '{column}' is a feature or the label, which are protected; a bound is public and must be a column of its own"),

@@ -93,7 +93,7 @@ impl Plan {
                 "the guarantee does not cover the test table; set public = true if its rows may be revealed, or drop [test]",
             ));
         }
-        if test.label_file.is_some() && self.label_column() {
+        if test.label_file.is_some() && self.label_column()? {
             return Err(self.refuse(
                 "test.label_file",
                 "contradicts the column of [data.label]; keep one",
@@ -204,11 +204,11 @@ impl Plan {
         if let Some(feature) = features.iter().find(|f| !f.reads_missing()) {
             let column = feature.column.as_deref().unwrap_or_default();
             return refuse(format!(
-                "column '{column}' of [[data.features]] has none: give 'missing', or the level \"\" in one_hot, groups or in"
+                "column '{column}' has none: give 'missing', or the level \"\" among its levels"
             ));
         }
         if label.is_some_and(|label| !label.reads_missing()) {
-            return refuse("[data.label] has none: give 'missing' with clamp, scale, count or classes, or name the level \"\" in 'positive' or 'negative'".into());
+            return refuse("the label has none: give 'missing' with clamp, scale, count or classes, or name the level \"\" in 'positive' or 'negative'".into());
         }
         let bounds = self.config.data.bounds.as_ref();
         if bounds.is_some_and(|b| b.column.is_some()) {
@@ -219,9 +219,27 @@ impl Plan {
         Ok(())
     }
 
-    fn label_column(&self) -> bool {
-        let label = self.config.data.label.as_ref();
-        label.is_some_and(|l| l.column.is_some())
+    fn label_column(&self) -> Result<bool, ConfigError> {
+        let label = self.declared()?.label;
+        Ok(label.is_some_and(|(_, l)| l.column.is_some()))
+    }
+
+    /// The label as it is declared, be it in `[data.label]` or in `[columns]`, with its key.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where a formula is wrong.
+    pub fn declared_label(&self) -> Result<Option<(String, LabelEntry)>, ConfigError> {
+        Ok(self.declared()?.label)
+    }
+
+    /// The columns of the table that the run reads, in no order; some of them twice.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where a formula is wrong.
+    pub fn columns(&self) -> Result<Vec<String>, ConfigError> {
+        let bounds = self.config.data.bounds.iter();
+        let bounds = bounds.filter_map(|b| b.column.clone());
+        Ok(self.declared()?.columns().cloned().chain(bounds).collect())
     }
 
     /// What the labels are, where some are declared.
@@ -232,23 +250,23 @@ impl Plan {
     /// The declared label, checked; 0/1 where a `label_file` stands alone.
     fn label(&self) -> Result<Option<Label>, ConfigError> {
         let data = &self.config.data;
-        let Some(entry) = &data.label else {
+        let Some((key, entry)) = self.declared()?.label else {
             return Ok(data.label_file.as_ref().map(|_| Label::zero_one_file()));
         };
-        self.check_levels(entry)?;
-        let label = label(entry).map_err(|what| self.refuse("data.label", what))?;
+        self.check_levels(&key, &entry)?;
+        let label = label(&entry).map_err(|what| self.refuse(&key, what))?;
         label
             .check()
-            .map_err(|(part, what)| self.refuse(&key_of("data.label", part), what))?;
+            .map_err(|(part, what)| self.refuse(&key_of(&key, part), what))?;
         Ok(Some(label))
     }
 
     /// Negative levels mean something only beside positive ones, and other texts.
-    fn check_levels(&self, label: &LabelEntry) -> Result<(), ConfigError> {
-        for (key, levels) in [("positive", &label.positive), ("negative", &label.negative)] {
-            no_placeholder(levels).map_err(|w| self.refuse(&key_of("data.label", key), w))?;
+    fn check_levels(&self, key: &str, label: &LabelEntry) -> Result<(), ConfigError> {
+        for (part, levels) in [("positive", &label.positive), ("negative", &label.negative)] {
+            no_placeholder(levels).map_err(|w| self.refuse(&key_of(key, part), w))?;
         }
-        let refuse = |what: &str| Err(self.refuse("data.label.negative", what));
+        let refuse = |what: &str| Err(self.refuse(&key_of(key, "negative"), what));
         if label.positive.is_empty() && !label.negative.is_empty() {
             return refuse("needs 'positive' beside it; without it cells must be 0 or 1");
         }

@@ -1,7 +1,8 @@
 //! `[[data.features]]` and `[[data.interactions]]`: what the columns of a table become.
 
 use super::Plan;
-use super::data::{key_of, no_placeholder};
+use super::data::no_placeholder;
+use super::declared::Place;
 use crate::config::ConfigError;
 use crate::config::schema::{FeatureEntry, IndicatorEntry, ModelKind};
 use crate::data::{Condition, Feature, FeatureKind, Form, Interaction, Number, OneHot};
@@ -13,10 +14,11 @@ impl Plan {
     /// The declared features, one a column.
     pub(super) fn features(&self) -> Result<Vec<Feature>, ConfigError> {
         let mut features = Vec::new();
-        for (i, entry) in self.config.data.features.iter().enumerate() {
-            let key = format!("data.features[{i}]");
-            self.check_label_apart(&key, entry)?;
-            let refuse = |(part, what): Wrong| self.refuse(&key_of(&key, part), what);
+        for (place, entry) in &self.declared()?.features {
+            if let Place::Key(key) = place {
+                self.check_label_apart(key, entry)?;
+            }
+            let refuse = |(part, what): Wrong| self.refuse_feature(place, entry, part, &what);
             for feature in features_of(entry).map_err(refuse)? {
                 feature.check().map_err(refuse)?;
                 features.push(feature);
@@ -33,11 +35,9 @@ impl Plan {
         &self,
         features: &[Feature],
     ) -> Result<Vec<Interaction>, ConfigError> {
-        let entries = &self.config.data.interactions;
         let mut interactions = Vec::new();
-        for (i, entry) in entries.iter().enumerate() {
-            let refuse =
-                |what: String| self.refuse(&format!("data.interactions[{i}].features"), what);
+        for (place, entry) in &self.declared()?.interactions {
+            let refuse = |what: String| self.refuse_interaction(place, &what);
             let interaction = Interaction::new(features, &entry.features).map_err(refuse)?;
             if let Some(j) = interactions
                 .iter()
@@ -69,7 +69,7 @@ impl Plan {
 }
 
 /// One entry's features, one a column.
-fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, Wrong> {
+pub(super) fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, Wrong> {
     check_companions(entry)?;
     let kinds = [
         entry.intercept.is_some(),

@@ -3,6 +3,7 @@
 mod anchor;
 mod bounds;
 mod data;
+mod declared;
 mod estimator;
 mod fast_mh;
 mod features;
@@ -18,9 +19,11 @@ mod sampler;
 mod scale;
 mod start;
 mod stochastic;
+mod terms;
 
 pub use forecast::DECISIONS_A_DRAW;
 pub use forecast::{Forecast, noise_of_means};
+pub use terms::{FormulaTerms, Term};
 
 use std::path::{Path, PathBuf};
 

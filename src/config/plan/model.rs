@@ -115,7 +115,9 @@ impl Plan {
             }
             ModelKind::Banana => {
                 if features.len() != 2 {
-                    return Err(self.refuse("data.features", "a banana needs exactly two features"));
+                    return Err(
+                        self.refuse(self.features_key(), "a banana needs exactly two features")
+                    );
                 }
                 let a = m.curvature.unwrap_or(20.0);
                 let variances = m.variances.unwrap_or([20.0, 25.0]);
@@ -123,7 +125,9 @@ impl Plan {
             }
             ModelKind::Mixture => {
                 if features.len() != 1 {
-                    return Err(self.refuse("data.features", "a mixture needs exactly one feature"));
+                    return Err(
+                        self.refuse(self.features_key(), "a mixture needs exactly one feature")
+                    );
                 }
                 let variance = m.variance.unwrap_or(2.0);
                 Arc::new(Mixture::new(variance, row_norm, prior, m.tempering).map_err(refuse)?)
@@ -252,7 +256,7 @@ impl Plan {
         for (i, name) in features.iter().enumerate() {
             if features[..i].contains(name) || name == "chain" || name == "iteration" {
                 return Err(self.refuse(
-                    "data.features",
+                    self.features_key(),
                     format!("feature name '{name}' is used twice or reserved"),
                 ));
             }
@@ -338,7 +342,7 @@ impl Plan {
         if fits {
             Ok(())
         } else {
-            Err(self.refuse("data.label", needs))
+            Err(self.refuse(&self.label_key(), needs))
         }
     }
 
@@ -346,7 +350,7 @@ impl Plan {
     fn check_label(&self) -> Result<(), ConfigError> {
         let m = &self.config.model;
         let Some(label) = self.label_kind()? else {
-            return Err(self.refuse("data.label", "a regression needs a declared label"));
+            return Err(self.refuse(&self.label_key(), "a regression needs a declared label"));
         };
         if m.kind == ModelKind::Ordinal {
             return self.ordered_classes().map(|_| ());
@@ -377,7 +381,7 @@ impl Plan {
             true => Ok(()),
             false => {
                 let what = format!("kind = \"{}\" needs {needs}", family.name);
-                Err(self.refuse("data.label", what))
+                Err(self.refuse(&self.label_key(), what))
             }
         }
     }

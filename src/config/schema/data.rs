@@ -54,8 +54,8 @@ keyed! {
         /// The label.
         #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<LabelEntry>, "table, see below";
-        /// Features, in order.
-        #[serde(default)]
+        /// Features, in order; or instead a `formula` in `[model]`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         features: Vec<FeatureEntry>, "list of tables, see below";
         /// Products of features, in order, after them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -126,6 +126,52 @@ section! {
         /// Stands for a missing cell of `scale`, `clamp`, `above` or `below`, in the column's raw
         /// units, inside the bounds; of `indicator = { in = … }`: 0 or 1.
         missing: Option<f64>, "number, none", "";
+    }
+}
+
+section! {
+    /// One of `[columns]`: what is public about a column, for formulas. A feature is exactly one of
+    /// `scale`, `clamp`, `levels` and `indicator`; a label is read as `[data.label]` reads it.
+    pub struct ColumnEntry {
+        /// Number, cut off at the bounds, mapped to [-1, 1]; the usual choice.
+        scale: Option<[f64; 2]>, "`[LOW, HIGH]`; features, labels", "";
+        /// Number, cut off at the bounds, units kept.
+        clamp: Option<[f64; 2]>, "`[LOW, HIGH]`; features, labels", "";
+        /// With `scale` or `clamp`, for every use of the column; a formula may give it instead:
+        /// `log(income)`.
+        transform: Option<Transform>, "`\"log\"`, `\"log1p\"`, `\"sqrt\"` or `\"asinh\"`; none; features", "";
+        /// With `clamp`: (x − M)/S, of the transformed number if there is a `transform`.
+        standardize: Option<StandardizeEntry>, "`{ mean = M, sd = S }`, none; features", "";
+        /// Texts that have a 0/1 column each, but the reference; any other text has one more,
+        /// `region=other`, unless `strict`.
+        levels: Option<Vec<String>>, "list of texts; features", "";
+        /// With `levels` or alone: levels that share one column.
+        groups: Option<BTreeMap<String, Vec<String>>>, "`{ NAME = [texts], … }`, none; features", "";
+        /// With `levels`: no column for everything else; a cell that is no declared level stops
+        /// the run.
+        strict: Option<bool>, "bool, `false`; features", "";
+        /// With `levels`: the level or group that the others are counted from.
+        reference: Option<String>, "text, the first of `levels`; features", "";
+        /// 1 where the cell is one of the texts, or is a number above (below) the threshold, else
+        /// 0.
+        indicator: Option<IndicatorEntry>, "`{ in = [texts] }`, `{ above = NUMBER }` or `{ below = NUMBER }`; features", "";
+        /// Stands for a missing cell, as in `[[data.features]]` and `[data.label]`.
+        missing: Option<f64>, "number, none; features, labels", "";
+        /// These mean 1.
+        positive: Vec<String>, "list of texts; labels", "";
+        /// Beside `positive`: these mean 0, and a cell that is neither is an error.
+        negative: Vec<String>, "list of texts; all that is neither positive nor missing; labels", "";
+        /// Whole numbers from 0; larger ones become MAX.
+        count: Option<u32>, "whole number MAX, 1 to 2²⁴; labels", "";
+        /// Whole numbers 0 to K − 1; others are errors.
+        classes: Option<u32>, "whole number K, 2 to 2²⁴; labels", "";
+    }
+}
+
+impl ColumnEntry {
+    /// Whether its cells are texts of a declared list.
+    pub fn has_levels(&self) -> bool {
+        self.levels.is_some() || self.groups.is_some()
     }
 }
 

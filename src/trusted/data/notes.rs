@@ -51,7 +51,7 @@ impl Source {
         });
         match (complete.is_empty(), relative) {
             (true, Some(feature)) => vec![format!(
-                "no column holds what '{}' is counted from (a reference, or the lower bound of a spline), which is 0 without one; add intercept = true",
+                "no column holds what '{}' is counted from (a reference, or the lower bound of a spline), which is 0 without one; add an intercept",
                 feature.column.as_deref().unwrap_or_default()
             )],
             _ => vec![],

@@ -124,9 +124,7 @@ impl OneHot {
             }
         }
         if self.strict && !hit {
-            return Err(
-                "holds a level that is not declared; add it to 'one_hot' or drop 'strict'".into(),
-            );
+            return Err("holds a level that is not declared; declare it or drop 'strict'".into());
         }
         if !self.strict {
             out.push(f32::from(u8::from(!hit)));
