@@ -57,7 +57,11 @@ const COARSE: u32 = 40;
 /// Densities below this share of the largest do not count.
 const NEGLIGIBLE: f64 = 1e-7;
 /// Rounds of looking for where a density is.
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 20;
+/// Labels are looked for this many times their declared range beyond its ends.
+const FAR: f64 = 1e6;
+/// Positive numbers are looked for down to this many e-folds below the largest.
+const LOG_REACH: f64 = 80.0;
 
 /// A law's expected information in (η, φ) at given φ: `E s sᵀ` over labels, s the scores, for η
 /// on a grid, as Cholesky factors. Between grid points factors are interpolated, and beyond the ends
@@ -162,15 +166,10 @@ fn expected(
         LabelRange::Classes(all) => alike(all.clone()),
         LabelRange::Counts(max) => alike(counts(law, *max, eta, shared)),
         LabelRange::Numbers { low, high } => {
-            // Labels beyond the range are clamped, and the law knows nothing of that.
-            let width = high - low;
-            let defined = !positive && law.log_likelihood(-width, eta, shared).is_finite();
-            let low = if defined || *low < 0.0 && !positive {
-                low - width
-            } else {
-                0.0
-            };
-            numbers(law, [low, high + width], eta, shared)
+            let value = |y: f64| law.log_likelihood(y, eta, shared);
+            // What it says of other signs is another matter than a label's density.
+            let positive = positive || *low >= 0.0 && law.chooses();
+            numbers(value, [*low, *high], positive)
         }
     };
     let values: Vec<f64> = nodes
@@ -212,14 +211,56 @@ fn counts(law: Law, max: u32, eta: f64, shared: &[f64]) -> Vec<f64> {
     whole(low.floor(), high.ceil(), NODES)
 }
 
-/// Numbers where the density is not negligible, closer towards the ends, with their weights: the
-/// integrand may rise steeply from an end.
-fn numbers(law: Law, range: [f64; 2], eta: f64, shared: &[f64]) -> Vec<(f64, f64)> {
-    let nodes = |a, b| grid(a, b, COARSE);
-    let [low, high] = narrowed(law, range, eta, shared, nodes);
-    let angles = grid(0.0, std::f64::consts::PI, NODES);
-    let node = |t: f64| (low + (high - low) * 0.5 * (1.0 - t.cos()), t.sin());
-    angles.into_iter().map(node).collect()
+/// Numbers where a density of one peak is not negligible, close to each other at the peak and far
+/// apart in the tails, with their weights; `value`: its logarithm. Where numbers below 0 have none,
+/// these are even on a log scale.
+fn numbers(value: impl Fn(f64) -> f64, [low, high]: [f64; 2], positive: bool) -> Vec<(f64, f64)> {
+    // Labels beyond the range are clamped, and the law knows nothing of that.
+    let width = FAR * (high - low);
+    let logs = positive || low > 0.0 && !value(-width).is_finite();
+    let label = |t: f64| if logs { t.exp() } else { t };
+    let density = |t: f64| value(label(t)) + if logs { t } else { 0.0 };
+    let [low, high] = match logs {
+        true => [high.ln() - LOG_REACH, high.ln() + FAR.ln()],
+        false => [low - width, high + width],
+    };
+    let (mut from, mut to) = (low, high);
+    for _ in 0..ROUNDS {
+        let points = grid(from, to, COARSE);
+        let values: Vec<f64> = points.iter().map(|t| density(*t)).collect();
+        let most = largest(&values);
+        let Some(peak) = values.iter().position(|v| *v == most) else {
+            break;
+        };
+        from = points[peak.saturating_sub(1)];
+        to = points[(peak + 1).min(points.len() - 1)];
+    }
+    let peak = 0.5 * (from + to);
+    let top = density(peak);
+    let mut scale = 1e-14 * (high - low);
+    while scale < high - low {
+        let fallen = |t: f64| density(t).is_nan() || density(t) < top - 0.5;
+        if fallen(peak - scale) || fallen(peak + scale) {
+            break;
+        }
+        scale *= 2.0;
+    }
+    let place = |u: f64| peak + scale * u.sinh();
+    let counts = |u: f64| {
+        let t = place(u);
+        let v = density(t);
+        (low..=high).contains(&t) && v.is_finite() && v >= top + NEGLIGIBLE.ln()
+    };
+    let far = ((high - low) / scale).asinh();
+    let whole = grid(-far, far, 4 * NODES);
+    let first = whole.iter().find(|u| counts(**u)).copied().unwrap_or(0.0);
+    let end = whole.iter().rfind(|u| counts(**u)).copied().unwrap_or(0.0);
+    let each = grid(first, end, NODES).into_iter();
+    each.map(|u| {
+        let t = place(u);
+        (label(t), u.cosh() * if logs { t.exp() } else { 1.0 })
+    })
+    .collect()
 }
 
 /// The part of a range in which a density of one peak is not negligible.

@@ -41,6 +41,8 @@ const MOST_SDS: f64 = 8.0;
 const CERTAIN: f64 = 8.0;
 /// Chance of a class that is seldom seen.
 const RARE: f64 = 0.05;
+/// Sizes that a predictor is looked for at, less one: from 1e-3 to beyond the label.
+const PLACES: u32 = 200;
 /// Weights of labels that are not the best fitted come to this many times those that are.
 const MOST_SPREAD: f64 = 4.0;
 
@@ -272,31 +274,42 @@ impl Law {
         }
     }
 
-    /// The predictor that fits a label best, on a grid that is refined by Newton's steps.
+    /// The predictor that fits a label best.
     fn best(self, label: f64, shared: &[f64]) -> f64 {
         let far = (1.1 * label.abs()).max(30.0);
-        let (mut best, mut most) = (0.0, f64::NEG_INFINITY);
-        let mut consider = |eta: f64| {
+        let sizes =
+            (0..=PLACES).map(|k| far * (1e-3 / far).powf(1.0 - f64::from(k) / f64::from(PLACES)));
+        let sizes: Vec<f64> = sizes.collect();
+        let mut places: Vec<f64> = sizes.iter().rev().map(|v| -v).collect();
+        places.push(0.0);
+        places.extend(sizes);
+        let value = |eta: f64| {
             let value = self.log_likelihood(label, eta, shared);
-            if value > most {
-                (best, most) = (eta, value);
+            if value.is_nan() {
+                f64::NEG_INFINITY
+            } else {
+                value
             }
         };
-        for k in 0..=200 {
-            let size = far * (1e-4f64).powf(1.0 - f64::from(k) / 200.0);
-            consider(size);
-            consider(-size);
-        }
-        consider(label);
-        for _ in 0..20 {
-            let (score, weight) = self.slopes(label, best, shared);
-            let step = score / weight;
-            if !(weight > 0.0 && step.abs() <= 0.1 * best.abs().max(1.0)) {
-                break;
+        let values: Vec<f64> = places.iter().map(|e| value(*e)).collect();
+        let most = values.iter().fold(f64::NEG_INFINITY, |m, v| m.max(*v));
+        let Some(k) = values.iter().position(|v| *v == most) else {
+            return 0.0;
+        };
+        // One peak lies between the neighbours: thirds of what is left are taken away.
+        let (mut low, mut high) = (
+            places[k.saturating_sub(1)],
+            places[(k + 1).min(places.len() - 1)],
+        );
+        for _ in 0..60 {
+            let third = (high - low) / 3.0;
+            let (a, b) = (low + third, high - third);
+            match value(a) < value(b) {
+                true => low = a,
+                false => high = b,
             }
-            best += step;
         }
-        best
+        0.5 * (low + high)
     }
 
     fn third(self, label: f64, eta: f64, h: f64) -> f64 {

@@ -335,6 +335,29 @@ fn information_is_what_is_known_of_these_laws() {
     );
     assert!((found[0] - mu * r / (mu + r)).abs() < 4e-3, "{found:?}");
     assert!(found[2].abs() < 4e-3, "{found:?}");
+    // Of Weibull's k²; 1 + Γ''(2) = 1.8237 in log k; and Γ'(2) = 0.4228 between them, also where most
+    // labels are beyond the declared ones.
+    for (log_shape, eta) in [(0.3f64, 2.0), (-0.6, 8.5), (-1.5, 0.0)] {
+        let found = of(
+            "weibull",
+            &["log_shape"],
+            &[],
+            wide(1.0, 5e3),
+            &[log_shape],
+            eta,
+        );
+        let k = log_shape.exp();
+        close(found, [k * k, 1.823_68, -0.422_784 * k]);
+    }
+    let found = of(
+        "log-normal",
+        &["log_sigma"],
+        &[],
+        wide(1.0, 1e7),
+        &[1.0],
+        3.0,
+    );
+    close(found, [(-2f64).exp(), 2.0, 0.0]);
     let p = 1.0 / (1.0 + (-0.8f64).exp());
     let logistic = Law::new("expression", "-log1p_exp(-y * eta)", &[], &[]).unwrap();
     let classes = LabelRange::Classes(vec![-1.0, 1.0]);
@@ -369,6 +392,15 @@ fn starts_fit_labels_that_are_spread_evenly() {
     assert!((eta - 10f64.ln()).abs() < 0.01, "{eta}");
     let (eta, _) = law("negative-binomial", "log_shape").fit_to_range(&counts, false, &[0.0]);
     assert_eq!(eta, 0.0);
+    // Labels far from 1 on a log link: the mean of the logarithms of 32 numbers up to 1e7, and of one.
+    let prices = LabelRange::Numbers {
+        low: 1.0,
+        high: 1e7,
+    };
+    let logs = prices.typical().into_iter().map(f64::ln);
+    let mean = logs.sum::<f64>() / 33.0;
+    let (eta, _) = law("log-normal", "log_sigma").fit_to_range(&prices, true, &[0.0]);
+    assert!((eta - mean).abs() < 0.01, "{eta} for {mean}");
 }
 
 /// Chances of ordered classes against differences of the logistic function, for all numbers of them.

@@ -30,6 +30,8 @@ pub(super) const STAGE_BOUND: f64 = 1.5;
 pub(super) const STAGE_CLIP: f64 = 0.75;
 /// Longest step, root mean square of the change of η.
 const LONGEST_STEP: f64 = 2.0;
+/// A shared parameter's change counts this many times in that: scales and shapes overshoot.
+const SHARED_LENGTH: f64 = 2.0;
 /// A stage whose step keeps less than this of what was seen (the rest is what its noise alone would
 /// show, James & Stein 1961) is the last.
 const SETTLED: f64 = 0.5;
@@ -235,6 +237,7 @@ impl<'a> Path<'a> {
         for (k, scale) in self.scales.iter().enumerate() {
             ruler.row_mut(shared + k).fill(0.0);
             ruler.column_mut(shared + k).fill(0.0);
+            let scale = SHARED_LENGTH * scale;
             ruler[(shared + k, shared + k)] = self.first_weight * scale * scale;
         }
         ruler
@@ -505,7 +508,26 @@ impl<'a> Path<'a> {
             .map(|(a, s)| a + s)
             .collect();
         self.at = super::warm_start::inside(to, &self.at, self.prior);
-        (self.slopes, self.scales) = self.plan.slopes.and_scales(&self.at);
+        let (slopes, scales) = self.plan.slopes.and_scales(&self.at);
+        self.rescale(&slopes, &scales);
+        (self.slopes, self.scales) = (slopes, scales);
+    }
+
+    /// Where shared parameters move, rows tell as much more or less of everything as public tables of
+    /// the law say.
+    fn rescale(&mut self, slopes: &Slopes, scales: &[f64]) {
+        let ratio = slopes.largest_weight / self.slopes.largest_weight;
+        let shared = self.dim() - scales.len();
+        let by = DVector::from_fn(self.dim(), |k, _| match k.checked_sub(shared) {
+            None => ratio.sqrt(),
+            Some(k) => ratio.sqrt() * scales[k] / self.scales[k],
+        });
+        let by = DMatrix::from_diagonal(&by);
+        for matrix in [&mut self.curvature, &mut self.first] {
+            *matrix = &by * &*matrix * &by;
+        }
+        self.weight *= ratio;
+        self.first_weight *= ratio;
     }
 
     /// The last releases and the anchor that they make.
