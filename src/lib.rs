@@ -69,6 +69,7 @@ pub mod expression;
 pub mod math;
 pub mod output;
 pub mod posterior_run;
+pub mod prediction;
 pub mod run;
 pub mod sampler;
 mod trusted;
