@@ -13,9 +13,10 @@ Exit codes: 0 where it worked, 1 for a failure, 2 for bad input.";
 
 pub(super) const SYNTHESIZE_HELP: &str = "\
 Each set takes one draw of the posterior and draws every label from the law of the model by it, so \
-that sets differ by as much as the posterior is uncertain. An estimate from m such sets has the \
-variance u + b/m: u is the mean of the sets' own variances, b the variance of their estimates \
-(Reiter 2003; features are as they were, labels alone are made up).
+that sets differ by as much as the posterior is uncertain, the noise for privacy included. Estimates \
+q from m sets, with variance u each, have the mean of q for their estimate and the variance \
+(1 + 1/m) b - u: u is the mean of the sets' variances, b the variance between their estimates \
+(Raghunathan, Reiter and Rubin 2003).
 
 This is post-processing: it works on released draws and on a public table that you give, reads no \
 private row and costs no privacy. The table of the run itself is refused.

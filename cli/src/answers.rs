@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::CliError;
-use dpmc::prediction::{Posterior, PublicTable};
+use dpmc::prediction::{NewRows, Posterior, PublicTable};
 
 /// Some of a run's draws.
 pub(super) fn posterior(directory: &Path, most: Option<u32>) -> Result<Posterior, CliError> {
@@ -16,7 +16,7 @@ pub(super) fn posterior(directory: &Path, most: Option<u32>) -> Result<Posterior
 /// A public table as it is written, which the declarations of the run have been found to read.
 pub(super) fn raw_table(posterior: &Posterior, table: &Path) -> Result<PublicTable, CliError> {
     let plan = &posterior.plan;
-    let rows = plan.load_public(table, false)?.rows();
+    let rows = NewRows::read(plan, table, false)?.rows();
     let read = PublicTable::read(&plan.public_path(table)?, plan.public_text()?)?;
     if read.rows() != rows {
         return Err(CliError::Input(format!(

@@ -4,11 +4,11 @@ use super::CliError;
 use super::answer_args::PredictArguments;
 use super::answers::{posterior, print_json, say};
 use dpmc::data::header;
-use dpmc::prediction::{self, Posterior};
+use dpmc::prediction::{self, NewRows, Posterior};
 
 pub(super) fn run(a: &PredictArguments) -> Result<(), CliError> {
     let posterior = posterior(&a.directory, a.how.draws)?;
-    let rows = posterior.plan.load_public(&a.table, false)?;
+    let rows = NewRows::read(&posterior.plan, &a.table, false)?;
     let mut found = prediction::predict(&posterior, &rows, a.how.intervals)?;
     found.notes.extend(note_on_label(&posterior, a));
     if let Some(out) = &a.out {

@@ -4,13 +4,13 @@ use super::CliError;
 use super::answer_args::PriorArguments;
 use super::answers::print_json;
 use dpmc::config::Plan;
-use dpmc::prediction::{PriorPredictive, made_up_rows, prior_predictive};
+use dpmc::prediction::{NewRows, PriorPredictive, made_up_rows, prior_predictive};
 
 pub(super) fn run(a: &PriorArguments) -> Result<(), CliError> {
     let plan = Plan::read(&a.run)?;
     let seed = a.seed.unwrap_or_else(rand::random);
     let rows = match &a.table {
-        Some(table) => plan.load_public(table, false)?,
+        Some(table) => NewRows::read(&plan, table, false)?,
         None => made_up_rows(&plan, seed)?,
     };
     // Another stream than that of the rows.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::CliError;
 use super::answer_args::SynthesizeArguments;
 use super::answers::{print_json, raw_table, say};
-use dpmc::prediction::{Posterior, Words, synthetic_labels, synthetic_table};
+use dpmc::prediction::{NewRows, Posterior, Words, synthetic_labels, synthetic_table};
 
 /// What was written.
 #[derive(Serialize)]
@@ -23,7 +23,7 @@ pub(super) fn run(a: &SynthesizeArguments) -> Result<(), CliError> {
     let posterior = Posterior::read(&a.directory)?;
     let words = Words::new(&posterior.plan)?;
     let table = raw_table(&posterior, &a.table)?;
-    let rows = posterior.plan.load_public(&a.table, false)?;
+    let rows = NewRows::read(&posterior.plan, &a.table, false)?;
     let seed = a.seed.unwrap_or_else(rand::random);
     let sets = synthetic_labels(&posterior, &rows, a.sets, seed)?;
     let tables = sets

@@ -143,14 +143,20 @@ impl Plan {
         })
     }
 
-    /// Columns that the run file declares, in no order.
-    fn columns(&self) -> Vec<String> {
-        let data = &self.plan.config.data;
+    /// Columns of features that the run file declares.
+    fn feature_columns(&self) -> Vec<String> {
         let mut columns = Vec::new();
-        for feature in &data.features {
+        for feature in &self.plan.config.data.features {
             columns.extend(feature.column.clone());
             columns.extend(feature.columns.iter().flatten().cloned());
         }
+        columns
+    }
+
+    /// Columns that the run file declares, in no order.
+    fn columns(&self) -> Vec<String> {
+        let data = &self.plan.config.data;
+        let mut columns = self.feature_columns();
         columns.extend(data.label.as_ref().and_then(|l| l.column.clone()));
         columns.extend(data.bounds.as_ref().and_then(|b| b.column.clone()));
         columns

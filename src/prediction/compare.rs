@@ -8,10 +8,11 @@ use super::PredictionError;
 use super::draws::Posterior;
 use super::label::Words;
 use super::law::{LabelLaw, Mixture};
+use super::new_rows::NewRows;
 use super::predict::check_fit;
 use super::predictor::Predictor;
 use crate::config::Plan;
-use crate::data::{Dataset, LabelKind};
+use crate::data::LabelKind;
 use crate::diagnostics::mean;
 
 /// Levels of the intervals that are checked.
@@ -75,34 +76,33 @@ pub struct Comparison {
 ///
 /// # Errors
 /// [`PredictionError`] where there is neither, or it is the table that the run protects.
-pub fn test_table(plan: &Plan, table: Option<&Path>) -> Result<Dataset, PredictionError> {
+pub fn test_table(plan: &Plan, table: Option<&Path>) -> Result<NewRows, PredictionError> {
     if let Some(table) = table {
-        return Ok(plan.load_public(table, true)?);
+        return NewRows::read(plan, table, true);
     }
     let none = || {
         PredictionError::Input(
             "the run file has no [test] table; give a public table with labels by --table".into(),
         )
     };
-    plan.load_test()?.ok_or_else(none)
+    plan.load_test()?.map(NewRows::from).ok_or_else(none)
 }
 
 /// The labels of `rows` beside what the draws say of them.
 ///
 /// # Errors
 /// [`PredictionError`] where draws and rows do not belong together, or rows have no labels.
-pub fn compare(posterior: &Posterior, rows: &Dataset) -> Result<Comparison, PredictionError> {
+pub fn compare(posterior: &Posterior, rows: &NewRows) -> Result<Comparison, PredictionError> {
     let words = Words::new(&posterior.plan)?;
     let predictor = Predictor::new(&posterior.plan, rows)?;
     check_fit(&predictor, posterior)?;
-    let public = rows.as_public();
-    let labels = public.numbers();
+    let labels = rows.labels();
     if labels.len() != rows.rows() || rows.rows() == 0 {
         let what = "the table has no labels to compare with";
         return Err(PredictionError::Input(what.into()));
     }
-    let values = public.rows();
-    let each = values.par_chunks_exact(rows.features().len());
+    let values = rows.values();
+    let each = values.par_chunks_exact(rows.features());
     let mixtures = each.map(|row| {
         let laws = posterior
             .draws

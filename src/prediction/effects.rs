@@ -7,11 +7,12 @@ use super::PredictionError;
 use super::draws::Posterior;
 use super::label::Words;
 use super::law::LabelLaw;
+use super::new_rows::NewRows;
 use super::predict::{check_fit, check_level, spread};
 use super::predictor::Predictor;
 use super::public_table::{PublicTable, Value};
 use crate::config::{FeatureEntry, Plan};
-use crate::data::{Dataset, LabelKind};
+use crate::data::LabelKind;
 
 /// A change of one column in all rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,13 +183,11 @@ pub fn effects(
     check_level(level)?;
     let plan = &posterior.plan;
     let words = Words::new(plan)?;
-    let load = |table: &PublicTable| -> Result<Dataset, PredictionError> {
-        Ok(plan.load_public_frame(&table.frame(), "the changed table", false)?)
-    };
+    let load = |table: &PublicTable| NewRows::of_table(plan, table, "the changed table", false);
     let plain = load(table)?;
     let predictor = Predictor::new(plan, &plain)?;
     check_fit(&predictor, posterior)?;
-    let expected = |rows: &Dataset| average_expected(&predictor, posterior, rows);
+    let expected = |rows: &NewRows| average_expected(&predictor, posterior, rows);
     let as_it_is = expected(&plain);
     let mut found = Vec::new();
     let mut notes = posterior.notes.clone();
@@ -253,19 +252,19 @@ fn outcome(predictor: &Predictor, k: usize) -> String {
 }
 
 /// The expected label, averaged over rows, by each draw; of classes each one's probability.
-fn average_expected(predictor: &Predictor, posterior: &Posterior, rows: &Dataset) -> Vec<Vec<f64>> {
+fn average_expected(predictor: &Predictor, posterior: &Posterior, rows: &NewRows) -> Vec<Vec<f64>> {
     let outcomes = match predictor.label() {
         LabelKind::Class { classes } => classes as usize,
         _ => 1,
     };
-    let values = rows.as_public().rows();
+    let values = rows.values();
     let count = rows.rows() as f64;
     let by_draw: Vec<Vec<f64>> = posterior
         .draws
         .par_iter()
         .map(|theta| {
             let mut sums = vec![0.0; outcomes];
-            for row in values.chunks_exact(rows.features().len()) {
+            for row in values.chunks_exact(rows.features()) {
                 match predictor.law(theta, row) {
                     LabelLaw::Classes(chances) => {
                         sums.iter_mut().zip(chances).for_each(|(s, p)| *s += p);

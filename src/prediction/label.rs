@@ -77,6 +77,12 @@ impl Words {
         [first(negative).unwrap_or_else(|| format!("not {one}")), one]
     }
 
+    /// The same where the run file names levels; none of a label that is 0 or 1, or no class.
+    pub fn names(&self) -> Option<[String; 2]> {
+        let named = matches!(self.label.values, LabelValues::Named { .. });
+        named.then(|| self.classes())
+    }
+
     /// A label as a cell of the table, of a binary 0 or 1, a class, a count or a number as models
     /// read them.
     pub fn cell(&self, y: f64) -> String {

@@ -6,9 +6,10 @@ use super::PredictionError;
 use super::draws::Posterior;
 use super::label::Words;
 use super::law::{LabelLaw, Mixture};
+use super::new_rows::NewRows;
 use super::predictor::Predictor;
 use super::write::Columns;
-use crate::data::{Dataset, LabelKind};
+use crate::data::LabelKind;
 use crate::diagnostics::{mean, quantile};
 
 /// Predictions of a table's rows.
@@ -74,15 +75,15 @@ pub(super) fn check_level(level: f64) -> Result<(), PredictionError> {
 /// [`PredictionError`] where draws and rows do not belong together, or the model has no label.
 pub fn predict(
     posterior: &Posterior,
-    rows: &Dataset,
+    rows: &NewRows,
     level: f64,
 ) -> Result<Predictions, PredictionError> {
     check_level(level)?;
     let words = Words::new(&posterior.plan)?;
     let predictor = Predictor::new(&posterior.plan, rows)?;
     check_fit(&predictor, posterior)?;
-    let values = rows.as_public().rows();
-    let each = values.par_chunks_exact(rows.features().len());
+    let values = rows.values();
+    let each = values.par_chunks_exact(rows.features());
     let told: Vec<Vec<f64>> = each
         .map(|row| {
             let laws = posterior

@@ -2,9 +2,10 @@
 
 use super::PredictionError;
 use super::law::LabelLaw;
+use super::new_rows::NewRows;
 use super::numeric::{Numeric, chances};
 use crate::config::Plan;
-use crate::data::{Dataset, LabelKind};
+use crate::data::LabelKind;
 use crate::expression::Law;
 use crate::math::normal;
 use crate::output::Predictive;
@@ -33,9 +34,9 @@ impl Predictor {
     ///
     /// # Errors
     /// [`PredictionError`] where the model has no labels, or a declared likelihood too many.
-    pub fn new(plan: &Plan, rows: &Dataset) -> Result<Self, PredictionError> {
+    pub fn new(plan: &Plan, rows: &NewRows) -> Result<Self, PredictionError> {
         let label = plan.label()?.map(|label| label.kind());
-        let (Some(predictive), Some(label)) = (plan.predictive(rows)?, label) else {
+        let (Some(predictive), Some(label)) = (plan.predictive(rows.set())?, label) else {
             let what = "this kind of model has no label to predict";
             return Err(plan.refuse("model.kind", what).into());
         };
@@ -62,7 +63,7 @@ impl Predictor {
         Ok(Predictor {
             predictive,
             label,
-            features: rows.features().len(),
+            features: rows.features(),
             own,
         })
     }

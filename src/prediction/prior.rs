@@ -8,10 +8,11 @@ use rand_chacha::ChaCha20Rng;
 
 use super::PredictionError;
 use super::label::Words;
+use super::new_rows::NewRows;
 use super::predictor::Predictor;
 use super::public_table::{PublicTable, Value};
 use crate::config::{FeatureEntry, Plan};
-use crate::data::{Dataset, LabelKind};
+use crate::data::LabelKind;
 use crate::diagnostics::quantile;
 use crate::model::{Density, Support};
 
@@ -55,7 +56,7 @@ pub struct PriorPredictive {
 ///
 /// # Errors
 /// [`PredictionError`] where the declarations are refused.
-pub fn made_up_rows(plan: &Plan, seed: u64) -> Result<Dataset, PredictionError> {
+pub fn made_up_rows(plan: &Plan, seed: u64) -> Result<NewRows, PredictionError> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut table = PublicTable::default();
     for entry in &plan.config.data.features {
@@ -73,7 +74,7 @@ pub fn made_up_rows(plan: &Plan, seed: u64) -> Result<Dataset, PredictionError> 
         table.names.push("row".into());
         table.columns.push(Arc::new(vec![Value::Missing; MADE_UP]));
     }
-    Ok(plan.load_public_frame(&table.frame(), "the made-up table", false)?)
+    NewRows::of_table(plan, &table, "the made-up table", false)
 }
 
 fn made_up(entry: &FeatureEntry, rng: &mut ChaCha20Rng) -> Value {
@@ -109,23 +110,23 @@ fn made_up(entry: &FeatureEntry, rng: &mut ChaCha20Rng) -> Value {
 /// [`PredictionError`] naming the key where the prior is improper, so that nothing can be drawn.
 pub fn prior_predictive(
     plan: &Plan,
-    rows: &Dataset,
+    rows: &NewRows,
     draws: usize,
     seed: u64,
 ) -> Result<PriorPredictive, PredictionError> {
     let words = Words::new(plan)?;
     let predictor = Predictor::new(plan, rows)?;
-    let model = plan.model(rows)?;
+    let model = plan.model(rows.set())?;
     let prior = model.prior();
     if (&prior.density, &prior.support) == (&Density::Flat, &Support::Unbounded) {
         let what = "a flat prior without a box is improper: nothing can be drawn from it; declare { kind = \"normal\", sd = … }";
         return Err(plan.refuse("model.prior", what).into());
     }
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let values = rows.as_public().rows();
+    let values = rows.values();
     let every = rows.rows().div_ceil(MOST_ROWS).max(1);
     let chosen: Vec<&[f32]> = values
-        .chunks_exact(rows.features().len())
+        .chunks_exact(rows.features())
         .step_by(every)
         .collect();
     let labelled = chosen.len().div_ceil(LABELS_A_DRAW).max(1);

@@ -187,6 +187,18 @@ impl PublicTable {
         table
     }
 
+    /// All rows, and then all rows again.
+    pub(super) fn twice(&self) -> Self {
+        let again = self.columns.iter().map(|column| {
+            let cells = column.iter().chain(column.iter());
+            Arc::new(cells.cloned().collect())
+        });
+        PublicTable {
+            names: self.names.clone(),
+            columns: again.collect(),
+        }
+    }
+
     /// As a table in memory, which declarations read.
     pub fn frame(&self) -> Frame {
         let lent = self.columns.iter().map(|column| {

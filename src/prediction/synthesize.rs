@@ -7,10 +7,10 @@ use super::PredictionError;
 use super::draws::Posterior;
 use super::label::Words;
 use super::law::LabelLaw;
+use super::new_rows::NewRows;
 use super::predict::check_fit;
 use super::predictor::Predictor;
 use super::public_table::{PublicTable, Value};
-use crate::data::Dataset;
 
 /// Labels of `sets` tables over the same rows, as models read them (binary ones 0 or 1). Each set
 /// has one draw of the posterior, evenly spaced among all of them, and every label of it is drawn
@@ -21,7 +21,7 @@ use crate::data::Dataset;
 /// sets.
 pub fn synthetic_labels(
     posterior: &Posterior,
-    rows: &Dataset,
+    rows: &NewRows,
     sets: usize,
     seed: u64,
 ) -> Result<Vec<Vec<f64>>, PredictionError> {
@@ -33,8 +33,8 @@ pub fn synthetic_labels(
             "every set takes a draw of its own, so there can be 1 to {count} sets, not {sets}"
         )));
     }
-    let values = rows.as_public().rows();
-    let features = rows.features().len();
+    let values = rows.values();
+    let features = rows.features();
     let mut made = Vec::new();
     for set in 0..sets {
         // The middle of each of so many equal parts of the chains.

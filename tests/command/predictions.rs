@@ -8,7 +8,7 @@ use rand_distr::{Distribution, Gamma, Poisson, StandardNormal};
 use serde_json::Value;
 
 use super::declared_run_files::{KINDS, is_sampled, run_file, table as all_labels};
-use crate::common::place::{Place, RUN, edit, table};
+use crate::common::place::{Place, RUN, edit, repository, table};
 
 /// New rows without labels.
 const NEW: &str = "b,a\n0.5,-0.25\n-1,1\n0.125,0\n";
@@ -114,6 +114,18 @@ fn a_probability_is_averaged_over_the_draws() {
         .file_metadata()
         .num_rows();
     assert_eq!(rows, 3);
+    // A single row has the same answer.
+    let one: Vec<&str> = NEW.lines().take(2).collect();
+    place.write("one.csv", &one.join("\n"));
+    let alone = place.works("predict out --table one.csv --draws 100000 --intervals 0.8");
+    assert_eq!(
+        alone,
+        text.lines()
+            .take(2)
+            .map(|l| format!("{l}\n"))
+            .collect::<String>()
+    );
+    place.works("effects out --table one.csv --shift a=0.1");
     let fewer = json(&place.works("predict out --table new.csv --draws 150 --json"));
     assert_eq!(fewer["draws"].as_u64(), Some(150));
 }
@@ -168,12 +180,13 @@ fn made_up(rows: u32, seed: u64, label: impl Fn(f64, &mut ChaCha20Rng) -> f64) -
 }
 
 /// Intervals hold as many public labels as they say: a share that is off by six of its standard
-/// deviations has a chance under 1e-8. The posterior of 20,000 rows moves it by far less. Those of
+/// deviations has a chance under 1e-8. The private
+/// posterior of 20,000 rows moves it by far less. Those of
 /// counts hold at least as many, and a label's law spread over whole numbers is allowed for by its
 /// rank.
 #[test]
 fn intervals_hold_what_they_say() {
-    let gaussian = "kind = \"gaussian\"\nparameters = { log_sigma = { mean = 0, sd = 1 } }";
+    let gaussian = "kind = \"gaussian\"\nconstants = { log_sigma = -0.35667494393873245 }";
     let normal = |eta: f64, rng: &mut ChaCha20Rng| {
         let z: f64 = StandardNormal.sample(rng);
         eta + 0.7 * z
@@ -191,7 +204,7 @@ fn intervals_hold_what_they_say() {
         ),
         (
             "clamp = [1e-6, 99]",
-            "kind = \"gamma\"\nparameters = { log_shape = { mean = 0, sd = 1 } }",
+            "kind = \"gamma\"\nconstants = { log_shape = 0.6931471805599453 }",
             [20_000, 4000].map(|n| made_up(n, u64::from(n), gamma)),
         ),
         (
@@ -201,12 +214,9 @@ fn intervals_hold_what_they_say() {
         ),
     ];
     for (label, model, [people, fresh]) in cases {
-        let run = edit(
-            &open(RUN),
-            "column = \"y\"",
-            &format!("column = \"y\"\n{label}"),
-        );
+        let run = edit(RUN, "column = \"y\"", &format!("column = \"y\"\n{label}"));
         let run = edit(&run, "kind = \"logistic\"", model);
+        let run = edit(&run, "\"barker\"\nstep = 0.0001", "\"anchored-barker\"");
         let place = Place::new(&run);
         place.write("people.csv", &people);
         place.write("fresh.csv", &fresh);
@@ -479,7 +489,7 @@ fn what_cannot_be_answered_is_refused_with_a_way_out() {
     }
     assert!(!place.path("made").exists());
     // A label in the table is not read, and that is said.
-    place.write("labelled.csv", "a,b,y\n0.5,0.25,secret\n");
+    place.write("labelled.csv", "a,b,y\n0.5,0.25,secret\n0,0,secret\n");
     let output = place.dpmc("predict out --table labelled.csv");
     assert!(output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
@@ -525,6 +535,36 @@ fn what_cannot_be_answered_is_refused_with_a_way_out() {
     assert!(place.refuses("compare out").contains("public"));
 }
 
+/// Whatever is answered follows from draws, run file and public tables: with the private table gone
+/// every byte is the same.
+#[test]
+fn answers_are_the_same_without_the_private_table() {
+    let run = format!("{RUN}[test]\nfile = \"held.csv\"\npublic = true\n");
+    let place = Place::new(&run);
+    place.write("new.csv", NEW);
+    place.write("held.csv", &table(60));
+    place.works("sample run.toml --out out --quiet");
+    let commands = [
+        "predict out --table new.csv",
+        "predict out --table new.csv --json",
+        "effects out --table new.csv --shift a=0.25 --set b=0",
+        "compare out",
+        "compare out --table held.csv --json",
+        "prior run.toml --seed 1",
+        "prior run.toml --table new.csv --seed 1 --json",
+    ];
+    let say = || commands.map(|command| place.works(command));
+    let made = |out: &str| {
+        place.works(&format!(
+            "synthesize out --table new.csv --out {out} --seed 1"
+        ));
+        std::fs::read_to_string(place.path(out).join("set-1.csv")).unwrap()
+    };
+    let before = (say(), made("one"));
+    std::fs::remove_file(place.path("people.csv")).unwrap();
+    assert_eq!(before, (say(), made("other")));
+}
+
 /// Models without labels say so.
 #[test]
 fn a_model_without_labels_predicts_nothing() {
@@ -535,7 +575,51 @@ fn a_model_without_labels_predicts_nothing() {
         "kind = \"logistic\"",
         "kind = \"gaussian-mean\"\ncovariance = [[1, 0], [0, 1]]",
     );
-    let place = sampled(&run);
+    let place = sampled(&edit(
+        &run,
+        "step = 0.0001",
+        "step = 0.0001\nclip = { rate = 1 }",
+    ));
     let message = place.refuses("predict out --table new.csv");
     assert!(message.contains("label"), "{message}");
+}
+
+/// What the guide's page types runs, and says what the page shows it to say first.
+#[test]
+fn what_the_guide_shows_runs() {
+    let page = std::fs::read_to_string(repository("docs/guide/predictions.md")).unwrap();
+    let blocks = |kind: &str| -> Vec<&str> {
+        let start = format!("```{kind}\n");
+        let blocks = page.split(start.as_str()).skip(1);
+        blocks.map(|b| b.split("```").next().unwrap()).collect()
+    };
+    let place = Place::new(RUN);
+    std::fs::create_dir_all(place.path("examples/data")).unwrap();
+    for name in ["adult_train.csv.gz", "adult_test.csv.gz"] {
+        let file = format!("examples/data/{name}");
+        std::fs::copy(repository(&file), place.path(&file)).unwrap();
+    }
+    place.write("answers.toml", blocks("toml")[0]);
+    place.write("newcomers.csv", blocks("csv")[0]);
+    let commands = blocks("sh").concat();
+    let commands: Vec<&str> = commands.lines().collect();
+    assert!(commands.len() >= 7);
+    let mut said = String::new();
+    for command in commands {
+        let rest = command.strip_prefix("dpmc ").unwrap();
+        let fewer = if rest.starts_with("compare") {
+            " --draws 20"
+        } else {
+            ""
+        };
+        said += &place.works(&format!("{rest}{fewer}"));
+    }
+    for shown in blocks("text") {
+        let first = shown.lines().next().unwrap();
+        assert!(
+            said.contains(first.split(" by ").next().unwrap()),
+            "{first}"
+        );
+    }
+    assert!(place.path("made-up/set-20.csv").exists());
 }
