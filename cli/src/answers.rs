@@ -6,11 +6,12 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::CliError;
-use dpmc::prediction::{NewRows, Posterior, PublicTable};
+use dpmc::prediction::{NewRows, Posterior, PublicTable, Wanted};
 
 /// Some of a run's draws.
 pub(super) fn posterior(directory: &Path, most: Option<u32>) -> Result<Posterior, CliError> {
-    Ok(Posterior::read(directory)?.thinned(most.map(|n| n as usize)))
+    let wanted = most.map_or(Wanted::Usual, |n| Wanted::AtMost(n as usize));
+    Ok(Posterior::read(directory, wanted)?)
 }
 
 /// A public table as it is written, which the declarations of the run have been found to read.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::CliError;
 use super::answer_args::SynthesizeArguments;
 use super::answers::{print_json, raw_table, say};
-use dpmc::prediction::{NewRows, Posterior, Words, synthetic_labels, synthetic_table};
+use dpmc::prediction::{NewRows, Posterior, Wanted, Words, synthetic_labels, synthetic_table};
 
 /// What was written.
 #[derive(Serialize)]
@@ -20,7 +20,7 @@ struct Written {
 }
 
 pub(super) fn run(a: &SynthesizeArguments) -> Result<(), CliError> {
-    let posterior = Posterior::read(&a.directory)?;
+    let posterior = Posterior::read(&a.directory, Wanted::All)?;
     let words = Words::new(&posterior.plan)?;
     let table = raw_table(&posterior, &a.table)?;
     let rows = NewRows::read(&posterior.plan, &a.table, false)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use dpmc::prediction::{self, Change, NewRows, Posterior, PublicTable, Words};
+use dpmc::prediction::{self, Change, NewRows, Posterior, PublicTable, Wanted, Words};
 use dpmc_cli::CliError;
 
 use crate::errors::guarded;
@@ -15,7 +15,8 @@ use crate::table::Table;
 const NEW: &str = "the new table";
 
 fn posterior(directory: &std::path::Path, draws: Option<usize>) -> Result<Posterior, CliError> {
-    Ok(Posterior::read(directory)?.thinned(draws))
+    let wanted = draws.map_or(Wanted::Usual, Wanted::AtMost);
+    Ok(Posterior::read(directory, wanted)?)
 }
 
 fn bytes<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyBytes> {
@@ -114,7 +115,7 @@ pub fn synthesize<'py>(
 ) -> PyResult<MadeUp<'py>> {
     let frame = table.frame.clone();
     let (made, words) = guarded(py, false, move || {
-        let posterior = Posterior::read(&directory)?;
+        let posterior = Posterior::read(&directory, Wanted::All)?;
         let words = Words::new(&posterior.plan)?;
         let rows = NewRows::of_frame(&posterior.plan, &frame, NEW, false)?;
         let made = prediction::synthetic_labels(&posterior, &rows, sets, seed)?;

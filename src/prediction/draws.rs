@@ -2,9 +2,14 @@
 
 use std::path::Path;
 
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+
 use super::PredictionError;
-use crate::config::{DrawsName, Plan};
-use crate::output::{read_draws, summarize_directory};
+use crate::config::Plan;
+use crate::diagnostics::with_noise;
+use crate::output::{OutputError, missing_noise, read_draws};
+use crate::privacy::Certificate;
 
 /// Draws of a run, evenly spaced.
 #[derive(Clone, Debug)]
@@ -24,37 +29,64 @@ pub const USUAL_DRAWS: usize = 500;
 /// The same where the law of labels is found on a grid.
 pub const NUMERIC_DRAWS: usize = 100;
 
-const CHAIN: &str = "the run kept its chains' own draws (draws = \"chain\"), which take the anchor for exact: intervals lack the noise of the release, whose size `dpmc summary` says; runs with draws = \"noise-aware\" have it in them";
+/// How many draws are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of them.
+    All,
+    /// As many as predictions usually take: fewer where a declared likelihood is summed on a grid.
+    Usual,
+    /// At most so many.
+    AtMost(usize),
+}
+
+/// The stream of the noise that draws get here; it is no secret.
+const NOISE_SEED: u64 = 0x6e6f_6973_65;
+
+const ADDED: &str = "the run's draws take its anchor for exact; the noise of the anchor's releases was added to them here to first order, as `dpmc summary` widens intervals by it";
+const LACKING: &str = "the run's draws take its anchor for exact, and the noise of the anchor's releases, which `dpmc summary` tells, could not be added: intervals are too short";
 
 impl Posterior {
-    /// Of the run in `directory`.
+    /// Of the run in `directory`: draws evenly spaced, with the noise of released anchors in them.
     ///
     /// # Errors
     /// [`PredictionError`] where it is no run directory, its run failed or it has no draws yet.
-    pub fn read(directory: &Path) -> Result<Self, PredictionError> {
+    pub fn read(directory: &Path, wanted: Wanted) -> Result<Self, PredictionError> {
+        let refuse = |what: &str| {
+            PredictionError::Input(format!(
+                "{0}: {what}; `dpmc sample --resume {0}` goes on",
+                directory.display()
+            ))
+        };
         let table = read_draws(directory)?;
         let plan = Plan::read(&directory.join("run.toml"))?;
         if table.is_empty() {
-            return Err(PredictionError::Input(format!(
-                "{0}: holds no draws: its run ended before the first one was kept; `dpmc sample --resume {0}` goes on",
-                directory.display()
-            )));
+            return Err(refuse(
+                "holds no draws: its run ended before the first one was kept",
+            ));
         }
-        let summary = summarize_directory(directory)?;
-        if summary.certificate.status == "failed" {
-            return Err(PredictionError::Input(format!(
-                "{0}: its run failed before its end; `dpmc sample --resume {0}` goes on",
-                directory.display()
-            )));
+        if status(directory)? == "failed" {
+            return Err(refuse("its run failed before its end"));
         }
-        let mut notes = Vec::new();
-        if summary.noise_aware.is_some() && plan.config.run.draws == DrawsName::Chain {
-            notes.push(CHAIN.into());
-        }
-        let mut draws = Vec::new();
+        let mut all: Vec<Vec<f64>> = Vec::new();
         for chain in &table.chains {
             let length = chain.first().map_or(0, Vec::len);
-            draws.extend((0..length).map(|i| chain.iter().map(|column| column[i]).collect()));
+            all.extend((0..length).map(|i| chain.iter().map(|column| column[i]).collect()));
+        }
+        let most = match (wanted, &plan.config.model.likelihood) {
+            (Wanted::All, _) => all.len(),
+            (Wanted::AtMost(most), _) => most.max(1),
+            (Wanted::Usual, Some(_)) => NUMERIC_DRAWS,
+            (Wanted::Usual, None) => USUAL_DRAWS,
+        };
+        let stride = all.len().div_ceil(most).max(1);
+        let mut draws: Vec<Vec<f64>> = all.into_iter().step_by(stride).collect();
+        let mut notes = Vec::new();
+        if let Some(anchor) = missing_noise(directory)? {
+            let mut rng = ChaCha20Rng::seed_from_u64(NOISE_SEED);
+            let noisy = with_noise(&draws, &anchor, &mut rng);
+            notes.push(if noisy.is_some() { ADDED } else { LACKING }.into());
+            draws = noisy.unwrap_or(draws);
         }
         Ok(Posterior {
             plan,
@@ -63,17 +95,16 @@ impl Posterior {
             notes,
         })
     }
+}
 
-    /// At most `most` of the draws, evenly spaced; without a number as many as predictions usually
-    /// take: fewer where a declared likelihood is summed on a grid.
-    #[must_use]
-    pub fn thinned(mut self, most: Option<usize>) -> Self {
-        let usual = match self.plan.config.model.likelihood {
-            Some(_) => NUMERIC_DRAWS,
-            None => USUAL_DRAWS,
-        };
-        let stride = self.draws.len().div_ceil(most.unwrap_or(usual).max(1));
-        self.draws = self.draws.into_iter().step_by(stride.max(1)).collect();
-        self
-    }
+/// How the run ended, as its certificate says.
+fn status(directory: &Path) -> Result<String, PredictionError> {
+    let path = directory.join("certificate.json");
+    let fail = |what: String| OutputError::Read {
+        path: path.clone(),
+        what,
+    };
+    let text = std::fs::read_to_string(&path).map_err(|e| fail(e.to_string()))?;
+    let certificate: Certificate = serde_json::from_str(&text).map_err(|e| fail(e.to_string()))?;
+    Ok(certificate.status)
 }

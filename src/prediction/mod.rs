@@ -21,7 +21,7 @@ mod synthesize;
 mod write;
 
 pub use compare::{Calibration, Comparison, Coverage, compare, test_table};
-pub use draws::{NUMERIC_DRAWS, Posterior, USUAL_DRAWS};
+pub use draws::{NUMERIC_DRAWS, Posterior, USUAL_DRAWS, Wanted};
 pub use effects::{Change, Effect, Effects, effects};
 pub use error::PredictionError;
 pub use label::Words;

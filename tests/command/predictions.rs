@@ -448,7 +448,6 @@ fn what_cannot_be_answered_is_refused_with_a_way_out() {
     let place = sampled(RUN);
     place.write("short.csv", "a\n0.5\n");
     place.write("text.csv", "a,b\n0.5,secret\n");
-    let public = format!("{RUN}[test]\nfile = \"new.csv\"\npublic = true\n");
     for (command, words) in [
         ("predict out --table none.csv", "no such table"),
         ("predict out --table short.csv", "is called 'b'"),
@@ -530,9 +529,60 @@ fn what_cannot_be_answered_is_refused_with_a_way_out() {
             .refuses("predict empty --table new.csv")
             .contains("holds no draws")
     );
-    let place =
-        sampled(&edit(&public, "new.csv", "people.csv").replace("public = true", "public = false"));
+    // A [test] table is public, and no private one.
+    let place = Place::new(&format!(
+        "{RUN}[test]\nfile = \"held.csv\"\npublic = true\n"
+    ));
+    place.write("held.csv", &table(60));
+    place.works("sample run.toml --out out --quiet");
+    let toml = std::fs::read_to_string(place.path("out/run.toml")).unwrap();
+    place.write(
+        "out/run.toml",
+        &edit(&toml, "public = true", "public = false"),
+    );
     assert!(place.refuses("compare out").contains("public"));
+    place.write("out/run.toml", &edit(&toml, "held.csv", "people.csv"));
+    assert!(place.refuses("compare out").contains("the run protects"));
+}
+
+/// Draws without the noise of the releases get what `dpmc summary` says of it: the interval of the
+/// intercept's probability at a row of zeros is as wide as that of noise-aware draws, about.
+#[test]
+fn chains_of_their_own_get_the_noise_of_the_releases() {
+    let run = edit(RUN, "\"barker\"\nstep = 0.0001", "\"anchored-barker\"");
+    let run = edit(&run, "epsilon = 5.0", "epsilon = 1.0");
+    let run = edit(
+        &run,
+        "iterations = 300",
+        "iterations = 4000\ndraws = \"chain\"",
+    );
+    let place = Place::new(&run);
+    place.write("zero.csv", "a,b\n0,0\n");
+    place.works("sample run.toml --out out --quiet");
+    let summary = json(&place.works("summary out --json"));
+    let noisy = &summary["noise_aware"][0]["interval"];
+    let expected = [0, 1].map(|k| logit(noisy[k].as_f64().unwrap()));
+    let text = place.works("predict out --table zero.csv --draws 100000");
+    let found = ["probability_low", "probability_high"].map(|n| column(&text, n)[0]);
+    let own: Vec<f64> = place
+        .draws("out")
+        .rows
+        .iter()
+        .map(|r| logit(r.2[0]))
+        .collect();
+    let [own, found, expected] = [
+        percentile(&own, 0.95) - percentile(&own, 0.05),
+        found[1] - found[0],
+        expected[1] - expected[0],
+    ];
+    assert!(
+        expected > 1.2 * own,
+        "the noise is too small to see: {own} {expected}"
+    );
+    assert!(
+        (found / expected - 1.0).abs() < 0.15,
+        "{own} {found} {expected}"
+    );
 }
 
 /// Whatever is answered follows from draws, run file and public tables: with the private table gone
