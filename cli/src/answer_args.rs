@@ -37,7 +37,8 @@ pub(super) struct PredictArguments {
     /// Public rows, with the columns that the run file declares; a label column is not read
     #[arg(long, value_name = "FILE")]
     pub table: PathBuf,
-    /// Where to write a line for each row, .csv or .parquet (standard output, as CSV, without it)
+    /// Where to write a line for each row, .csv or .parquet, replaced where it is there (standard
+    /// output, as CSV, without it)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

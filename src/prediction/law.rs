@@ -388,8 +388,10 @@ impl Mixture {
         ];
         let (at, spread) = first.about();
         let spread = if spread > 0.0 { spread } else { 1.0 };
-        let Some((low, high)) = self.bracket(p, (at.clamp(least, most), spread), (least, most))
-        else {
+        // The quantile of a logistic law is about that of a normal one.
+        let start = at + spread * (p / (1.0 - p)).ln() / 1.7;
+        let start = (start.clamp(least, most), 0.2 * spread);
+        let Some((low, high)) = self.bracket(p, start, (least, most)) else {
             return f64::NAN;
         };
         match first.is_whole() {
@@ -407,6 +409,7 @@ impl Mixture {
     ) -> Option<(f64, f64)> {
         let (mut low, mut high, mut step) = (at, at, spread);
         while low > least && self.below(low) >= p {
+            high = low;
             low = (low - step).max(least);
             step *= 2.0;
             // A law of all positive numbers comes close to 0 at once.
@@ -416,6 +419,7 @@ impl Mixture {
         }
         step = spread;
         while high < most && self.below(high) < p {
+            low = high;
             high = (high + step).min(most);
             step *= 2.0;
         }

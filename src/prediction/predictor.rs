@@ -82,11 +82,6 @@ impl Predictor {
         }
     }
 
-    /// Whether the law of labels is found on a grid, which takes long.
-    pub fn is_numeric(&self) -> bool {
-        matches!(self.predictive, Predictive::Declared(law) if law.name() == "declared")
-    }
-
     /// Whether a quantile is predicted in place of a mean.
     pub fn is_quantile(&self) -> bool {
         matches!(self.predictive, Predictive::Declared(law) if law.name() == "quantile")
