@@ -66,8 +66,12 @@ pub fn effects(
 ) -> PyResult<String> {
     let frame = table.frame.clone();
     let (shift, set, contrast) = changes;
-    let shift = shift.into_iter().map(|(column, by)| Change::Shift { column, by });
-    let set = set.into_iter().map(|(column, to)| Change::Set { column, to });
+    let shift = shift
+        .into_iter()
+        .map(|(column, by)| Change::Shift { column, by });
+    let set = set
+        .into_iter()
+        .map(|(column, to)| Change::Set { column, to });
     let contrast = contrast
         .into_iter()
         .map(|(column, from, to)| Change::Contrast { column, from, to });
@@ -121,9 +125,8 @@ pub fn synthesize<'py>(
         let made = prediction::synthetic_labels(&posterior, &rows, sets, seed)?;
         Ok((made, words))
     })?;
-    let in_units = |labels: &Vec<f64>| -> Vec<f64> {
-        labels.iter().map(|y| words.number(*y)).collect()
-    };
+    let in_units =
+        |labels: &Vec<f64>| -> Vec<f64> { labels.iter().map(|y| words.number(*y)).collect() };
     let made = made.iter().map(|labels| bytes(py, &in_units(labels)));
     Ok((made.collect(), words.names()))
 }

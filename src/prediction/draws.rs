@@ -41,7 +41,7 @@ pub enum Wanted {
 }
 
 /// The stream of the noise that draws get here; it is no secret.
-const NOISE_SEED: u64 = 0x6e6f_6973_65;
+const NOISE_SEED: u64 = 0x006e_6f69_7365;
 
 const ADDED: &str = "the run's draws take its anchor for exact; the noise of the anchor's releases was added to them here to first order, as `dpmc summary` widens intervals by it";
 const LACKING: &str = "the run's draws take its anchor for exact, and the noise of the anchor's releases, which `dpmc summary` tells, could not be added: intervals are too short";

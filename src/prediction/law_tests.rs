@@ -4,6 +4,7 @@ use rand_chacha::ChaCha20Rng;
 use super::*;
 use crate::data::LabelKind;
 use crate::expression::{FAMILIES, Law, family};
+use crate::prediction::Mixture;
 use crate::prediction::predictor::by_numbers;
 
 /// A named likelihood, its parameters, the predictor, the labels over which its expression is
