@@ -302,6 +302,9 @@ fn probabilities_are_compared_with_frequencies() {
     }
 }
 
+/// What a change makes of a row.
+type Edit<'a> = &'a dyn Fn(&mut [f64; 4]);
+
 /// Effects by hand, from the draws: a shift that the bounds cut off, a value, a contrast.
 #[test]
 fn effects_are_average_differences() {
@@ -327,7 +330,7 @@ fn effects_are_average_differences() {
         .enumerate()
         .map(|(i, r)| [r[0], r[1], r[2], f64::from(u8::from(i % 3 == 0))])
         .collect();
-    let mean = |theta: &[f64], change: &dyn Fn(&mut [f64; 4])| -> f64 {
+    let mean = |theta: &[f64], change: Edit| -> f64 {
         let each = rows.iter().map(|row| {
             let mut row = *row;
             change(&mut row);
@@ -335,8 +338,8 @@ fn effects_are_average_differences() {
         });
         each.sum::<f64>() / 3.0
     };
-    let as_it_is: &dyn Fn(&mut [f64; 4]) = &|_| {};
-    let cases: [(&str, &dyn Fn(&mut [f64; 4]), &dyn Fn(&mut [f64; 4])); 3] = [
+    let as_it_is: Edit = &|_| {};
+    let cases: [(&str, Edit, Edit); 3] = [
         ("--shift a=0.5", as_it_is, &|r| r[1] = (r[1] + 0.5).min(1.0)),
         ("--set c=green", as_it_is, &|r| r[3] = 1.0),
         ("--contrast c=red:green", &|r| r[3] = 0.0, &|r| r[3] = 1.0),
