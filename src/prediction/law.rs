@@ -14,7 +14,7 @@ use crate::math::normal;
 pub enum LabelLaw {
     /// 0 or 1.
     Binary {
-        /// Pr[1].
+        /// Probability of 1.
         chance: f64,
     },
     /// 0, 1, … with these probabilities.
@@ -170,7 +170,7 @@ impl LabelLaw {
         }
     }
 
-    /// Pr[label ≤ y]; NaN where the parameters are no law's (a scale that overflowed).
+    /// Probability of a label of at most y; NaN where the parameters are no law's (a scale that overflowed).
     pub fn below(&self, y: f64) -> f64 {
         if y < self.least() {
             return 0.0;
@@ -225,7 +225,7 @@ impl LabelLaw {
         }
     }
 
-    /// Pr[label < y].
+    /// Probability of a label under y.
     pub fn under(&self, y: f64) -> f64 {
         match self.is_whole() {
             true => self.below(y.ceil() - 1.0),

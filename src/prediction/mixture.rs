@@ -10,12 +10,12 @@ pub struct Mixture(pub Vec<LabelLaw>);
 const CLOSE: f64 = 1e-10;
 
 impl Mixture {
-    /// Pr[label ≤ y].
+    /// Probability of a label of at most y.
     pub fn below(&self, y: f64) -> f64 {
         self.0.iter().map(|law| law.below(y)).sum::<f64>() / self.0.len() as f64
     }
 
-    /// Pr[label < y].
+    /// Probability of a label under y.
     pub fn under(&self, y: f64) -> f64 {
         self.0.iter().map(|law| law.under(y)).sum::<f64>() / self.0.len() as f64
     }

@@ -20,7 +20,7 @@ const LIGHT: f64 = 1e-6;
 pub struct Numeric {
     /// Ends of the cells of numbers; none for whole numbers.
     edges: Vec<f64>,
-    /// Pr[label in the first k + 1 cells].
+    /// Probability of the first k + 1 cells.
     sums: Vec<f64>,
     mean: f64,
 }
@@ -126,7 +126,7 @@ impl Numeric {
         }
     }
 
-    /// Pr[label ≤ y].
+    /// Probability of a label of at most y.
     pub fn below(&self, y: f64) -> f64 {
         let (low, high) = self.ends();
         if y.is_nan() || self.mean.is_nan() {
