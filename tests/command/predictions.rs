@@ -63,6 +63,15 @@ fn sampled(run: &str) -> Place {
     place
 }
 
+/// A private run whose draws spread as far as its posterior.
+fn anchored(run: &str) -> String {
+    edit(
+        run,
+        "algorithm = \"barker\"\nstep = 0.0001",
+        "algorithm = \"anchored-barker\"",
+    )
+}
+
 /// A step that mixes within the few draws of a test.
 fn open(run: &str) -> String {
     let run = edit(run, "epsilon = 5.0\ndelta = 1e-6", "not_private = true");
@@ -80,7 +89,7 @@ fn open(run: &str) -> String {
 
 #[test]
 fn a_probability_is_averaged_over_the_draws() {
-    let place = sampled(RUN);
+    let place = sampled(&anchored(RUN));
     let draws = place.draws("out").rows;
     let text = place.works("predict out --table new.csv --draws 100000 --intervals 0.8");
     let all = place.json("out/certificate.json");
@@ -310,7 +319,7 @@ type Edit<'a> = &'a dyn Fn(&mut [f64; 4]);
 fn effects_are_average_differences() {
     let features = "[[data.features]]\ncolumn = \"c\"\none_hot = [\"red\", \"green\"]\nreference = \"red\"\nstrict = true\n[model]";
     let run = edit(
-        &edit(RUN, "[model]", features),
+        &edit(&anchored(RUN), "[model]", features),
         "iterations = 300",
         "iterations = 60",
     );

@@ -29,6 +29,7 @@ fn labels_follow_one_draw_a_set_in_their_own_words() {
         "column = \"y\"",
         "column = \"y\"\npositive = [\"1\"]\nnegative = [\"0\"]",
     );
+    let run = edit(&run, "\"barker\"\nstep = 0.0001", "\"anchored-barker\"");
     let place = Place::new(&run);
     place.write("features.csv", &features());
     place.works("sample run.toml --out out --quiet");
