@@ -7,7 +7,7 @@ use super::law::LabelLaw;
 pub struct Mixture(pub Vec<LabelLaw>);
 
 /// A quantile's probability is met to this.
-const CLOSE: f64 = 1e-10;
+const CLOSE: f64 = 1e-9;
 
 impl Mixture {
     /// Probability of a label of at most y.
@@ -39,13 +39,18 @@ impl Mixture {
         // The quantile of a logistic law is about that of a normal one.
         let start = at + spread * (p / (1.0 - p)).ln() / 1.7;
         let start = (start.clamp(least, most), 0.2 * spread);
-        let Some((low, high)) = self.bracket(p, start, (least, most)) else {
+        let Some([low, high]) = self.bracket(p, start, (least, most)) else {
             return f64::NAN;
         };
         match first.is_whole() {
-            true => self.least_whole(p, low.floor(), high.ceil()),
+            true => self.least_whole(p, low.at.floor(), high.at.ceil()),
             false => self.between(p, low, high),
         }
+    }
+
+    fn end(&self, p: f64, at: f64) -> End {
+        let over = self.below(at) - p;
+        End { at, over }
     }
 
     /// Two labels around the quantile, found by steps that double; infinite where f64 ends.
@@ -54,25 +59,24 @@ impl Mixture {
         p: f64,
         (at, spread): (f64, f64),
         (least, most): (f64, f64),
-    ) -> Option<(f64, f64)> {
-        let (mut low, mut high, mut step) = (at, at, spread);
-        while low > least && self.below(low) >= p {
+    ) -> Option<[End; 2]> {
+        let (mut low, mut step) = (self.end(p, at), spread);
+        let mut high = low;
+        while low.at > least && low.over >= 0.0 {
             high = low;
-            low = (low - step).max(least);
+            low = self.end(p, (low.at - step).max(least));
             step *= 2.0;
-            // A law of all positive numbers comes close to 0 at once.
-            if low == least && least == f64::NEG_INFINITY {
+            if low.at == f64::NEG_INFINITY {
                 return None;
             }
         }
         step = spread;
-        while high < most && self.below(high) < p {
+        while high.at < most && high.over < 0.0 {
             low = high;
-            high = (high + step).min(most);
+            high = self.end(p, (high.at + step).min(most));
             step *= 2.0;
         }
-        let ends = [self.below(low), self.below(high)];
-        (!ends.iter().any(|f| f.is_nan())).then_some((low, high))
+        (!low.over.is_nan() && !high.over.is_nan()).then_some([low, high])
     }
 
     fn least_whole(&self, p: f64, low: f64, high: f64) -> f64 {
@@ -96,36 +100,47 @@ impl Mixture {
         high
     }
 
-    /// Regula falsi by the Illinois rule, a halving where it is slow.
-    fn between(&self, p: f64, mut low: f64, mut high: f64) -> f64 {
-        if !high.is_finite() {
-            return high;
+    /// Regula falsi by the Illinois rule, by halving where that is slow.
+    fn between(&self, p: f64, mut low: End, mut high: End) -> f64 {
+        if !high.at.is_finite() {
+            return high.at;
         }
-        let (mut f_low, mut f_high) = (self.below(low) - p, self.below(high) - p);
-        if f_low >= 0.0 {
-            return low;
+        if low.over >= 0.0 {
+            return low.at;
         }
+        let mut rose = None;
         for round in 0..200 {
-            let width = high - low;
-            if width <= 1e-12 * low.abs().max(high.abs()) {
+            let width = high.at - low.at;
+            if width <= 1e-12 * low.at.abs().max(high.at.abs()) {
                 break;
             }
-            let middle = match round % 3 {
-                2 => low + 0.5 * width,
-                _ => (low - f_low * width / (f_high - f_low)).clamp(low, high),
+            let middle = match round > 12 && round % 2 == 0 {
+                true => low.at + 0.5 * width,
+                false => low.at - low.over * width / (high.over - low.over),
             };
-            let f = self.below(middle) - p;
-            if f.abs() < CLOSE {
-                return middle;
+            let middle = self.end(p, middle.clamp(low.at, high.at));
+            if middle.over.abs() < CLOSE {
+                return middle.at;
             }
-            if f < 0.0 {
-                (low, f_low) = (middle, f);
-                f_high *= 0.5;
+            let rises = middle.over < 0.0;
+            // An end that stays counts half.
+            let weight = if rose == Some(rises) { 0.5 } else { 1.0 };
+            if rises {
+                low = middle;
+                high.over *= weight;
             } else {
-                (high, f_high) = (middle, f);
-                f_low *= 0.5;
+                high = middle;
+                low.over *= weight;
             }
+            rose = Some(rises);
         }
-        low + 0.5 * (high - low)
+        low.at + 0.5 * (high.at - low.at)
     }
+}
+
+/// A label, and how far the probability of labels up to it lies over what is asked for.
+#[derive(Clone, Copy)]
+struct End {
+    at: f64,
+    over: f64,
 }
