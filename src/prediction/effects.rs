@@ -354,12 +354,15 @@ fn set(
         }
         levels.extend(declared_levels(entry));
     }
+    // The column of what is not declared has this name.
+    let rest = |entry: &FeatureEntry| entry.one_hot.is_some() && entry.strict != Some(true);
     let known = levels.iter().any(|level| *level == to)
+        || to == "other" && entries(plan, column).any(rest)
         || cells.iter().any(|cell| cell.text().trim() == to);
     if !known {
         let listed: Vec<&str> = levels.iter().map(|level| level.as_str()).collect();
         return Err(PredictionError::Input(format!(
-            "'{to}' is no level of column '{column}' that is declared or in the table; declared are {}",
+            "'{to}' is no level of column '{column}' that is declared or in the table; declared are {} (and of a one_hot without 'strict' there is 'other')",
             listed.join(", ")
         )));
     }

@@ -29,6 +29,10 @@ impl NewRows {
                     Ok(table) if table.rows() == 1 => {
                         Self::of_table(plan, &table, &file.to_string_lossy(), labelled)
                     }
+                    Ok(table) if table.rows() == 0 => Err(PredictionError::Input(format!(
+                        "{}: holds no row behind its header",
+                        file.display()
+                    ))),
                     _ => Err(e.into()),
                 }
             }

@@ -460,7 +460,10 @@ fn what_cannot_be_answered_is_refused_with_a_way_out() {
     let place = sampled(RUN);
     place.write("short.csv", "a\n0.5\n");
     place.write("text.csv", "a,b\n0.5,secret\n");
+    place.write("bare.csv", "a,b\n");
     for (command, words) in [
+        ("predict out --table bare.csv", "holds no row"),
+        ("effects out --table bare.csv --shift a=1", "holds no row"),
         ("predict out --table none.csv", "no such table"),
         ("predict out --table short.csv", "is called 'b'"),
         ("predict out --table text.csv", "line 2, column 'b'"),
@@ -684,4 +687,9 @@ fn what_the_guide_shows_runs() {
         );
     }
     assert!(place.path("made-up/set-20.csv").exists());
+    // What no level declares is a level too.
+    let other = "effects answers --table newcomers.csv --set marital-status=other";
+    assert!(place.works(other).contains("marital-status=other"));
+    let unknown = "effects answers --table newcomers.csv --set marital-status=Widowed";
+    assert!(place.refuses(unknown).contains("is no level"));
 }

@@ -30,6 +30,8 @@ fn labels_follow_one_draw_a_set_in_their_own_words() {
         "column = \"y\"\npositive = [\"1\"]\nnegative = [\"0\"]",
     );
     let run = edit(&run, "\"barker\"\nstep = 0.0001", "\"anchored-barker\"");
+    // A wide posterior, so that no draw passes for another.
+    let run = edit(&run, "epsilon = 5.0", "epsilon = 0.5");
     let place = Place::new(&run);
     place.write("features.csv", &features());
     place.works("sample run.toml --out out --quiet");
