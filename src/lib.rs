@@ -58,8 +58,9 @@
 //! Features `gpu` and `plot` are on by default; the library builds with neither. `src/` is laid
 //! out as [`data`] (rows and declarations), [`model`], [`engine`] (exact row queries), [`privacy`]
 //! (curator, ledger, mechanisms, certificate), [`sampler`] (public post-processing),
-//! [`run`] (from a run file to a run), [`posterior_run`], [`diagnostics`], [`output`], [`config`],
-//! [`expression`] (likelihoods as texts), [`math`] and [`synthetic`] (made-up tables); `shaders/` holds the GPU twins.
+//! [`run`] (from a run file to a run), [`posterior_run`], [`diagnostics`], [`output`],
+//! [`prediction`] (from draws to answers), [`config`], [`expression`] (likelihoods as texts),
+//! [`math`] and [`synthetic`] (made-up tables); `shaders/` holds the GPU twins.
 //! The command lies beside it in `cli/`, the papers' figures in `lab/`.
 
 pub mod benchmark;
@@ -70,6 +71,7 @@ pub mod math;
 mod models;
 pub mod output;
 pub mod posterior_run;
+pub mod prediction;
 pub mod run;
 pub mod sampler;
 pub mod synthetic;

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::answer_args::{
+    ANSWERS_HELP, CompareArguments, EffectsArguments, PRIOR_HELP, PredictArguments, PriorArguments,
+    SYNTHESIZE_HELP, SynthesizeArguments,
+};
 use dpmc::engine::EngineChoice;
 
 const PRIVACY_HELP: &str = "\
@@ -46,6 +50,21 @@ pub(super) enum Command {
     Summary(SummaryArguments),
     /// Write a run as one page for a browser or a printer: guarantee, cost, results, warnings
     Report(ReportArguments),
+    /// Predict the labels of new public rows: means, probabilities and intervals
+    #[command(after_long_help = ANSWERS_HELP)]
+    Predict(PredictArguments),
+    /// Average effects of a change of one column on the expected label, over public rows
+    #[command(after_long_help = ANSWERS_HELP)]
+    Effects(EffectsArguments),
+    /// Make up labels for public features: several tables, one posterior draw each
+    #[command(after_long_help = SYNTHESIZE_HELP)]
+    Synthesize(SynthesizeArguments),
+    /// Set public labels beside what the draws predict: a posterior predictive check
+    #[command(after_long_help = ANSWERS_HELP)]
+    Compare(CompareArguments),
+    /// Say what the prior of a run file predicts, before any run; no private row is read
+    #[command(after_long_help = PRIOR_HELP)]
+    Prior(PriorArguments),
     /// List the GPU adapters that the gpu engine could use
     Devices(JsonArguments),
     /// What a sequence of privacy events costs, by every accountant that applies

@@ -3,6 +3,7 @@
 use dpmc::config::ConfigError;
 use dpmc::engine::EngineError;
 use dpmc::output::OutputError;
+use dpmc::prediction::PredictionError;
 use dpmc::privacy::{CuratorError, LedgerFileError};
 use dpmc::run::RunError;
 
@@ -41,6 +42,16 @@ impl From<RunError> for CliError {
             RunError::Spent(what) => CliError::Spent(what),
             RunError::State(what) => CliError::Input(what),
             RunError::NoSeed(_) => CliError::Failure(error.to_string()),
+        }
+    }
+}
+
+impl From<PredictionError> for CliError {
+    fn from(error: PredictionError) -> Self {
+        match error {
+            PredictionError::Config(e) => CliError::Config(e),
+            PredictionError::Output(e) => CliError::Output(e),
+            PredictionError::Input(what) => CliError::Input(what),
         }
     }
 }

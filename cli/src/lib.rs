@@ -11,6 +11,8 @@ macro_rules! println {
 }
 
 mod account;
+mod answer_args;
+mod answers;
 mod args;
 pub mod ask;
 mod audit;
@@ -19,18 +21,23 @@ mod check;
 mod check_budget;
 mod check_print;
 mod check_report;
+mod compare;
 mod devices;
+mod effects;
 mod error;
 mod init;
 mod out;
 mod pages;
 mod panics;
+mod predict;
+mod prior;
 mod records;
 mod report;
 mod sample;
 mod session;
 mod signals;
 mod summary;
+mod synthesize;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -69,6 +76,11 @@ fn run() -> ExitCode {
         Command::Sample(a) => sample::run(&a),
         Command::Summary(a) => summary::run(&a),
         Command::Report(a) => report::run(&a),
+        Command::Predict(a) => predict::run(&a),
+        Command::Effects(a) => effects::run(&a),
+        Command::Synthesize(a) => synthesize::run(&a),
+        Command::Compare(a) => compare::run(&a),
+        Command::Prior(a) => prior::run(&a),
         Command::Devices(a) => devices::run(&a),
         Command::Account(a) => account::account(&a),
         Command::Calibrate(a) => account::calibrate(&a),

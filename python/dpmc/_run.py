@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -194,43 +194,87 @@ class Run:
         """Names and values (float32, rows by features) of what ``data`` is by the run's
         declarations, without a label. No ledger pays for these rows: they are your own."""
         settings = _dpmc.Plan.read(self._path / "run.toml")
-        label = settings.label()
-        wanted = [c for c in settings.columns() if c != label]
-        names, values = _dpmc.features(settings, table(data, wanted))
+        names, values = _dpmc.features(settings, self._new(data))
         return names, np.frombuffer(values, dtype=np.float32).reshape(-1, len(names))
 
-    def predict(self, data: Any) -> np.ndarray:
-        """The posterior predictive mean for new rows: probabilities of a logistic regression,
-        means of a linear one (of the label after its ``scale``, if it has one) or Poisson one.
+    def _new(self, data: Any, *, labels: bool = False) -> _dpmc.Table:
+        settings = _dpmc.Plan.read(self._path / "run.toml")
+        wanted = settings.feature_columns()
+        return table(data, [*wanted, *settings.label_columns()] if labels else wanted)
 
-        What is predicted for a row follows that row: whoever sees the prediction learns of it.
+    def predict(
+        self, data: Any, *, intervals: float | None = None, draws: int | None = None
+    ) -> Any:
+        """Posterior predictive means for new rows, in the label's own units: probabilities of a
+        binary label, a column for each of classes; of a quantile regression the quantile.
+
+        With ``intervals``, a level such as 0.9, a dict of arrays as ``dpmc predict`` has columns:
+        the means with their credible intervals, and of numbers and counts ``label_low`` and
+        ``label_high``, between which a new label lies. ``draws``: how many at most.
+
+        No privacy is spent. What is predicted for a row follows that row: whoever sees the
+        prediction learns of it.
         """
-        thetas = self._drawn().flat()
-        names, rows = self.features(data)
-        inverse = _INVERSE.get(self._model_kind())
-        if inverse is None or names != self.draws.parameters:
-            raise InputError("predict(): only regressions predict; use draws for other models")
-        thetas = thetas[:: max(1, len(thetas) // 500)]
-        means = np.empty(len(rows))
-        for first in range(0, len(rows), 8192):
-            part = rows[first : first + 8192].astype(np.float64)
-            means[first : first + 8192] = inverse(part @ thetas.T).mean(axis=1)
-        return means
+        self._drawn()
+        level = 0.9 if intervals is None else float(intervals)
+        names, values, notes = _dpmc.predict(self._path, self._new(data), level, _count(draws))
+        columns = {n: np.frombuffer(v, dtype=np.float64) for n, v in zip(names, values)}
+        if intervals is not None:
+            for note in notes:
+                warnings.warn(note, RunWarning, stacklevel=2)
+            return columns
+        ends = ("_low", "_high")
+        means = [column for name, column in columns.items() if not name.endswith(ends)]
+        return means[0] if len(means) == 1 else np.stack(means, axis=1)
+
+    def effects(
+        self,
+        data: Any,
+        *,
+        shift: Mapping[str, float] | None = None,
+        set: Mapping[str, Any] | None = None,
+        contrast: Mapping[str, tuple[Any, Any]] | None = None,
+        intervals: float = 0.9,
+        draws: int | None = None,
+    ) -> dict[str, Any]:
+        """What a change of a column does to the expected label, on average over the rows of
+        ``data``: a number added (``shift``), a value for all rows (``set``), or one against another
+        (``contrast={"town": ("north", "south")}``). As ``dpmc effects --json``."""
+        self._drawn()
+        changes = (
+            [(column, float(by)) for column, by in (shift or {}).items()],
+            [(column, str(to)) for column, to in (set or {}).items()],
+            [(column, str(a), str(b)) for column, (a, b) in (contrast or {}).items()],
+        )
+        if not any(changes):
+            raise InputError("effects(): give shift=, set= or contrast=")
+        new = self._new(data)
+        return json.loads(_dpmc.effects(self._path, new, changes, intervals, _count(draws)))
+
+    def compare(self, data: Any = None, *, draws: int | None = None) -> dict[str, Any]:
+        """Public labels beside what the draws predict: a posterior predictive check. ``data`` holds
+        features and label; without it the run file's public ``[test]`` table does. As
+        ``dpmc compare --json``. Not for the run's own table, whose labels no ledger pays for."""
+        self._drawn()
+        new = None if data is None else self._new(data, labels=True)
+        return json.loads(_dpmc.compare(self._path, new, _count(draws)))
+
+    def synthesize(self, data: Any, *, sets: int = 5, seed: int | None = None) -> list[np.ndarray]:
+        """Made-up labels for public features: an array for each set, all of one draw of the
+        posterior, in the label's own words. The guide says how to combine estimates."""
+        self._drawn()
+        if seed is None:
+            seed = int.from_bytes(os.urandom(8), "little")
+        made, names = _dpmc.synthesize(self._path, self._new(data), _count(sets) or 0, seed)
+        arrays = [np.frombuffer(labels, dtype=np.float64) for labels in made]
+        if names is None:
+            return arrays
+        return [np.array(names, dtype=object)[labels.astype(int)] for labels in arrays]
 
     def _drawn(self) -> Draws:
         if len(self.draws) == 0:
             raise Error("the run ended before its first draw; resume() goes on")
         return self.draws
-
-    def _model_kind(self) -> str:
-        section = ""
-        for line in self.run_file.splitlines():
-            line = line.strip()
-            if line.startswith("["):
-                section = line
-            elif section == "[model]" and line.startswith("kind"):
-                return line.split("=", 1)[1].strip().strip("\"'")
-        return ""
 
     def to_arviz(self) -> Any:
         """ArviZ's ``DataTree`` (``InferenceData`` before ArviZ 1): group ``posterior``, whose
@@ -356,15 +400,11 @@ def _remove(path: Path, process: int) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _sigmoid(z: np.ndarray) -> np.ndarray:
-    return 0.5 * (1.0 + np.tanh(0.5 * z))
-
-
-_INVERSE: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "logistic": _sigmoid,
-    "linear": lambda z: z,
-    "poisson": np.exp,
-}
+def _count(number: int | None) -> int | None:
+    """A number of draws or sets, at least 1."""
+    if number is not None and number < 1:
+        raise InputError(f"give a number from 1 on, not {number}")
+    return number
 
 
 def _go(

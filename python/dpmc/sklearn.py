@@ -19,7 +19,7 @@ import numpy as np
 
 from ._draws import needed
 from ._errors import InputError
-from ._run import Ledger, Run, _sigmoid, sample
+from ._run import Ledger, Run, sample
 
 needed("sklearn", "dpmc.sklearn")
 
@@ -33,6 +33,10 @@ WHY = (
     "declare it from public knowledge (a code book, a law): to take it from the rows would reveal "
     "the most extreme ones, and nothing would have paid for that"
 )
+
+
+def _sigmoid(z: np.ndarray) -> np.ndarray:
+    return 0.5 * (1.0 + np.tanh(0.5 * z))
 
 
 def _pair(key: str, value: Any) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 //! What the Python package asks of the library and the command: no mathematics, no printing.
 //! `dpmc/_dpmc.pyi` has the signatures as Python sees them.
 
+mod answers;
 mod columns;
 mod errors;
 mod job;
@@ -196,6 +197,10 @@ fn _dpmc(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(init_of_columns, m)?)?;
     m.add_function(wrap_pyfunction!(draws, m)?)?;
     m.add_function(wrap_pyfunction!(features, m)?)?;
+    m.add_function(wrap_pyfunction!(answers::predict, m)?)?;
+    m.add_function(wrap_pyfunction!(answers::effects, m)?)?;
+    m.add_function(wrap_pyfunction!(answers::compare, m)?)?;
+    m.add_function(wrap_pyfunction!(answers::synthesize, m)?)?;
     m.add_function(wrap_pyfunction!(ledger, m)?)?;
     m.add_function(wrap_pyfunction!(devices, m)?)?;
     // Used by tests alone: a panic whose words hold a number must not be heard.

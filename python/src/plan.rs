@@ -149,11 +149,25 @@ impl Plan {
         columns.map_err(|e| raise(py, &e.into(), self.imaginary))
     }
 
+    /// Columns of features that the run file declares.
+    fn feature_columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let columns = self.plan.feature_columns();
+        columns.map_err(|e| raise(py, &e.into(), self.imaginary))
+    }
+
     /// The label's column, where there is one.
     fn label(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let label = self.plan.declared_label();
         let label = label.map_err(|e| raise(py, &e.into(), self.imaginary))?;
         Ok(label.and_then(|(_, label)| label.column))
+    }
+
+    /// The columns that labels are read from.
+    fn label_columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let label = self.plan.declared_label();
+        let label = label.map_err(|e| raise(py, &e.into(), self.imaginary))?;
+        let columns = label.map(|(_, l)| l.column.into_iter().chain(l.event.map(|e| e.column)));
+        Ok(columns.into_iter().flatten().collect())
     }
 
     /// Name of the data set, for ledgers.

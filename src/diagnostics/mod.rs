@@ -38,7 +38,9 @@ pub use error::DiagnosticError;
 pub use ess::{ess_bulk, ess_mean, ess_tail};
 pub use kernel::{MEDIAN_SUBSAMPLE, mean_error, median_bandwidth, mmd, mmd_squared};
 pub use moments::{mean, quantile, sd};
-pub use noise_aware::{NOISE_AWARE_LEVEL, NoiseAware, noise_aware, noise_aware_moments};
+pub use noise_aware::{
+    NOISE_AWARE_LEVEL, NoiseAware, noise_aware, noise_aware_moments, with_noise,
+};
 pub use prediction::{
     accuracy, class_accuracy, class_log_loss, log_loss, logistic_predictive, network_predictive,
 };

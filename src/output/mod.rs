@@ -15,4 +15,4 @@ pub use directory::{OutputError, RunDirectory};
 pub use draws::{DrawTable, read_draws};
 pub use held_out::{Predictive, test_scores};
 pub use notes::note_on_sampler;
-pub use summary::{NamedNoise, RunSummary, summarize_directory};
+pub use summary::{NamedNoise, RunSummary, missing_noise, summarize_directory};

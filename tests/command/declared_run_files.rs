@@ -34,9 +34,9 @@ delta = 1e-6
 "#;
 
 /// Name, label with its declaration, and every parameter with a value to hold it at.
-type Kind = (&'static str, &'static str, &'static [(&'static str, f64)]);
+pub(super) type Kind = (&'static str, &'static str, &'static [(&'static str, f64)]);
 
-const KINDS: [Kind; 16] = [
+pub(super) const KINDS: [Kind; 16] = [
     ("probit", "sick", &[]),
     ("cloglog", "sick", &[]),
     (
@@ -103,7 +103,7 @@ const KINDS: [Kind; 16] = [
     ("declared", "visits\"\ncount = 40\n#", &[]),
 ];
 
-fn table() -> String {
+pub(super) fn table() -> String {
     let mut text = String::from("a,b,sick,score,cost,visits,share,grade\n");
     for i in 0..900 {
         let t = f64::from(i);
@@ -124,7 +124,7 @@ fn table() -> String {
 }
 
 /// Parameters that `sampled` says, the others held fixed.
-fn run_file(
+pub(super) fn run_file(
     (kind, label, parameters): Kind,
     sampled: fn(&str) -> bool,
     algorithm: &str,
@@ -169,7 +169,7 @@ fn every_likelihood_runs_with_its_parameters_held() {
 }
 
 /// A number in [model.constants] is never sampled.
-fn is_sampled(name: &str) -> bool {
+pub(super) fn is_sampled(name: &str) -> bool {
     name.starts_with("log_") || name == "logit_zero" || name == "cut_1"
 }
 

@@ -119,7 +119,7 @@ impl Plan {
     }
 
     /// Whether two paths of the run file lead to one file, by whatever links.
-    fn same_file(&self, one: &Path, other: &Path) -> bool {
+    pub(super) fn same_file(&self, one: &Path, other: &Path) -> bool {
         let place = |file| {
             let path = self.locate(file);
             path.canonicalize().unwrap_or(path)
@@ -249,7 +249,10 @@ impl Plan {
     }
 
     /// The declared label, checked; 0/1 where a `label_file` stands alone.
-    fn label(&self) -> Result<Option<Label>, ConfigError> {
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key.
+    pub fn label(&self) -> Result<Option<Label>, ConfigError> {
         let data = &self.config.data;
         let Some((key, entry)) = self.declared()?.label else {
             return Ok(data.label_file.as_ref().map(|_| Label::zero_one_file()));

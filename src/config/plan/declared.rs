@@ -36,7 +36,10 @@ impl Declared {
             let several = e.columns.iter().flatten();
             e.column.iter().chain(several)
         });
-        let label = self.label.iter().filter_map(|(_, l)| l.column.as_ref());
+        let label = self.label.iter().flat_map(|(_, l)| {
+            let event = l.event.iter().map(|e| &e.column);
+            l.column.iter().chain(event)
+        });
         features.chain(label)
     }
 }
@@ -94,6 +97,24 @@ impl Plan {
                 .map(|(i, e)| (Place::Key(format!("data.interactions[{i}]")), e))
                 .collect(),
         }
+    }
+
+    /// What is declared of features, by blocks or by a formula.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where a formula is wrong.
+    pub fn feature_entries(&self) -> Result<Vec<FeatureEntry>, ConfigError> {
+        let features = self.declared()?.features.into_iter();
+        Ok(features.map(|(_, entry)| entry).collect())
+    }
+
+    /// The columns that features are read from, in no order; some of them twice.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where a formula is wrong.
+    pub fn feature_columns(&self) -> Result<Vec<String>, ConfigError> {
+        let of = |e: FeatureEntry| e.column.into_iter().chain(e.columns.into_iter().flatten());
+        Ok(self.feature_entries()?.into_iter().flat_map(of).collect())
     }
 
     /// The label that a formula names, which `[data.label]` or `[columns]` declares.

@@ -13,6 +13,7 @@ mod ledger;
 mod measure;
 mod model;
 mod moments;
+mod public_table;
 mod range;
 mod run;
 mod sampler;

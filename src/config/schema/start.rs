@@ -190,7 +190,7 @@ mod tests {
             ("start = { dpvi = {}, ops = {} }", "a start is one of"),
             ("start = {}", "a start is one of"),
             ("start = { prir = {} }", "unknown variant `prir`"),
-            ("start = 3", "invalid type: integer `3`, expected \"zero\""),
+            ("start = 3", "invalid type: integer `3`, expected \"usual\""),
         ] {
             let message = read(text).unwrap_err();
             assert!(message.contains(words), "{text}: {message}");

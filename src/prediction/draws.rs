@@ -1,0 +1,110 @@
+//! What a run directory holds for predictions: its run file and some of its draws, all released.
+
+use std::path::Path;
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+
+use super::PredictionError;
+use crate::config::Plan;
+use crate::diagnostics::with_noise;
+use crate::output::{OutputError, missing_noise, read_draws};
+use crate::privacy::Certificate;
+
+/// Draws of a run, evenly spaced.
+#[derive(Clone, Debug)]
+pub struct Posterior {
+    /// The run's own run file.
+    pub plan: Plan,
+    /// Names of parameters.
+    pub parameters: Vec<String>,
+    /// Draws.
+    pub draws: Vec<Vec<f64>>,
+    /// Where predictions would mislead a reader.
+    pub notes: Vec<String>,
+}
+
+/// Draws that predictions are averaged over unless another number is asked for; more change little.
+pub const USUAL_DRAWS: usize = 500;
+/// The same where the law of labels is found on a grid.
+pub const NUMERIC_DRAWS: usize = 100;
+
+/// How many draws are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of them.
+    All,
+    /// As many as predictions usually take: fewer where a declared likelihood is summed on a grid.
+    Usual,
+    /// At most so many.
+    AtMost(usize),
+}
+
+/// The stream of the noise that draws get here; it is no secret.
+const NOISE_SEED: u64 = 0x006e_6f69_7365;
+
+const ADDED: &str = "the run's draws take its anchor for exact; the noise of the anchor's releases was added to them here to first order, as `dpmc summary` widens intervals by it";
+const LACKING: &str = "the run's draws take its anchor for exact, and the noise of the anchor's releases, which `dpmc summary` tells, could not be added: intervals are too short";
+
+impl Posterior {
+    /// Of the run in `directory`: draws evenly spaced, with the noise of released anchors in them.
+    ///
+    /// # Errors
+    /// [`PredictionError`] where it is no run directory, its run failed or it has no draws yet.
+    pub fn read(directory: &Path, wanted: Wanted) -> Result<Self, PredictionError> {
+        let refuse = |what: &str| {
+            PredictionError::Input(format!(
+                "{0}: {what}; `dpmc sample --resume {0}` goes on",
+                directory.display()
+            ))
+        };
+        let table = read_draws(directory)?;
+        let plan = Plan::read(&directory.join("run.toml"))?;
+        if table.is_empty() {
+            return Err(refuse(
+                "holds no draws: its run ended before the first one was kept",
+            ));
+        }
+        if status(directory)? == "failed" {
+            return Err(refuse("its run failed before its end"));
+        }
+        let mut all: Vec<Vec<f64>> = Vec::new();
+        for chain in &table.chains {
+            let length = chain.first().map_or(0, Vec::len);
+            all.extend((0..length).map(|i| chain.iter().map(|column| column[i]).collect()));
+        }
+        let most = match (wanted, &plan.config.model.likelihood) {
+            (Wanted::All, _) => all.len(),
+            (Wanted::AtMost(most), _) => most.max(1),
+            (Wanted::Usual, Some(_)) => NUMERIC_DRAWS,
+            (Wanted::Usual, None) => USUAL_DRAWS,
+        };
+        let stride = all.len().div_ceil(most).max(1);
+        let mut draws: Vec<Vec<f64>> = all.into_iter().step_by(stride).collect();
+        let mut notes = Vec::new();
+        if let Some(anchor) = missing_noise(directory)? {
+            let mut rng = ChaCha20Rng::seed_from_u64(NOISE_SEED);
+            let noisy = with_noise(&draws, &anchor, &mut rng);
+            notes.push(if noisy.is_some() { ADDED } else { LACKING }.into());
+            draws = noisy.unwrap_or(draws);
+        }
+        Ok(Posterior {
+            plan,
+            parameters: table.parameters,
+            draws,
+            notes,
+        })
+    }
+}
+
+/// How the run ended, as its certificate says.
+fn status(directory: &Path) -> Result<String, PredictionError> {
+    let path = directory.join("certificate.json");
+    let fail = |what: String| OutputError::Read {
+        path: path.clone(),
+        what,
+    };
+    let text = std::fs::read_to_string(&path).map_err(|e| fail(e.to_string()))?;
+    let certificate: Certificate = serde_json::from_str(&text).map_err(|e| fail(e.to_string()))?;
+    Ok(certificate.status)
+}

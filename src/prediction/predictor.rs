@@ -1,0 +1,206 @@
+//! From one draw of a run's parameters and one row of public features to the law of its label.
+
+use super::PredictionError;
+use super::law::LabelLaw;
+use super::new_rows::NewRows;
+use super::numeric::{Numeric, chances};
+use crate::config::Plan;
+use crate::data::LabelKind;
+use crate::expression::Law;
+use crate::math::normal;
+use crate::output::Predictive;
+
+/// Largest count over which the probabilities of a declared likelihood are summed.
+const MOST_COUNT: u32 = 1 << 14;
+
+/// What predicts labels: the model of a run file.
+#[derive(Clone, Debug)]
+pub struct Predictor {
+    predictive: Predictive,
+    label: LabelKind,
+    features: usize,
+    /// Parameters of a named likelihood in its own order: where a draw has each, or its number.
+    own: Vec<Own>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Own {
+    Drawn(usize),
+    Fixed(f64),
+}
+
+impl Predictor {
+    /// The model of `plan` over the columns of `rows`.
+    ///
+    /// # Errors
+    /// [`PredictionError`] where the model has no labels, or a declared likelihood too many.
+    pub fn new(plan: &Plan, rows: &NewRows) -> Result<Self, PredictionError> {
+        let label = plan.label()?.map(|label| label.kind());
+        let (Some(predictive), Some(label)) = (plan.predictive(rows.set())?, label) else {
+            let what = "this kind of model has no label to predict";
+            return Err(plan.refuse("model.kind", what).into());
+        };
+        let mut own = Vec::new();
+        if let Predictive::Declared(law) = predictive {
+            if let Some(family) = plan.config.model.kind.family() {
+                let names = family.parameters.iter().map(|(name, _)| *name);
+                let constants = &plan.config.model.constants;
+                own = names
+                    .map(|name| match law.shared().iter().position(|s| s == name) {
+                        Some(k) => Own::Drawn(k),
+                        None => Own::Fixed(constants.get(name).copied().unwrap_or(f64::NAN)),
+                    })
+                    .collect();
+            } else if let LabelKind::Count { max } = label
+                && max > MOST_COUNT
+            {
+                let what = format!(
+                    "the probabilities of a declared likelihood are summed over all counts, of which there are at most {MOST_COUNT} here; predict with a named kind"
+                );
+                return Err(plan.refuse("data.label.count", what).into());
+            }
+        }
+        Ok(Predictor {
+            predictive,
+            label,
+            features: rows.features(),
+            own,
+        })
+    }
+
+    /// What the model reads of a label.
+    pub fn label(&self) -> LabelKind {
+        self.label
+    }
+
+    /// Number of parameters in a draw.
+    pub fn parameters(&self) -> usize {
+        match self.predictive {
+            Predictive::Network(shape) => shape.parameters(),
+            Predictive::Declared(law) => self.features + law.shared().len(),
+            _ => self.features,
+        }
+    }
+
+    /// Whether a quantile is predicted in place of a mean.
+    pub fn is_quantile(&self) -> bool {
+        matches!(self.predictive, Predictive::Declared(law) if law.name() == "quantile")
+    }
+
+    /// The law of the label of a row of features, by one draw, both of the lengths that
+    /// [`Predictor::new`] saw.
+    pub fn law(&self, theta: &[f64], row: &[f32]) -> LabelLaw {
+        if let Predictive::Network(shape) = self.predictive {
+            let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+            let said = shape.probabilities(theta, &row);
+            return match said.as_slice() {
+                [chance] => LabelLaw::Binary { chance: *chance },
+                _ => LabelLaw::Classes(said),
+            };
+        }
+        let eta = row.iter().zip(theta).map(|(&x, t)| f64::from(x) * t).sum();
+        self.law_at(eta, theta.get(self.features..).unwrap_or_default())
+    }
+
+    /// The same by the linear predictor and what a draw holds beside coefficients.
+    fn law_at(&self, eta: f64, shared: &[f64]) -> LabelLaw {
+        match self.predictive {
+            Predictive::Linear { variance } => LabelLaw::Normal {
+                mean: eta,
+                sd: variance.sqrt(),
+            },
+            Predictive::Poisson => LabelLaw::Poisson { mean: eta.exp() },
+            Predictive::Declared(law) if law.name() == "declared" => {
+                by_numbers(law, self.label, eta, shared)
+            }
+            Predictive::Declared(law) => self.named(law.name(), eta, shared),
+            // A network has no linear predictor and does not come here.
+            Predictive::Logistic | Predictive::Network(_) => LabelLaw::Binary {
+                chance: inverse_logit(eta),
+            },
+        }
+    }
+
+    /// The parameter of a named likelihood in the place `k` of its list.
+    fn parameter(&self, k: usize, shared: &[f64]) -> f64 {
+        match self.own.get(k) {
+            Some(Own::Drawn(at)) => shared.get(*at).copied().unwrap_or(f64::NAN),
+            Some(Own::Fixed(value)) => *value,
+            None => f64::NAN,
+        }
+    }
+
+    /// The laws that `expression::FAMILIES` names, each in the parameters listed there.
+    fn named(&self, name: &str, eta: f64, shared: &[f64]) -> LabelLaw {
+        let own = |k: usize| self.parameter(k, shared);
+        match name {
+            "probit" => LabelLaw::Binary {
+                chance: normal::below(eta),
+            },
+            "cloglog" => LabelLaw::Binary {
+                chance: -(-eta.exp()).exp_m1(),
+            },
+            "gaussian" => LabelLaw::Normal {
+                mean: eta,
+                sd: own(0).exp(),
+            },
+            "student-t" => LabelLaw::StudentT {
+                at: eta,
+                scale: own(0).exp(),
+                freedom: own(1),
+            },
+            "log-normal" | "log-normal-survival" => LabelLaw::LogNormal {
+                at: eta,
+                sd: own(0).exp(),
+            },
+            "gamma" => LabelLaw::Gamma {
+                mean: eta.exp(),
+                shape: own(0).exp(),
+            },
+            "negative-binomial" => LabelLaw::NegativeBinomial {
+                mean: eta.exp(),
+                shape: own(0).exp(),
+            },
+            "beta" => LabelLaw::Beta {
+                mean: inverse_logit(eta),
+                rest: inverse_logit(-eta),
+                precision: own(0).exp(),
+            },
+            "weibull" => LabelLaw::Weibull {
+                scale: eta.exp(),
+                shape: own(0).exp(),
+            },
+            "quantile" => LabelLaw::Quantile {
+                at: eta,
+                share: own(0),
+                width: own(1),
+                scale: own(2).exp(),
+            },
+            // A family that is new and has no closed form here yet.
+            _ => match self.predictive {
+                Predictive::Declared(law) => by_numbers(law, self.label, eta, shared),
+                _ => LabelLaw::Binary { chance: f64::NAN },
+            },
+        }
+    }
+}
+
+fn inverse_logit(eta: f64) -> f64 {
+    1.0 / (1.0 + (-eta).exp())
+}
+
+/// The law that an expression says, over the declared labels.
+pub(super) fn by_numbers(law: Law, label: LabelKind, eta: f64, shared: &[f64]) -> LabelLaw {
+    let log = |y: f64| law.log_likelihood(y, eta, shared);
+    match label {
+        LabelKind::Binary => LabelLaw::Binary {
+            chance: chances(&[log(-1.0), log(1.0)])[1],
+        },
+        LabelKind::Class { classes } => {
+            let logs: Vec<f64> = (0..classes).map(|k| log(f64::from(k))).collect();
+            LabelLaw::Classes(chances(&logs))
+        }
+        LabelKind::Count { max } => LabelLaw::Numeric(Numeric::of_counts(max, log)),
+        LabelKind::Number { low, high } => LabelLaw::Numeric(Numeric::of_numbers(low, high, log)),
+    }
+}
