@@ -146,6 +146,7 @@ impl Plan {
             scale: declared.scale,
             count: declared.count,
             classes: declared.classes,
+            levels: Vec::new(),
             missing: declared.missing,
         })
     }
