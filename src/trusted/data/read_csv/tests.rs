@@ -154,7 +154,7 @@ fn the_refusal_for_size_knows_no_record_lengths() {
         let rule = Rule::new(&source, None).unwrap();
         let builder = Dataset::builder(vec!["a".into()], false, 1.0).unwrap();
         let mut rows = Rows::new(&rule, builder, Some(available));
-        super::rows(&mut rows, source.text).map_err(|e| e.to_string())
+        super::rows(&source.path, source.text, &mut rows).map_err(|e| e.to_string())
     };
     let short = refusal("", 16_000).unwrap_err();
     assert!(short.contains("4001 rows or more × 1 features"), "{short}");
