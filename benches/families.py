@@ -108,12 +108,27 @@ def cloglog(y, eta):
 
 def flchain(suite):
     table = Table(suite, "flchain.csv.gz").scale("age", 50, 101).scale("kappa", 0, 10)
-    table.rows["time"] = np.where(table.rows.death == 1, 1.0, -1.0) * np.maximum(
-        table.rows.futime, 1
-    )
-    table.path = f"{tempfile.mkdtemp()}/flchain.csv"
-    table.rows[["age", "sex", "kappa", "lambda", "time"]].to_csv(table.path, index=False)
     return table.scale("lambda", 0, 10).level("sex", "M")
+
+
+def insteval(suite):
+    table = Table(suite, "InstEval.csv.gz")
+    table.columns, table.features = [], ""
+    table.rows = table.rows.astype({"studage": str, "lectage": str, "service": str, "dept": str})
+    for column, names in [
+        ("studage", "2468"),
+        ("lectage", "123456"),
+        ("service", "01"),
+        ("dept", ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "14", "15"]),
+    ]:
+        table.one_hot(column, list(names))
+    return table
+
+
+def ordinal(y, eta, cut, *log_gaps):
+    cuts = np.concatenate([[-np.inf], cut + np.cumsum([0.0, *np.exp(log_gaps)]), [np.inf]])
+    y = y.astype(int)
+    return np.log(special.expit(cuts[y + 1] - eta) - special.expit(cuts[y] - eta))
 
 
 def weibull(y, eta, log_shape):
@@ -203,12 +218,34 @@ CASES = {
     ),
     "weibull, shape sampled": (
         flchain,
-        'column = "time"\nclamp = [-6000, 6000]',
+        'column = "futime"\nclamp = [1, 6000]\nevent = { column = "death", in = ["1"] }',
         "parameters = { log_shape = { mean = 0, sd = 1 } }",
         20,
-        lambda r: np.clip(r.time, -6000, 6000),
+        lambda r: np.where(r.death == 1, 1, -1) * np.clip(r.futime, 1, 6000),
         weibull,
         [[0.0, 1.0]],
+    ),
+    "ordinal": (
+        insteval,
+        'column = "y"\nlevels = ["1", "2", "3", "4", "5"]',
+        "",
+        3,
+        lambda r: r.y - 1,
+        ordinal,
+        [[0.0, 4.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]],
+    ),
+    "zero-inflated-negative-binomial": (
+        randhie,
+        'column = "mdvis"\ncount = 80',
+        "parameters = { log_shape = { mean = 0, sd = 1 }, logit_zero = { mean = -2, sd = 1 } }",
+        10,
+        lambda r: np.clip(r.mdvis, 0, 80),
+        lambda y, e, s, z: np.where(
+            y > 0,
+            -np.logaddexp(0, z) + stats.nbinom.logpmf(y, np.exp(s), 1 / (1 + np.exp(e - s))),
+            np.log(special.expit(z) + special.expit(-z) * (1 + np.exp(e - s)) ** -np.exp(s)),
+        ),
+        [[0.0, 1.0], [-2.0, 1.0]],
     ),
     "probit": (hmda, DENY, "", 10, deny, lambda y, e: special.log_ndtr(y * e)),
     "cloglog": (hmda, DENY, "", 10, deny, cloglog),

@@ -21,7 +21,7 @@ pub use path::quoted;
 
 pub use data::{
     BoundsEntry, ColumnEntry, DataSection, FeatureEntry, IndicatorEntry, InteractionEntry,
-    LabelEntry, SplineEntry, TestSection,
+    LabelEntry, LevelEntry, SplineEntry, TestSection,
 };
 pub use sampler::{
     AnchorSection, GradientSection, JitterEntry, SamplerSection, ScheduleEntry, ScheduleName,

@@ -7,7 +7,7 @@ use super::number::Number;
 /// Rows that an instruction works on at a time.
 pub(crate) const LANES: usize = 32;
 /// Values kept at a time.
-const SLOTS: usize = 24;
+const SLOTS: usize = 64;
 
 /// What an expression of rows is evaluated at: one label, predictor and change a row, one value of
 /// each shared parameter.
@@ -42,6 +42,34 @@ struct Instruction {
     to: u8,
 }
 
+/// `root` and what it is made of, arguments first, and of these those with most to compute first:
+/// few values are then kept at a time.
+fn depth_first(graph: &Graph, root: Id) -> Vec<Id> {
+    let mut size = vec![1u64; root + 1];
+    for id in graph.order(root) {
+        let parts = graph.arguments(id);
+        size[id] = parts
+            .iter()
+            .fold(1, |sum: u64, a| sum.saturating_add(size[*a]));
+    }
+    let mut order = Vec::new();
+    let mut seen = vec![false; root + 1];
+    // What is left to do: a node whose arguments are to be pushed, or one that is ready.
+    let mut left = vec![(root, false)];
+    while let Some((id, ready)) = left.pop() {
+        if ready {
+            order.push(id);
+        } else if !seen[id] {
+            seen[id] = true;
+            left.push((id, true));
+            let mut parts = graph.arguments(id);
+            parts.sort_by_key(|a| size[*a]);
+            left.extend(parts.into_iter().map(|a| (a, false)));
+        }
+    }
+    order
+}
+
 /// A compiled expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Program {
@@ -52,15 +80,14 @@ pub(crate) struct Program {
 impl Program {
     /// Compiles `root`; `None` where it takes more than [`SLOTS`] values at a time.
     pub fn compile(graph: &Graph, root: Id) -> Option<Program> {
-        let order = graph.order(root);
-        let mut last_use = vec![root + 1; root + 1];
+        let order = depth_first(graph, root);
+        let mut last_use = vec![usize::MAX; root + 1];
         for &id in &order {
             graph
                 .arguments(id)
                 .into_iter()
                 .for_each(|a| last_use[a] = id);
         }
-        last_use[root] = usize::MAX;
         let mut place = vec![0u8; root + 1];
         let mut free: Vec<u8> = (0..SLOTS as u8).rev().collect();
         let mut instructions = Vec::with_capacity(order.len());

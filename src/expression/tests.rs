@@ -10,7 +10,7 @@ fn laws() -> Vec<(Law, Vec<f64>, Vec<f64>)> {
     let mut all: Vec<(Law, Vec<f64>, Vec<f64>)> = FAMILIES
         .iter()
         .map(|f| {
-            let fixed = |n: &str| ["nu", "share", "width"].contains(&n);
+            let fixed = |n: &str| ["nu", "share", "width", "trials"].contains(&n);
             let (numbers, names): (Vec<_>, Vec<_>) = f
                 .parameters
                 .iter()
@@ -21,6 +21,7 @@ fn laws() -> Vec<(Law, Vec<f64>, Vec<f64>)> {
                 .map(|n| match n.as_str() {
                     "nu" => (n, 4.0),
                     "share" => (n, 0.7),
+                    "trials" => (n, 20.0),
                     _ => (n, 0.3),
                 })
                 .collect();
@@ -368,4 +369,43 @@ fn starts_fit_labels_that_are_spread_evenly() {
     assert!((eta - 10f64.ln()).abs() < 0.01, "{eta}");
     let (eta, _) = law("negative-binomial", "log_shape").fit_to_range(&counts, false, &[0.0]);
     assert_eq!(eta, 0.0);
+}
+
+/// Chances of ordered classes against differences of the logistic function, for all numbers of them.
+#[test]
+fn ordered_classes_have_the_chances_of_cumulative_logits() {
+    use super::{ORDINAL_CLASSES, ordinal, ordinal_parameters};
+    let sigma = |u: f64| 1.0 / (1.0 + (-u).exp());
+    for classes in ORDINAL_CLASSES {
+        let names: Vec<String> = ordinal_parameters(classes)
+            .into_iter()
+            .map(|p| p.0)
+            .collect();
+        let law = Law::new("ordinal", &ordinal(classes), &names, &[]).unwrap();
+        let shared: Vec<f64> = (0..names.len())
+            .map(|k| 0.3 * (k as f64).sin() - 0.4)
+            .collect();
+        let mut cuts = vec![shared[0]];
+        for gap in &shared[1..] {
+            cuts.push(cuts[cuts.len() - 1] + gap.exp());
+        }
+        for eta in [-2.0, 0.1, 1.7] {
+            let mut whole = 0.0;
+            for class in 0..classes as usize {
+                let up = cuts.get(class).map_or(1.0, |c| sigma(c - eta));
+                let down = if class == 0 {
+                    0.0
+                } else {
+                    sigma(cuts[class - 1] - eta)
+                };
+                let found = law.log_likelihood(class as f64, eta, &shared).exp();
+                assert!(
+                    (found - (up - down)).abs() < 1e-12,
+                    "{class} of {classes} at {eta}"
+                );
+                whole += found;
+            }
+            assert!((whole - 1.0).abs() < 1e-12);
+        }
+    }
 }

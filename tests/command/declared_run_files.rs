@@ -36,7 +36,7 @@ delta = 1e-6
 /// Name, label with its declaration, and every parameter with a value to hold it at.
 type Kind = (&'static str, &'static str, &'static [(&'static str, f64)]);
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 16] = [
     ("probit", "sick", &[]),
     ("cloglog", "sick", &[]),
     (
@@ -79,11 +79,32 @@ const KINDS: [Kind; 11] = [
         "score\"\nclamp = [-4, 4]\n#",
         &[("share", 0.5), ("width", 0.2), ("log_scale", -0.5)],
     ),
+    ("binomial", "visits\"\ncount = 40\n#", &[("trials", 40.0)]),
+    (
+        "zero-inflated-poisson",
+        "visits\"\ncount = 40\n#",
+        &[("logit_zero", -1.0)],
+    ),
+    (
+        "zero-inflated-negative-binomial",
+        "visits\"\ncount = 40\n#",
+        &[("log_shape", 0.5), ("logit_zero", -1.0)],
+    ),
+    (
+        "log-normal-survival",
+        "cost\"\nclamp = [0.05, 60]\nevent = { column = \"sick\", in = [\"1\"] }\n#",
+        &[("log_sigma", 0.0)],
+    ),
+    (
+        "ordinal",
+        "grade\"\nlevels = [\"low\", \"mid\", \"high\"]\n#",
+        &[("cut_1", -0.5), ("log_gap_2", 0.0)],
+    ),
     ("declared", "visits\"\ncount = 40\n#", &[]),
 ];
 
 fn table() -> String {
-    let mut text = String::from("a,b,sick,score,cost,visits,share\n");
+    let mut text = String::from("a,b,sick,score,cost,visits,share,grade\n");
     for i in 0..900 {
         let t = f64::from(i);
         let (a, b) = ((1.7 * t).sin(), (2.9 * t).cos());
@@ -96,7 +117,8 @@ fn table() -> String {
         );
         let share = 1.0 / (1.0 + (-eta - noise).exp());
         let score = eta + 0.6 * noise;
-        text += &format!("{a:.4},{b:.4},{sick},{score:.4},{cost:.4},{visits},{share:.4}\n");
+        let grade = ["low", "mid", "high"][usize::from(score > -0.5) + usize::from(score > 0.4)];
+        text += &format!("{a:.4},{b:.4},{sick},{score:.4},{cost:.4},{visits},{share:.4},{grade}\n");
     }
     text
 }
@@ -148,7 +170,7 @@ fn every_likelihood_runs_with_its_parameters_held() {
 
 /// A number in [model.constants] is never sampled.
 fn is_sampled(name: &str) -> bool {
-    name.starts_with("log_")
+    name.starts_with("log_") || name == "logit_zero" || name == "cut_1"
 }
 
 #[test]
@@ -170,7 +192,7 @@ fn what_rows_share_is_sampled_along() {
             let place = place(&run_file(*kind, is_sampled, algorithm, settings));
             place.works(&format!("sample run.toml --out out --quiet {flags}"));
             let draws = place.draws("out");
-            let own = kind.2.iter().find(|(n, _)| is_sampled(n)).unwrap().0;
+            let own = kind.2.iter().rfind(|(n, _)| is_sampled(n)).unwrap().0;
             assert_eq!(
                 draws.columns.last().map(String::as_str),
                 Some(own),
@@ -199,6 +221,15 @@ fn wrong_declarations_are_refused_with_a_way_out() {
         "mh",
         "",
     );
+    let of = |name| {
+        run_file(
+            *KINDS.iter().find(|k| k.0 == name).unwrap(),
+            |_| false,
+            "mh",
+            "",
+        )
+    };
+    let (times, grades) = (of("log-normal-survival"), of("ordinal"));
     for (run, from, to, words) in [
         (&held, "constants.log_shape = 0.1", "", "needs 'log_shape'"),
         (
@@ -227,6 +258,28 @@ fn wrong_declarations_are_refused_with_a_way_out() {
             "line",
         ),
         (&gamma, "clamp = [0.05, 60]", "clamp = [0, 60]", "low > 0"),
+        (
+            &times,
+            "clamp = [0.05, 60]",
+            "clamp = [0, 60]",
+            "belongs to times",
+        ),
+        (&times, "[\"1\"]", "[]", "names no text"),
+        (&times, "\"sick\"", "\"a\"", "belongs to the label"),
+        (&grades, "\"mid\"", "\"low\"", "names a level twice"),
+        (&grades, "levels =", "clamp = [0, 1] #", "ordered classes"),
+        (
+            &grades,
+            "constants.cut_1",
+            "constants.cut_9",
+            "is no parameter",
+        ),
+        (
+            &grades,
+            "[[data.features]]",
+            "[[data.features]]\nintercept = true\n[[data.features]]",
+            "cutpoints",
+        ),
         (&own, "exp(eta)\"", "exp(etta)\"", "'etta' is not known"),
         (&own, "exp(eta)\"", "exp(eta\"", "at character"),
         (&own, "likelihood =", "#", "needs 'likelihood'"),
@@ -269,6 +322,35 @@ fn wrong_declarations_are_refused_with_a_way_out() {
         }
         assert!(!place.path("l.json").exists());
     }
+}
+
+/// A column of events says what a minus sign says.
+#[test]
+fn an_event_column_is_a_sign() {
+    let run = run_file(
+        *KINDS.iter().find(|k| k.0 == "log-normal-survival").unwrap(),
+        |_| false,
+        "dp-laplace",
+        "",
+    );
+    let run = edit(&run, "epsilon = 30.0\ndelta = 1e-6", "not_private = true");
+    let place = place(&run);
+    place.works("sample run.toml --out out --quiet");
+    let mut signed = String::from("a,b,cost\n");
+    for line in table().lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let sign = if cells[2] == "1" { "" } else { "-" };
+        // Times below the bound are raised to it.
+        let time = cells[4].parse::<f64>().unwrap().max(0.05);
+        signed += &format!("{},{},{sign}{time}\n", cells[0], cells[1]);
+    }
+    let event = "clamp = [0.05, 60]\nevent = { column = \"sick\", in = [\"1\"] }";
+    place.write("run.toml", &edit(&run, event, "clamp = [-60, 60]"));
+    place.write("visits.csv", &signed);
+    place.works("sample run.toml --out signed --quiet");
+    let (one, two) = (place.draws("out"), place.draws("signed"));
+    assert_eq!(one.columns, two.columns);
+    assert_eq!(one.rows, two.rows);
 }
 
 /// Held-out rows are scored by the likelihood; a resumed run goes on with it.

@@ -411,8 +411,8 @@ fn what_is_wrong_is_said_at_its_line_and_character() {
         ),
         (
             "y = {}",
-            "y = { levels = [\"0\"] }",
-            "columns.y.levels: belongs to features",
+            "y = { levels = [\"0\", \"1\"] }",
+            "columns.y: a logistic model needs a declared binary label",
         ),
         (
             "y = {}",

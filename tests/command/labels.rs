@@ -26,6 +26,7 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
             column: Some(names[1].into()),
             values,
             missing: None,
+            event: None,
         }),
         row_norm: None,
         bounds: None,

@@ -15,7 +15,7 @@ use crate::common::chains::{AnyCurator, Length, TEST, quadrature, run, samplers}
 use crate::common::regression::{AT, KAPPA, NORM, NUMBER, PRIOR_SD, Table, table};
 use dpmc::data::{Dataset, LabelKind};
 use dpmc::engine::EngineChoice;
-use dpmc::expression::{Law, family};
+use dpmc::expression::{Law, family, ordinal, ordinal_parameters};
 use dpmc::model::{Anchor, Lower, Metric, Model, Prior, Regression, Support};
 use dpmc::privacy::{Acceptance, AnchorNoise, Curator, Estimator, Lambda, Releases};
 use dpmc::sampler::{
@@ -295,28 +295,35 @@ fn an_anchored_t_law_matches_quadrature() {
 /// written out here, its derivatives are differences. No coin is fresh, so there are no false alarms;
 /// half a sd in a parameter of four, or a tenth in a width, fails.
 fn check_expansion(
-    name: &str,
-    shared: &str,
+    (name, law): (&str, Law),
     kind: LabelKind,
     label: fn(f64, &mut ChaCha12Rng) -> f64,
-    log_density: fn(f64, f64, f64) -> f64,
+    log_density: fn(f64, f64, &[f64]) -> f64,
 ) {
     let mut rng = ChaCha12Rng::seed_from_u64(7);
-    let law = law(name, &[shared], &[]);
-    let rows: Vec<(f64, f64)> = (0..4_000)
+    // The cutpoints of ordered classes are their intercepts.
+    let ordered = name == "ordinal";
+    let d = 2 + law.shared().len();
+    let rows: Vec<([f64; 2], f64)> = (0..4_000)
         .map(|_| {
             let x = rng.random_range(-1.0..1.0f32);
-            let y = label(0.8 + 0.6 * f64::from(x), &mut rng);
-            (f64::from(x), f64::from(y as f32))
+            let first = if ordered {
+                rng.random_range(-1.0..1.0f32)
+            } else {
+                1.0
+            };
+            let y = label(0.8 * f64::from(first) + 0.6 * f64::from(x), &mut rng);
+            ([f64::from(first), f64::from(x)], f64::from(y as f32))
         })
         .collect();
-    let names = ["intercept".to_string(), "x".to_string()];
+    let first = if ordered { "w" } else { "intercept" };
+    let names = [first.to_string(), "x".to_string()];
     let mut set = Dataset::builder_with(names.to_vec(), Some(kind), 1.5).unwrap();
     for (x, y) in &rows {
-        set.push_value(&[1.0, *x as f32], Some(*y)).unwrap();
+        set.push_value(&x.map(|v| v as f32), Some(*y)).unwrap();
     }
     let set = set.finish().unwrap();
-    let prior = Prior::normal(3, 3.0);
+    let prior = Prior::normal(d, 3.0);
     let model = Regression::declared(&names, law, kind, 1.5, prior.clone(), 1.0).unwrap();
     let model: Arc<dyn Model> = Arc::new(model);
     let mut curator = Curator::not_private(set, model.clone(), EngineChoice::Cpu, 1).unwrap();
@@ -336,7 +343,7 @@ fn check_expansion(
     let density = |theta: &[f64]| -> f64 {
         let each = rows
             .iter()
-            .map(|(x, y)| log_density(*y, theta[0] + theta[1] * x, theta[2]));
+            .map(|(x, y)| log_density(*y, theta[0] * x[0] + theta[1] * x[1], &theta[2..]));
         each.sum::<f64>() - theta.iter().map(|t| t * t / 18.0).sum::<f64>()
     };
     let h = 1e-4;
@@ -345,22 +352,22 @@ fn check_expansion(
         moves.iter().for_each(|(k, by)| theta[*k] += by);
         density(&theta)
     };
-    let precision = DMatrix::from_fn(3, 3, |i, j| {
+    let precision = DMatrix::from_fn(d, d, |i, j| {
         let corners = at(&[(i, h), (j, h)]) - at(&[(i, h), (j, -h)]) - at(&[(i, -h), (j, h)]);
         -(corners + at(&[(i, -h), (j, -h)])) / (4.0 * h * h)
     });
     let covariance = precision.try_inverse().unwrap();
-    let l = DMatrix::from_fn(3, 3, |i, j| {
+    let l = DMatrix::from_fn(d, d, |i, j| {
         if j <= i {
-            anchor.metric.factor.times(&unit(j))[i]
+            anchor.metric.factor.times(&unit(d, j))[i]
         } else {
             0.0
         }
     });
-    let whitened = DMatrix::from_row_slice(3, 3, &anchor.curvature);
-    let own = &l * whitened * l.transpose() + DMatrix::identity(3, 3) / 9.0;
+    let whitened = DMatrix::from_row_slice(d, d, &anchor.curvature);
+    let own = &l * whitened * l.transpose() + DMatrix::identity(d, d) / 9.0;
     let own = own.try_inverse().unwrap();
-    for k in 0..3 {
+    for k in 0..d {
         let slope = (at(&[(k, h)]) - at(&[(k, -h)])) / (2.0 * h);
         let sd = covariance[(k, k)].sqrt();
         assert!(
@@ -376,38 +383,38 @@ fn check_expansion(
     }
 }
 
-fn unit(k: usize) -> Vec<f64> {
-    (0..3).map(|j| f64::from(u8::from(j == k))).collect()
+fn unit(d: usize, k: usize) -> Vec<f64> {
+    (0..d).map(|j| f64::from(u8::from(j == k))).collect()
 }
 
 #[test]
 fn an_expansion_holds_what_rows_share() {
     let number = |low, high| LabelKind::Number { low, high };
     check_expansion(
-        "gaussian",
-        "log_sigma",
+        ("gaussian", law("gaussian", &["log_sigma"], &[])),
         number(-9.0, 9.0),
         |eta, rng| eta + 0.4 * rng.sample::<f64, _>(StandardNormal),
-        |y, eta, s| -0.5 * ((y - eta) / s.exp()).powi(2) - s,
+        |y, eta, s| -0.5 * ((y - eta) / s[0].exp()).powi(2) - s[0],
     );
     check_expansion(
-        "negative-binomial",
-        "log_shape",
+        (
+            "negative-binomial",
+            law("negative-binomial", &["log_shape"], &[]),
+        ),
         LabelKind::Count { max: 60 },
         |eta, rng| {
             let gamma = Gamma::new(1.5, eta.exp() / 1.5).unwrap().sample(rng);
             Poisson::new(gamma.max(1e-9)).unwrap().sample(rng)
         },
         |y, eta, s| {
-            let (mu, r) = (eta.exp(), s.exp());
+            let (mu, r) = (eta.exp(), s[0].exp());
             let rising: f64 = (0..y as u32).map(|k| (r + f64::from(k)).ln()).sum();
             rising + r * r.ln() + y * mu.ln() - (y + r) * (mu + r).ln()
         },
     );
     // Three in five are not seen to their end.
     check_expansion(
-        "weibull",
-        "log_shape",
+        ("weibull", law("weibull", &["log_shape"], &[])),
         number(-30.0, 30.0),
         |eta, rng| {
             let time = eta.exp() * (-rng.random::<f64>().ln()).powf(1.0 / 1.4);
@@ -415,13 +422,37 @@ fn an_expansion_holds_what_rows_share() {
             if time < end { time } else { -end }
         },
         |y, eta, s| {
-            let (k, z) = (s.exp(), y.abs() / eta.exp());
+            let (k, z) = (s[0].exp(), y.abs() / eta.exp());
             let event = if y > 0.0 {
                 k.ln() + (k - 1.0) * z.ln() - eta
             } else {
                 0.0
             };
             event - z.powf(k)
+        },
+    );
+    let parameters = ordinal_parameters(4).into_iter().map(|p| p.0);
+    let parameters: Vec<String> = parameters.collect();
+
+    check_expansion(
+        (
+            "ordinal",
+            Law::new("ordinal", &ordinal(4), &parameters, &[]).unwrap(),
+        ),
+        LabelKind::Class { classes: 4 },
+        |eta, rng| {
+            let u: f64 = rng.random();
+            let latent = eta + (u / (1.0 - u)).ln();
+            [-0.7, 0.4, 1.3].iter().filter(|c| latent > **c).count() as f64
+        },
+        |y, eta, s| {
+            let cuts = [s[0], s[0] + s[1].exp(), s[0] + s[1].exp() + s[2].exp()];
+            let below = |k: usize| match k {
+                0 => 0.0,
+                4 => 1.0,
+                _ => 1.0 / (1.0 + (eta - cuts[k - 1]).exp()),
+            };
+            (below(y as usize + 1) - below(y as usize)).ln()
         },
     );
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::files::{is_pattern, table_files};
-use crate::config::schema::{FeatureEntry, LabelEntry, TestSection};
+use crate::config::schema::{FeatureEntry, LabelEntry, LevelEntry, TestSection};
 use crate::data::{
-    self, BadCells, BoundsSource, Dataset, Feature, Frame, Label, LabelKind, LabelValues, Source,
-    TextFormat,
+    self, BadCells, BoundsSource, Dataset, Feature, Frame, Label, LabelKind, LabelValues,
+    SeenEvent, Source, TextFormat,
 };
 
 /// Ends the name that stands for a table in memory where a run file names a file.
@@ -323,20 +323,28 @@ impl Plan {
         key: &str,
         entry: &FeatureEntry,
     ) -> Result<(), ConfigError> {
-        let label = self.config.data.label.as_ref();
-        let Some(label) = label.and_then(|l| l.column.as_ref()) else {
+        let Some(declared) = &self.config.data.label else {
+            return Ok(());
+        };
+        let named = |column: &String| {
+            entry.column.as_ref() == Some(column)
+                || entry.columns.iter().flatten().any(|c| c == column)
+        };
+        let of_label = [
+            &declared.column,
+            &declared.event.as_ref().map(|e| e.column.clone()),
+        ];
+        let Some(label) = of_label.into_iter().flatten().find(|c| named(c)) else {
             return Ok(());
         };
         let part = if entry.column.as_ref() == Some(label) {
             "column"
-        } else if entry.columns.iter().flatten().any(|c| c == label) {
-            "columns"
         } else {
-            return Ok(());
+            "columns"
         };
         Err(self.refuse(
             &key_of(key, part),
-            format!("column '{label}' is the label of [data.label], which a feature of it would predict exactly; drop it here"),
+            format!("column '{label}' belongs to the label of [data.label], which a feature of it would predict exactly; drop it here"),
         ))
     }
 }
@@ -372,14 +380,24 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
                 .into(),
         );
     }
-    for (key, levels) in [("positive", &entry.positive), ("levels", &entry.levels)] {
+    let ordered: Vec<Vec<String>> = entry.levels.iter().map(LevelEntry::texts).collect();
+    let texts = ordered.concat();
+    for (key, levels) in [("positive", &entry.positive), ("levels", &texts)] {
         if !levels.is_empty() && entry.column.is_none() {
             return Err(format!("'{key}' reads texts and needs a 'column'"));
         }
         no_placeholder(levels)?;
     }
-    let repeated = |(k, level): (usize, &String)| entry.levels[..k].contains(level);
-    if entry.levels.iter().enumerate().any(repeated) {
+    if entry.event.as_ref().is_some_and(|e| e.seen.is_empty()) {
+        return Err(
+            "'event' names no text that means that the event was seen: in = [\"1\"]".into(),
+        );
+    }
+    if entry.event.is_some() && entry.column.is_none() {
+        return Err("'event' goes with the 'column' of a time".into());
+    }
+    let repeated = |(k, level): (usize, &String)| texts[..k].contains(level);
+    if texts.iter().enumerate().any(repeated) {
         return Err("'levels' names a level twice".into());
     }
     let values = if let Some([low, high]) = entry.clamp {
@@ -391,7 +409,7 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
     } else if let Some(classes) = entry.classes {
         LabelValues::Classes { classes }
     } else if !entry.levels.is_empty() {
-        LabelValues::Levels(entry.levels.clone())
+        LabelValues::Levels(ordered)
     } else if entry.positive.is_empty() {
         LabelValues::ZeroOne
     } else {
@@ -404,6 +422,10 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
         column: entry.column.clone(),
         values,
         missing: entry.missing,
+        event: entry.event.as_ref().map(|e| SeenEvent {
+            column: e.column.clone(),
+            seen: e.seen.clone(),
+        }),
     })
 }
 

@@ -5,7 +5,9 @@ use super::Plan;
 use super::data::key_of;
 use crate::config::ConfigError;
 use crate::config::formula::{Expansion, Wrong, expand, toml_key};
-use crate::config::schema::{ColumnEntry, FeatureEntry, InteractionEntry, LabelEntry};
+use crate::config::schema::{
+    ColumnEntry, FeatureEntry, InteractionEntry, LabelEntry, LevelEntry, ModelKind,
+};
 use crate::expression::ParseError;
 
 const FORMULA: &str = "model.formula";
@@ -64,7 +66,10 @@ impl Plan {
         let found = expand(formula, &config.columns, label).map_err(|w| self.wrong(w))?;
         let label = self.label_of(&found)?;
         let term = |text, place| Place::Term { text, place };
+        // Cutpoints are the intercepts of ordered classes; references stay as beside one.
+        let ordered = config.model.kind == ModelKind::Ordinal;
         let features = found.features.into_iter();
+        let features = features.filter(|m| !(ordered && m.entry.intercept == Some(true)));
         let interactions = found.interactions.into_iter();
         Ok(Declared {
             label,
@@ -127,14 +132,13 @@ impl Plan {
         for key in [
             "transform",
             "standardize",
-            "levels",
             "groups",
             "strict",
             "reference",
             "indicator",
         ] {
             if declared.sets(key) {
-                let what = "belongs to features, and the formula has the column as its label: two classes are positive = […] and negative = […], numbers scale or clamp, counts count";
+                let what = "belongs to features, and the formula has the column as its label: two classes are positive = […] and negative = […], numbers scale or clamp, counts count, ordered classes levels";
                 return Err(self.refuse(&column_key(name, key), what));
             }
         }
@@ -146,7 +150,10 @@ impl Plan {
             scale: declared.scale,
             count: declared.count,
             classes: declared.classes,
-            levels: Vec::new(),
+            levels: (declared.levels.iter().flatten().cloned())
+                .map(LevelEntry::One)
+                .collect(),
+            event: None,
             missing: declared.missing,
         })
     }

@@ -63,7 +63,18 @@ impl Plan {
             ModelKind::GaussianMean | ModelKind::Mixture | ModelKind::Banana | ModelKind::Mlp => {
                 Ok(vec![])
             }
-            _ => Ok(self.source(&data.file, data.label_file.as_ref())?.notes()),
+            kind => {
+                let mut source = self.source(&data.file, data.label_file.as_ref())?;
+                if kind == ModelKind::Ordinal {
+                    // Its cutpoints are one.
+                    source.features.push(Feature {
+                        column: None,
+                        kind: FeatureKind::Intercept,
+                        missing: None,
+                    });
+                }
+                Ok(source.notes())
+            }
         }
     }
 }

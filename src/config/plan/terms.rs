@@ -132,6 +132,14 @@ fn label_meaning(label: &LabelEntry) -> String {
         };
         return format!("1 for {positive}, 0 for {negative}");
     }
+    if !label.levels.is_empty() {
+        let each = label.levels.iter().map(|l| texts(&l.texts()));
+        return format!("in this order: {}", each.collect::<Vec<_>>().join(" < "));
+    }
+    if let (Some([low, high]), Some(event)) = (label.clamp, &label.event) {
+        let (seen, column) = (texts(&event.seen), &event.column);
+        return format!("times from {low} to {high}, of events where {column} is {seen}");
+    }
     if let Some([low, high]) = label.clamp {
         return format!("numbers from {low} to {high}");
     }

@@ -145,7 +145,7 @@ section! {
         standardize: Option<StandardizeEntry>, "`{ mean = M, sd = S }`, none; features", "";
         /// Texts that have a 0/1 column each, but the reference; any other text has one more,
         /// `region=other`, unless `strict`.
-        levels: Option<Vec<String>>, "list of texts; features", "";
+        levels: Option<Vec<String>>, "list of texts; features, and labels in their order", "";
         /// With `levels` or alone: levels that share one column.
         groups: Option<BTreeMap<String, Vec<String>>>, "`{ NAME = [texts], … }`, none; features", "";
         /// With `levels`: no column for everything else; a cell that is no declared level stops
@@ -241,14 +241,53 @@ keyed! {
         /// Whole numbers 0 to K − 1; others are errors.
         #[serde(skip_serializing_if = "Option::is_none")]
         classes: Option<u32>, "whole number K, 2 to 2²⁴; models: mlp, ordinal";
-        /// All levels of an ordered label, the lowest first: its classes; needs a `column`.
+        /// All levels of an ordered label, the lowest first: its classes; a list in place of a text
+        /// merges levels into one class. Needs a `column`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        levels: Vec<String>, "list of texts, two or more; models: ordinal";
+        levels: Vec<LevelEntry>, "list of texts or of lists of texts, two or more; models: ordinal";
+        /// Of a time, with `clamp`: the column that says whether its event was seen, and the texts that
+        /// mean so. The times of other rows are those until which it was not seen.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        event: Option<EventEntry>, "`{ column = NAME, in = [texts] }`, none; models: weibull, log-normal-survival, declared";
         /// Stands for a missing cell, in raw units; with `clamp`, `scale`, `count` and `classes`
         /// only.
         #[serde(skip_serializing_if = "Option::is_none")]
         missing: Option<f64>, "number, none; models: linear, poisson, mlp";
     }
+}
+
+/// A level of an ordered label.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a level is a text, or a list of texts that count as one level"
+)]
+pub enum LevelEntry {
+    /// This text.
+    One(String),
+    /// Any of these.
+    Merged(Vec<String>),
+}
+
+impl LevelEntry {
+    /// Its texts.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            LevelEntry::One(text) => vec![text.clone()],
+            LevelEntry::Merged(texts) => texts.clone(),
+        }
+    }
+}
+
+/// `event = { column = "died", in = ["yes"] }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventEntry {
+    /// The column.
+    pub column: String,
+    /// Texts that mean that the event was seen.
+    #[serde(rename = "in")]
+    pub seen: Vec<String>,
 }
 
 /// `[test]`: a held-out table that is **not** protected.

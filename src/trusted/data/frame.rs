@@ -94,6 +94,7 @@ mod tests {
                 column: Some("y".into()),
                 values: LabelValues::ZeroOne,
                 missing: None,
+                event: None,
             }),
             row_norm: None,
             bounds: None,

@@ -135,6 +135,17 @@ pub struct Label {
     /// Value (in the column's own units) that stands for a missing cell of a number, count or
     /// class; without one a missing cell is an error.
     pub missing: Option<f64>,
+    /// Of a time: where the event is seen; the times of others are stored with a minus sign.
+    pub event: Option<SeenEvent>,
+}
+
+/// Whether the event was seen that a time is the time of.
+#[derive(Clone, Debug)]
+pub struct SeenEvent {
+    /// The column read.
+    pub column: String,
+    /// Texts that mean that it was; all others that are not missing mean that it was not.
+    pub seen: Vec<String>,
 }
 
 /// What the cells of a label hold.
@@ -174,8 +185,8 @@ pub enum LabelValues {
         /// Declared number of classes.
         classes: u32,
     },
-    /// One of these texts, in order: classes from 0.
-    Levels(Vec<String>),
+    /// A text of one of these lists, in their order: classes from 0.
+    Levels(Vec<Vec<String>>),
 }
 
 impl Label {
@@ -185,6 +196,7 @@ impl Label {
             column: None,
             values: LabelValues::ZeroOne,
             missing: None,
+            event: None,
         }
     }
 
@@ -192,6 +204,9 @@ impl Label {
     pub fn kind(&self) -> LabelKind {
         match self.values {
             LabelValues::ZeroOne | LabelValues::Named { .. } => LabelKind::Binary,
+            LabelValues::Clamp { high, .. } if self.event.is_some() => {
+                LabelKind::Number { low: -high, high }
+            }
             LabelValues::Clamp { low, high } => LabelKind::Number { low, high },
             LabelValues::Scale { .. } => LabelKind::Number {
                 low: -1.0,
@@ -221,6 +236,14 @@ impl Label {
             _ => self.kind().validate(),
         }
         .map_err(|what| ("", what))?;
+        if self.event.is_some()
+            && !matches!(self.values, LabelValues::Clamp { low, .. } if low > 0.0)
+        {
+            return Err((
+                "event",
+                "belongs to times: clamp = [LOW, HIGH] with LOW > 0".into(),
+            ));
+        }
         self.check_missing().map_err(|what| ("missing", what))
     }
 
@@ -255,10 +278,23 @@ impl Label {
         self.stored(Cell::Missing).is_ok()
     }
 
-    /// The stored value of one cell. Errors never quote the cell.
+    /// The stored value of one cell, of a time whose event is seen. Errors never quote the cell.
     pub(super) fn stored(&self, cell: Cell<'_>) -> Result<f64, String> {
-        let value = self.read(cell)?;
+        let mut value = self.read(cell)?;
+        if let (Some(_), LabelValues::Clamp { low, .. }) = (&self.event, &self.values) {
+            // The kind's bounds are those of both signs.
+            value = value.max(*low);
+        }
         self.kind().store(value).map(f64::from)
+    }
+
+    /// Whether a cell of its own column says that the event was seen.
+    pub(super) fn is_seen(event: &SeenEvent, cell: Cell<'_>) -> Result<bool, String> {
+        let seen = event.seen.iter().any(|l| equals(cell, l));
+        match !seen && is_missing(cell) {
+            true => Err("does not say whether the event was seen".into()),
+            false => Ok(seen),
+        }
     }
 
     /// The value of one cell, as [`LabelKind::store`] takes it. Errors never quote the cell.
@@ -291,7 +327,10 @@ impl Label {
                     Err("the label is neither a declared positive nor a declared negative".into())
                 }
             }
-            LabelValues::Levels(levels) => match levels.iter().position(|l| equals(cell, l)) {
+            LabelValues::Levels(levels) => match levels
+                .iter()
+                .position(|l| l.iter().any(|t| equals(cell, t)))
+            {
                 Some(class) => Ok(class as f64),
                 None => Err("the label is none of the declared levels".into()),
             },

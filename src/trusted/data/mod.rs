@@ -36,7 +36,7 @@ pub use error::DataError;
 pub use feature::{Cell, Condition, Feature, FeatureKind};
 pub use frame::{Frame, FrameColumn, FramePart};
 pub use interaction::Interaction;
-pub use label::{Label, LabelKind, LabelValues};
+pub use label::{Label, LabelKind, LabelValues, SeenEvent};
 pub use load::{Source, header, load, load_frame, load_parts};
 pub(crate) use load::{is_text, stem};
 pub use memory::available_memory;

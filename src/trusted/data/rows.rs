@@ -55,6 +55,7 @@ pub(super) struct Rule<'a> {
     wanted: Vec<String>,
     features: Vec<Option<usize>>,
     label_cell: Option<usize>,
+    event_cell: Option<usize>,
     bound_cell: Option<usize>,
     side_labels: Option<Vec<f64>>,
     side_bounds: Option<Vec<f64>>,
@@ -76,6 +77,8 @@ impl<'a> Rule<'a> {
         let features = columns.map(|c| c.map(|c| index(&mut wanted, c))).collect();
         let label_column = label.as_ref().and_then(|l| l.column.as_deref());
         let label_cell = label_column.map(|c| index(&mut wanted, c));
+        let event = label.as_ref().and_then(|l| l.event.as_ref());
+        let event_cell = event.map(|e| index(&mut wanted, &e.column));
         let (bound_cell, side_bounds) = match &source.bounds {
             Some(BoundsSource::Column(column)) => (Some(index(&mut wanted, column)), None),
             Some(BoundsSource::File(path)) => (None, Some(bounds::read_file(path)?)),
@@ -91,6 +94,7 @@ impl<'a> Rule<'a> {
             wanted,
             features,
             label_cell,
+            event_cell,
             bound_cell,
             side_labels,
             side_bounds,
@@ -157,7 +161,12 @@ impl<'a> Rule<'a> {
             .bad_cells
             .read(cells[k], |cell| label.stored(cell));
         let value = value.map_err(|what| self.fail(line, label.column.as_deref(), what))?;
-        Ok(Some(value))
+        let (Some(event), Some(k)) = (&label.event, self.event_cell) else {
+            return Ok(Some(value));
+        };
+        let seen = Label::is_seen(event, cells[k]);
+        let seen = seen.map_err(|what| self.fail(line, Some(&event.column), what))?;
+        Ok(Some(if seen { value } else { -value }))
     }
 
     fn bound(&self, row: usize, line: u64, cells: &[Cell<'_>]) -> Result<Option<f64>, DataError> {

@@ -8,6 +8,7 @@ fn label(values: LabelValues, missing: Option<f64>) -> Label {
         column: Some("y".into()),
         values,
         missing,
+        event: None,
     }
 }
 

@@ -198,6 +198,7 @@ fn people(bad_cells: BadCells) -> Source {
             negative: names(&["0", ""]),
         },
         missing: None,
+        event: None,
     });
     source.bad_cells = bad_cells;
     source
