@@ -465,6 +465,23 @@ fn links_that_lead_nowhere_or_back_are_refused() {
     assert_said(&place, &["visits/ill=…: ", "not valid UTF-8"]);
 }
 
+/// Where permissions hold: whoever is root may read every folder.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_read_is_named() {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let place = place(RUN, "visits");
+    write(&place, "visits/a.csv", GOOD);
+    write(&place, "visits/ill=s3cret/a.csv", GOOD);
+    let folder = place.path("visits/ill=s3cret");
+    set_permissions(&folder, Permissions::from_mode(0)).unwrap();
+    if folder.read_dir().is_err() {
+        assert_said(&place, &["visits/ill=…: the folder cannot be read: "]);
+    }
+    set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+}
+
 /// By the library, in between whose two steps a file can go.
 #[test]
 fn a_file_that_vanishes_is_named() {
