@@ -3,6 +3,7 @@
 mod error;
 mod files;
 mod formula;
+mod partition;
 mod plan;
 #[cfg(test)]
 mod reference_tests;

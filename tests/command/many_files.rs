@@ -475,7 +475,7 @@ fn a_folder_that_cannot_be_read_is_named() {
     write(&place, "visits/a.csv", GOOD);
     write(&place, "visits/ill=s3cret/a.csv", GOOD);
     let folder = place.path("visits/ill=s3cret");
-    set_permissions(&folder, Permissions::from_mode(0)).unwrap();
+    set_permissions(&folder, Permissions::from_mode(0o000)).unwrap();
     if folder.read_dir().is_err() {
         assert_said(&place, &["visits/ill=…: the folder cannot be read: "]);
     }
