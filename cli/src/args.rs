@@ -84,8 +84,9 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct InitArguments {
-    /// The table: CSV (.csv, .csv.gz, .tsv), Parquet or NPY. The first line of a CSV is written
-    /// into the run file, which is public: it must hold names, not a row
+    /// The table: CSV (.csv, .csv.gz, .tsv), Parquet or NPY; a folder of such files, or a pattern
+    /// in quotes. The first line of a CSV is written into the run file, which is public: it must
+    /// hold names, not a row
     pub data: PathBuf,
     /// The character between the cells of a CSV, such as ';' (a comma, or a tab in .tsv)
     #[arg(long, value_name = "CHARACTER")]
@@ -144,7 +145,7 @@ pub(super) struct CheckArguments {
 /// Flags that override the run file.
 #[derive(Debug, Default, Args)]
 pub struct Overrides {
-    /// Table to read instead of the run file's
+    /// Table to read instead of the run file's: a file, a folder or a pattern in quotes
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// mh, tuna-mh, barker, poisson-barker, anchored-barker, dp-laplace, dp-penalty, dp-barker,

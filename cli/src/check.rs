@@ -130,6 +130,9 @@ pub fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
     }
     let absolute = |p: &std::path::Path| std::path::absolute(p).unwrap_or_else(|_| p.into());
     let name = plan.dataset_name();
+    if o.data.is_some() {
+        plan.check_name()?;
+    }
     let config = &mut plan.config;
     if let Some(file) = &o.data {
         // The data set keeps its name: a ledger follows the name, not the file.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::CliError;
 use super::args::InitArguments;
-use dpmc::config::{ConfigError, quoted};
+use dpmc::config::{ConfigError, existing_part, quoted, table_files, table_header};
 use dpmc::data::TextFormat;
 
 pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
@@ -34,11 +34,21 @@ pub(super) fn text(data: &Path, delimiter: Option<&str>) -> Result<String, CliEr
             .map_err(|what| CliError::Input(format!("--delimiter: {what}")))?,
         ..Default::default()
     };
-    let columns = dpmc::data::header(data, format).map_err(ConfigError::from)?;
+    let columns = table_header(data, format).map_err(ConfigError::from)?;
     let file = std::path::absolute(data).unwrap_or_else(|_| data.into());
     let file = quoted(&file)
         .map_err(|_| CliError::Input(format!("{}: give a path in UTF-8", file.display())))?;
-    Ok(run_file(&format!("file = {file}"), delimiter, &columns))
+    let mut source = format!("file = {file}");
+    let is_one = table_files(data).is_ok_and(|parts| parts.is_empty());
+    if !is_one {
+        let name = existing_part(data);
+        let name = name
+            .file_name()
+            .unwrap_or("table".as_ref())
+            .to_string_lossy();
+        source = format!("name = {}\n{source}", quote(&name));
+    }
+    Ok(run_file(&source, delimiter, &columns))
 }
 
 /// The same for a table in memory, of its columns' names.
@@ -46,8 +56,11 @@ pub(super) fn text_of_columns(columns: &[String]) -> String {
     run_file("name = \"table\"", None, columns)
 }
 
+fn quote(text: &str) -> String {
+    toml::Value::String(text.into()).to_string()
+}
+
 fn run_file(source: &str, delimiter: Option<&str>, columns: &[String]) -> String {
-    let quote = |s: &str| toml::Value::String(s.into()).to_string();
     let mut t = String::new();
     let mut line = |s: &str| {
         let _ = writeln!(t, "{s}");

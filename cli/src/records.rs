@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::CliError;
-use dpmc::config::Plan;
+use dpmc::config::{Plan, existing_part};
 use dpmc::posterior_run::PosteriorRun;
 use dpmc::privacy::{Budget, Ledger, epsilon_of_rho, replace_durably};
 
@@ -49,7 +49,11 @@ impl Records {
         let table = match plan.is_of_frame() {
             // A table in memory lies nowhere: it is known by its name.
             true => table.file_name().map(PathBuf::from).unwrap_or(table),
-            false => table.canonicalize().unwrap_or(table),
+            // Many files by the folder that they lie in: other patterns may name the same rows.
+            false => match existing_part(&table).canonicalize() {
+                Ok(found) => found,
+                Err(_) => table,
+            },
         };
         let digest = Sha256::digest(table.as_os_str().as_encoded_bytes());
         let name: String = digest[..16].iter().map(|b| format!("{b:02x}")).collect();

@@ -594,7 +594,7 @@ def audit(
 
 
 def init(table: Any, *, delimiter: str | None = None) -> str:
-    """A run file's text for a table file or a frame, of its columns' names alone.
+    """A run file's text for a frame, or a table's file, folder or pattern, of its columns' names.
 
     LOW, HIGH and LEVEL are yours to declare from public knowledge. No function looks at a column to
     find them: that would reveal its most extreme rows, and nothing would have paid for it.

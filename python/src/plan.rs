@@ -128,8 +128,9 @@ impl Plan {
         };
         merge(&mut plan, &overrides).map_err(|e| raise(py, &said_here(e), self.imaginary))?;
         if frame {
-            let unnamed =
+            let no_file =
                 plan.config.data.name.is_none() && plan.config.data.file == Path::new(NO_FILE);
+            let unnamed = no_file || plan.check_name().is_err();
             if unnamed && !plan.config.privacy.not_private {
                 let what = "data.name: name the table in [data]: ledger and records know it by that name, whichever program hands it over";
                 let error = ConfigError::general(what);

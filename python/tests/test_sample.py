@@ -252,6 +252,29 @@ def test_accounting_and_calibration():
         dpmc.account({"events": [{"kind": "none"}]}, delta=1e-6)
 
 
+def test_a_table_in_many_files_is_the_table(tmp_path, table, monkeypatch):
+    written(tmp_path, table)
+    monkeypatch.chdir(tmp_path)
+    header, *rows = (tmp_path / "people.csv").read_text().splitlines()
+    for place in ("plain", "folders/part=s3cret"):
+        (tmp_path / place).mkdir(parents=True)
+        for k, piece in enumerate((rows[:700], rows[700:701], rows[701:])):
+            (tmp_path / place / f"{k}.csv").write_text("\n".join([header, *piece]) + "\n")
+    arguments = {"not_private": True, "seed": 3, "algorithm": "mh", "iterations": 50}
+    run = run_file()
+    draws = []
+    for file in ("people.csv", "plain", "plain/*.csv", Path("folders")):
+        run["data"]["file"] = file
+        draws.append(dpmc.sample(run, **arguments).draws)
+        assert dpmc.check(run)["table"]["rows"] == 2000
+    assert all(d == draws[0] for d in draws)
+    assert 'name = "folders"' in dpmc.init("folders") and 'column = "part"' in dpmc.init("folders")
+    (tmp_path / "folders/part=s3cret/1.csv").write_text(f"{header}\n30,north,s3cret\n")
+    with pytest.raises(dpmc.InputError, match=r"part=…/1.csv \(file 2 by name\), line 2") as e:
+        dpmc.sample(run, **arguments)
+    assert "s3cret" not in str(e.value) and e.value.key == "ill"
+
+
 def test_an_audit_attacks_a_sampler():
     report = dpmc.audit("barker", trials=2000, seed=1)
     assert report["verdict"] == "consistent" and report["epsilon_lower"] <= report["claim"]

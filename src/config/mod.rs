@@ -1,13 +1,16 @@
 //! The run file: what it may say, and how it becomes data, model, sampler and budget.
 
 mod error;
+mod files;
 mod formula;
+mod partition;
 mod plan;
 #[cfg(test)]
 mod reference_tests;
 mod schema;
 
 pub use error::ConfigError;
+pub use files::{existing_part, table_files, table_header};
 pub use plan::DECISIONS_A_DRAW;
 pub use plan::{Forecast, FormulaTerms, Plan, Term, noise_of_means};
 pub use schema::{

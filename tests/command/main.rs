@@ -26,6 +26,7 @@ mod gradient_run_files;
 mod held_out_scores;
 mod labels;
 mod long_fuzz;
+mod many_files;
 mod moments_run_files;
 mod odd_settings;
 mod predictions;

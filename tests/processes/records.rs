@@ -36,6 +36,25 @@ fn records(place: &Place) -> Vec<PathBuf> {
 
 const SUM: &str = "recorded for this table";
 
+/// Patterns over one folder may name the same rows.
+#[test]
+fn many_files_are_one_table_by_their_folder() {
+    let place = Place::new(&edit(RUN, "people.csv", "visits"));
+    std::fs::create_dir(place.path("visits")).unwrap();
+    place.write("visits/1.csv", &crate::common::place::table(500));
+    works(&place, "sample run.toml --out one --quiet");
+    let named = edit(
+        RUN,
+        "file = \"people.csv\"",
+        "name = \"v\"\nfile = \"visits/*.csv\"",
+    );
+    place.write("named.toml", &named);
+    let check = works(&place, "check named.toml");
+    assert!(check.contains("1 other ledger(s)"), "{check}");
+    let check = works(&place, "check run.toml --data people.csv");
+    assert!(!check.contains(SUM), "{check}");
+}
+
 #[test]
 fn runs_without_a_common_ledger_are_added_up() {
     let place = Place::new(RUN);

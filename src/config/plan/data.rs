@@ -1,13 +1,15 @@
 //! `[data]` and `[test]`: tables with their declared features and labels.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::Plan;
 use crate::config::ConfigError;
+use crate::config::files::{is_pattern, table_files};
 use crate::config::schema::{FeatureEntry, LabelEntry, LevelEntry, TestSection};
 use crate::data::{
-    self, BadCells, Dataset, Feature, Frame, Label, LabelKind, LabelValues, SeenEvent, Source,
-    TextFormat,
+    self, BadCells, BoundsSource, Dataset, Feature, Frame, Label, LabelKind, LabelValues,
+    SeenEvent, Source, TextFormat,
 };
 
 /// Ends the name that stands for a table in memory where a run file names a file.
@@ -29,7 +31,15 @@ impl Plan {
         let mut source = self.source(&data.file, data.label_file.as_ref())?;
         // The test table has none: it is not clipped for privacy.
         source.bounds = self.bounds()?;
-        Ok(data::load(&source)?)
+        let parts = table_files(&source.path)?;
+        let by_cells = parts.iter().any(|part| !part.given.is_empty());
+        if by_cells && matches!(source.bounds, Some(BoundsSource::File(_))) {
+            return Err(self.refuse(
+                "data.bounds.file",
+                "rows stand in the order of their folders' names, which are cells, and bounds must not follow cells; give the bounds in a column",
+            ));
+        }
+        Ok(data::load_parts(&source, &parts)?)
     }
 
     /// As [`Plan::load_data`], of a table in memory.
@@ -79,7 +89,8 @@ impl Plan {
             return Ok(None);
         };
         let source = self.source(&test.file, test.label_file.as_ref())?;
-        Ok(Some(data::load(&source)?))
+        let parts = table_files(&source.path)?;
+        Ok(Some(data::load_parts(&source, &parts)?))
     }
 
     /// The `[test]` section, if there is one; refused unless it is declared public, and where
@@ -118,13 +129,42 @@ impl Plan {
         ))
     }
 
-    /// Whether two paths of the run file lead to one file, by whatever links.
+    /// Whether two paths of the run file lead to a common file, by whatever links.
     pub(super) fn same_file(&self, one: &Path, other: &Path) -> bool {
-        let place = |file| {
+        let places = |file| {
             let path = self.locate(file);
-            path.canonicalize().unwrap_or(path)
+            // What cannot be listed is refused when it is read.
+            let parts = table_files(&path).unwrap_or_default();
+            let paths: Vec<PathBuf> = match parts.is_empty() {
+                true => vec![path],
+                false => parts.iter().map(|p| p.path.clone()).collect(),
+            };
+            paths.into_iter().map(|p| p.canonicalize().unwrap_or(p))
         };
-        place(one) == place(other)
+        let other: HashSet<PathBuf> = places(other).collect();
+        places(one).any(|place| other.contains(&place))
+    }
+
+    /// Refuses a table without a name: a pattern has none that a ledger could know it by.
+    ///
+    /// # Errors
+    /// [`ConfigError`] at `data.name`.
+    pub fn check_name(&self) -> Result<(), ConfigError> {
+        let data = &self.config.data;
+        let has_own = data.file.file_name().is_some() && !is_pattern(&self.locate(&data.file));
+        match data.name.is_some() || has_own {
+            true => Ok(()),
+            false => Err(self.refuse(
+                "data.name",
+                "the files have no name of their own; give one, such as name = \"visits\", by which ledgers know the table",
+            )),
+        }
+    }
+
+    /// Whether a path of the run file names text tables.
+    fn is_text(&self, file: &Path) -> bool {
+        let first = || table_files(&self.locate(file)).ok()?.into_iter().next();
+        data::is_text(file) || first().is_some_and(|part| data::is_text(&part.path))
     }
 
     /// A table file with the declarations of `[data]`, checked.
@@ -173,12 +213,12 @@ impl Plan {
     fn text_format(&self) -> Result<TextFormat, ConfigError> {
         let data = &self.config.data;
         let test = self.config.test.as_ref().map(|t| &t.file);
-        let text = data::is_text(&data.file) || test.is_some_and(|file| data::is_text(file));
+        let text = || self.is_text(&data.file) || test.is_some_and(|file| self.is_text(file));
         for (key, given) in [
             ("data.delimiter", data.delimiter.is_some()),
             ("data.quoted_newlines", data.quoted_newlines),
         ] {
-            if given && !text {
+            if given && !text() {
                 let what = "belongs to text tables (.csv, .tsv, .txt); drop it";
                 return Err(self.refuse(key, what));
             }

@@ -155,6 +155,7 @@ impl Plan {
     /// # Errors
     /// [`ConfigError`].
     pub fn check_declarations(&self) -> Result<(), ConfigError> {
+        self.check_name()?;
         self.resolved()?;
         self.budget()?;
         self.length()?;

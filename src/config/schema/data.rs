@@ -14,9 +14,10 @@ keyed! {
     pub struct DataSection {
         /// Name of the data set, by which a shared ledger knows it.
         #[serde(skip_serializing_if = "Option::is_none")]
-        name: Option<String>, "text; the file's name without its ending";
+        name: Option<String>, "text; the file's name without its ending, or the folder's; required with a pattern";
         /// The sensitive table: `.csv`, `.tsv` or `.txt` (each also with `.gz`), `.parquet`,
-        /// `.npy`. Overridden by `--data`.
+        /// `.npy`; a folder of such files, or a pattern such as `visits/*.parquet`: see **Many
+        /// files** below. Overridden by `--data`.
         #[serde(with = "path")]
         file: PathBuf, "path, required";
         /// What stands between the cells of text tables (`[test]`'s too): `";"`, `"\t"`, ….
@@ -293,7 +294,7 @@ pub struct EventEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestSection {
-    /// The table.
+    /// The table: a file, a folder or a pattern.
     #[serde(with = "path")]
     pub file: PathBuf,
     /// NPY labels.

@@ -168,7 +168,7 @@ impl DatasetBuilder {
         set.rows += from.rows;
     }
 
-    /// Makes room for so many rows in all.
+    /// Makes room for so many more rows.
     pub(super) fn reserve(&mut self, rows: usize) {
         let tiles = rows.div_ceil(TILE);
         let values = tiles * TILE * self.width();

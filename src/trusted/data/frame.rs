@@ -24,9 +24,9 @@ pub struct Frame {
 
 /// Reads all rows.
 pub(super) fn rows(frame: &Frame, rows: &mut Rows<'_>) -> Result<(), DataError> {
-    let path = rows.rule.path();
+    let path = &rows.path().to_path_buf();
     check_names(path, &frame.names)?;
-    let wanted = find_columns(path, &frame.names, &rows.rule.wanted)?;
+    let wanted = find_columns(path, &frame.names, &rows.wanted)?;
     let count = frame.parts.iter().map(|(rows, _)| *rows as u64).sum();
     rows.expect(count)?;
     rows.reserve(count);
@@ -41,7 +41,7 @@ pub(super) fn rows(frame: &Frame, rows: &mut Rows<'_>) -> Result<(), DataError> 
                 ),
             })
         };
-        let columns = wanted.iter().zip(&rows.rule.wanted).map(plain);
+        let columns = wanted.iter().zip(&rows.wanted).map(plain);
         let columns: Vec<&dyn FrameColumn> = columns.collect::<Result<_, _>>()?;
         rows.extend_by_index(first, *count, |i, cells| {
             cells.extend(columns.iter().map(|column| column.cell(i)));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::rows::{BadCells, Rows, Rule};
 use super::storage::{Column, Storage};
 use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, TextFormat};
-use super::{Frame, frame, read_csv, read_npy, read_parquet};
+use super::{Frame, Part, frame, read_csv, read_npy, read_parquet};
 
 /// A table file and what is declared about it.
 #[derive(Clone, Debug)]
@@ -139,12 +139,67 @@ pub fn header(path: &Path, text: TextFormat) -> Result<Vec<String>, DataError> {
 /// # Errors
 /// [`DataError`], naming file, line and column or the key of the declaration.
 pub fn load(source: &Source) -> Result<Dataset, DataError> {
-    let format = format_of(&source.path)?;
-    load_by(source, |rows| match format {
-        Format::Csv => read_csv::rows(rows, source.text),
-        Format::Parquet => read_parquet::rows(rows),
-        Format::Npy => read_npy::rows(rows),
+    load_parts(source, &[])
+}
+
+/// As [`load`], of a table that consists of these files, in their order; where there are none, of
+/// the source's own, whose path stands for all of them in messages.
+///
+/// # Errors
+/// [`DataError`], as there, and where the files are of several kinds.
+pub fn load_parts(source: &Source, parts: &[Part]) -> Result<Dataset, DataError> {
+    if parts.is_empty() {
+        let format = format_of(&source.path)?;
+        return load_by(source, |rows| read(source, &source.path, format, rows));
+    }
+    let format = common_format(source, parts)?;
+    load_by(source, |rows| {
+        let mut all = 0u64;
+        for part in parts {
+            rows.begin(part);
+            let count = match format {
+                // Known when they are read.
+                Format::Csv => Ok(0),
+                Format::Parquet => read_parquet::count(&part.path, &rows.wanted),
+                Format::Npy => read_npy::count(&part.path),
+            };
+            all = all.saturating_add(count.map_err(|e| part.at_fault(e))?);
+        }
+        rows.expect(all)?;
+        rows.reserve(all);
+        for part in parts {
+            rows.begin(part);
+            read(source, &part.path, format, rows).map_err(|e| part.at_fault(e))?;
+        }
+        Ok(())
     })
+}
+
+/// The kind that all files are of.
+fn common_format(source: &Source, parts: &[Part]) -> Result<Format, DataError> {
+    let format = |part: &Part| format_of(&part.path).map_err(|e| part.at_fault(e));
+    let formats = parts.iter().map(format);
+    let formats = formats.collect::<Result<Vec<Format>, _>>()?;
+    match formats.iter().all(|format| *format == formats[0]) {
+        true => Ok(formats[0]),
+        false => Err(DataError::File {
+            path: source.path.clone(),
+            what: "its files are of several kinds (text, .parquet, .npy); name those of one kind by a pattern, such as \"*.csv\"".into(),
+        }),
+    }
+}
+
+fn read(
+    source: &Source,
+    path: &Path,
+    format: Format,
+    rows: &mut Rows<'_>,
+) -> Result<(), DataError> {
+    match format {
+        Format::Csv => read_csv::rows(path, source.text, rows),
+        Format::Parquet => read_parquet::rows(path, rows),
+        Format::Npy => read_npy::rows(path, rows),
+    }
 }
 
 /// As [`load`], of a table in memory; messages call it by the source's path.

@@ -198,11 +198,10 @@ pub(super) fn header(path: &Path, format: TextFormat) -> Result<Vec<String>, Dat
     Ok(Text::open(path, format)?.1)
 }
 
-pub(super) fn rows(rows: &mut Rows<'_>, format: TextFormat) -> Result<(), DataError> {
-    let path = rows.rule.path();
+pub(super) fn rows(path: &Path, format: TextFormat, rows: &mut Rows<'_>) -> Result<(), DataError> {
     let (mut text, names) = Text::open(path, format)?;
     let columns = Columns {
-        places: find_columns(path, &names, &rows.rule.wanted)?,
+        places: find_columns(path, &names, &rows.wanted)?,
         count: names.len(),
         dialect: text.dialect,
     };

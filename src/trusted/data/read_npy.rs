@@ -235,10 +235,15 @@ pub(super) fn column(
     Ok(cells)
 }
 
-pub(super) fn rows(rows: &mut Rows<'_>) -> Result<(), DataError> {
-    let mut array = Array::open(rows.rule.path())?;
+/// Number of rows.
+pub(super) fn count(path: &Path) -> Result<u64, DataError> {
+    Ok(Array::open(path)?.rows)
+}
+
+pub(super) fn rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
+    let mut array = Array::open(path)?;
     rows.expect(array.rows)?;
-    let places = find_columns(array.path, &names(array.width), &rows.rule.wanted)?;
+    let places = find_columns(array.path, &names(array.width), &rows.wanted)?;
     array.check_length()?;
     rows.reserve(array.rows);
     let mut first = 0;

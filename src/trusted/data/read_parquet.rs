@@ -138,8 +138,18 @@ pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
     })
 }
 
-pub(super) fn rows(rows: &mut Rows<'_>) -> Result<(), DataError> {
-    guarded(rows.rule.path(), || read_rows(rows))
+/// Number of rows of a file that has the wanted columns.
+pub(super) fn count(path: &Path, names: &[String]) -> Result<u64, DataError> {
+    guarded(path, || {
+        let reader = reader(path)?;
+        let metadata = reader.metadata().file_metadata();
+        wanted(path, metadata.schema_descr(), names)?;
+        u64::try_from(metadata.num_rows()).map_err(|_| damaged(path, "it has less than no rows"))
+    })
+}
+
+pub(super) fn rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
+    guarded(path, || read_rows(path, rows))
 }
 
 /// A wanted column: its place among the file's leaves, and what its values are.
@@ -178,15 +188,10 @@ fn wanted(
     fields.iter().zip(names).map(plain).collect()
 }
 
-fn read_rows(rows: &mut Rows<'_>) -> Result<(), DataError> {
-    let path = rows.rule.path();
+fn read_rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
     let reader = reader(path)?;
     let metadata = reader.metadata();
-    let wanted = wanted(
-        path,
-        metadata.file_metadata().schema_descr(),
-        &rows.rule.wanted,
-    )?;
+    let wanted = wanted(path, metadata.file_metadata().schema_descr(), &rows.wanted)?;
     let count = metadata.file_metadata().num_rows();
     let groups = metadata.row_groups().iter().map(|g| g.num_rows());
     let contradicts = || damaged(path, "its numbers of rows contradict each other");
@@ -198,7 +203,7 @@ fn read_rows(rows: &mut Rows<'_>) -> Result<(), DataError> {
     rows.reserve(count as u64);
     let mut first = 0;
     for (g, count) in groups.enumerate() {
-        let mut columns = open_columns(path, &reader, g, &wanted, &rows.rule.wanted)?;
+        let mut columns = open_columns(path, &reader, g, &wanted, &rows.wanted)?;
         let mut left = count as usize;
         while left > 0 {
             let size = left.min(WAVE);

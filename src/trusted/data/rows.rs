@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::feature::Cell;
 use super::{
-    BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Label, Source, TILE, bounds,
-    read_npy,
+    BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Label, Part, Source, TILE,
+    bounds, read_npy,
 };
 
 /// What becomes of a cell that its declaration cannot read.
@@ -51,8 +51,8 @@ impl BadCells {
 pub(super) struct Rule<'a> {
     source: &'a Source,
     label: Option<Label>,
-    /// Columns that a reader must deliver, in this order.
-    pub wanted: Vec<String>,
+    /// Columns that are read, in the order in which rows have their cells.
+    wanted: Vec<String>,
     features: Vec<Option<usize>>,
     label_cell: Option<usize>,
     event_cell: Option<usize>,
@@ -202,17 +202,34 @@ impl<'a> Rule<'a> {
     }
 }
 
+/// What folders give of a column: a cell, which may be missing; nothing for the file's own.
+type Given = Option<Option<String>>;
+
 /// Some consecutive rows of the table.
 pub(super) struct Block<'a> {
     rule: &'a Rule<'a>,
+    given: &'a [Given],
     built: DatasetBuilder,
     first: usize,
     values: Vec<f32>,
 }
 
 impl Block<'_> {
-    /// Adds a row whose wanted cells are these; `line` is for messages.
+    /// Adds a row whose cells in the file are these; `line` is for messages.
     pub fn push(&mut self, line: u64, cells: &[Cell<'_>]) -> Result<(), DataError> {
+        if self.given.is_empty() {
+            return self.push_whole(line, cells);
+        }
+        let mut own = cells.iter();
+        let whole = self.given.iter().map(|given| match given {
+            Some(cell) => cell.as_deref().map_or(Cell::Missing, Cell::Text),
+            None => own.next().copied().unwrap_or(Cell::Missing),
+        });
+        let whole: Vec<Cell<'_>> = whole.collect();
+        self.push_whole(line, &whole)
+    }
+
+    fn push_whole(&mut self, line: u64, cells: &[Cell<'_>]) -> Result<(), DataError> {
         let row = self.first + self.built.rows();
         self.values.clear();
         self.rule.features(line, cells, &mut self.values)?;
@@ -228,6 +245,7 @@ impl Block<'_> {
     pub fn push_malformed(&mut self, line: u64, what: &str, row: bool) -> Result<(), DataError> {
         match self.rule.source.bad_cells {
             BadCells::Missing if row => {
+                // What folders say of it stays.
                 self.push(line, &vec![Cell::Missing; self.rule.wanted.len()])
             }
             _ => Err(self.rule.fail(line, None, what.into())),
@@ -237,7 +255,11 @@ impl Block<'_> {
 
 /// Collects a table's rows.
 pub(super) struct Rows<'a> {
-    pub rule: &'a Rule<'a>,
+    rule: &'a Rule<'a>,
+    /// Columns that a reader must deliver from its file, in this order.
+    pub wanted: Vec<String>,
+    /// What folders give instead, for each column that is read; empty where they give none.
+    given: Vec<Given>,
     built: DatasetBuilder,
     /// Rows that fit in memory, and what is available.
     most: Option<(u64, u64)>,
@@ -256,14 +278,35 @@ impl<'a> Rows<'a> {
         let most = available.map(|bytes| ((bytes / tile).saturating_mul(TILE as u64), bytes));
         Rows {
             rule,
+            wanted: rule.wanted.clone(),
+            given: Vec::new(),
             built,
             most,
             row,
         }
     }
 
+    pub fn path(&self) -> &Path {
+        self.rule.path()
+    }
+
+    /// Begins a file.
+    pub fn begin(&mut self, part: &Part) {
+        let given = |column: &String| part.given.iter().find(|(name, _)| name == column);
+        let (folders, own): (Vec<_>, Vec<_>) =
+            (self.rule.wanted.iter().cloned()).partition(|column| given(column).is_some());
+        self.wanted = own;
+        self.given = match folders.is_empty() {
+            true => Vec::new(),
+            false => (self.rule.wanted.iter())
+                .map(|column| given(column).map(|(_, cell)| cell.clone()))
+                .collect(),
+        };
+    }
+
     /// Refuses more rows than fit, before they are read.
-    pub fn expect(&self, rows: u64) -> Result<(), DataError> {
+    pub fn expect(&self, more: u64) -> Result<(), DataError> {
+        let rows = more.saturating_add(self.built.rows() as u64);
         let Some((most, available)) = self.most.filter(|(most, _)| rows > *most) else {
             return Ok(());
         };
@@ -293,14 +336,15 @@ impl<'a> Rows<'a> {
             starts.push(first);
             first = first.saturating_add(count(batch));
         }
-        self.expect(first as u64)?;
-        let (rule, built) = (self.rule, &self.built);
+        self.expect((first - self.built.rows()) as u64)?;
+        let (rule, given, built) = (self.rule, &self.given[..], &self.built);
         let blocks: Vec<Result<DatasetBuilder, DataError>> = batches
             .par_iter()
             .zip(&starts)
             .map(|(batch, &first)| {
                 let mut block = Block {
                     rule,
+                    given,
                     built: built.like(),
                     first,
                     values: Vec::new(),
@@ -343,9 +387,9 @@ impl<'a> Rows<'a> {
         )
     }
 
-    /// Makes room for so many rows in all.
-    pub fn reserve(&mut self, rows: u64) {
-        self.built.reserve(usize::try_from(rows).unwrap_or(0));
+    /// Makes room for so many more rows.
+    pub fn reserve(&mut self, more: u64) {
+        self.built.reserve(usize::try_from(more).unwrap_or(0));
     }
 
     /// The data set of all rows.

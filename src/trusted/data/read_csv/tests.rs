@@ -154,12 +154,37 @@ fn the_refusal_for_size_knows_no_record_lengths() {
         let rule = Rule::new(&source, None).unwrap();
         let builder = Dataset::builder(vec!["a".into()], false, 1.0).unwrap();
         let mut rows = Rows::new(&rule, builder, Some(available));
-        super::rows(&mut rows, source.text).map_err(|e| e.to_string())
+        super::rows(&source.path, source.text, &mut rows).map_err(|e| e.to_string())
     };
     let short = refusal("", 16_000).unwrap_err();
     assert!(short.contains("4001 rows or more × 1 features"), "{short}");
     assert_eq!(refusal(&"x".repeat(3_000), 16_000), Err(short));
     assert_eq!(refusal("x", 5_008 * 4), Ok(()));
+}
+
+/// Rows of all files count, whichever of them would fit alone.
+#[test]
+fn the_refusal_for_size_adds_files_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut source = source(vec![feature("a", None)]);
+    source.path = folder.path().join("t.csv");
+    std::fs::write(&source.path, format!("a\n{}", "1\n".repeat(3_000))).unwrap();
+    let rule = Rule::new(&source, None).unwrap();
+    let read = |files: usize, available: u64| {
+        let builder = Dataset::builder(vec!["a".into()], false, 1.0).unwrap();
+        let mut rows = Rows::new(&rule, builder, Some(available));
+        let mut files = (0..files).map(|_| super::rows(&source.path, source.text, &mut rows));
+        files.try_for_each(|read| read.map_err(|e| e.to_string()))
+    };
+    assert_eq!(read(1, 16_000), Ok(()));
+    let refused = read(2, 16_000).unwrap_err();
+    assert!(refused.contains("4001 rows or more"), "{refused}");
+    assert_eq!(read(2, 6_000 * 4), Ok(()));
+    // Those whose files say their number are refused before they are read.
+    let builder = Dataset::builder(vec!["a".into()], false, 1.0).unwrap();
+    let mut rows = Rows::new(&rule, builder, Some(16_000));
+    super::rows(&source.path, source.text, &mut rows).unwrap();
+    assert!(rows.expect(1_000).is_ok() && rows.expect(1_001).is_err());
 }
 
 /// Two features, a text that nothing reads and a label, with a rule for each missing cell.
