@@ -13,6 +13,13 @@ use crate::output::Predictive;
 /// Largest count over which the probabilities of a declared likelihood are summed.
 const MOST_COUNT: u32 = 1 << 14;
 
+/// Named likelihoods of counts whose probabilities are summed too.
+pub(super) const BY_NUMBERS: [&str; 3] = [
+    "binomial",
+    "zero-inflated-poisson",
+    "zero-inflated-negative-binomial",
+];
+
 /// What predicts labels: the model of a run file.
 #[derive(Clone, Debug)]
 pub struct Predictor {
@@ -51,11 +58,14 @@ impl Predictor {
                         None => Own::Fixed(constants.get(name).copied().unwrap_or(f64::NAN)),
                     })
                     .collect();
-            } else if let LabelKind::Count { max } = label
+            }
+            let summed = law.name() == "declared" || BY_NUMBERS.contains(&law.name());
+            if let LabelKind::Count { max } = label
                 && max > MOST_COUNT
+                && summed
             {
                 let what = format!(
-                    "the probabilities of a declared likelihood are summed over all counts, of which there are at most {MOST_COUNT} here; predict with a named kind"
+                    "the probabilities of this likelihood are summed over all counts, of which there are at most {MOST_COUNT} here; predict with negative-binomial or poisson"
                 );
                 return Err(plan.refuse("data.label.count", what).into());
             }
@@ -176,7 +186,7 @@ impl Predictor {
                 width: own(1),
                 scale: own(2).exp(),
             },
-            // A family that is new and has no closed form here yet.
+            // Ordered classes, and those of BY_NUMBERS.
             _ => match self.predictive {
                 Predictive::Declared(law) => by_numbers(law, self.label, eta, shared),
                 _ => LabelLaw::Binary { chance: f64::NAN },
