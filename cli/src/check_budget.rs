@@ -7,10 +7,10 @@ use super::CliError;
 use super::check_report::Report;
 use dpmc::config::{DECISIONS_A_DRAW, Forecast, Plan};
 use dpmc::data::Population;
-use dpmc::model::{Density, Prior, Support};
+use dpmc::model::{Density, Predictor, Prior, Support};
 use dpmc::privacy::{Budget, Measure};
 use dpmc::run::{NO_DRAW, Outlay, Prepared, Price, price_of_decision};
-use dpmc::sampler::{Family, RandomWalk, Sampler};
+use dpmc::sampler::{AnchorSettings, Family, RandomWalk, Sampler};
 
 /// What a budget holds; amounts are in the ledger's measure, nats.
 #[derive(Debug, Serialize)]
@@ -70,7 +70,7 @@ pub(super) struct LedgerReport {
 #[derive(Debug, Serialize)]
 #[serde(tag = "decisions", rename_all = "snake_case")]
 pub(super) enum Decisions {
-    /// The algorithm has none.
+    /// The algorithm has none, or none for this model or table.
     NeverMade,
     /// A quadratic log likelihood leaves nothing to decide.
     NothingToDecide,
@@ -163,7 +163,14 @@ fn decisions(
     rows: Population,
     budget: Budget,
 ) -> Result<Decisions, CliError> {
-    if plan.family()? == Family::Laplace {
+    let expansion = match &walk.anchoring {
+        Some(AnchorSettings::Expansion(settings)) => Some(settings.anchoring.slopes),
+        _ => None,
+    };
+    let free = expansion.is_some_and(|slopes| {
+        slopes.rows_of_unit > 1 || matches!(slopes.predictor, Predictor::Joint(_))
+    });
+    if free || plan.family()? == Family::Laplace {
         return Ok(Decisions::NeverMade);
     }
     if !walk.has_remainders() {

@@ -18,9 +18,13 @@ const NEXT_TO_NOTHING: f64 = 1e-3;
 /// All that does not depend on the budget.
 pub(super) fn print_setting(r: &Report) {
     let t = &r.table;
+    let counted = match &t.unit {
+        Some(unit) => unit.counted(t.rows),
+        None => format!("{} rows", t.rows),
+    };
     println!(
-        "table      {} rows (public), {} features, row norm ≤ {:.4}",
-        t.rows, t.features, t.row_norm
+        "table      {counted} (public), {} features, row norm ≤ {:.4}",
+        t.features, t.row_norm
     );
     if let (Some(mean), Some(largest)) = (t.mean_row_bound, t.largest_row_bound) {
         println!(
@@ -304,7 +308,7 @@ fn print_steps(b: &BudgetReport) {
 /// What decisions about the rows would cost where none are made.
 fn words(decisions: &Decisions) -> String {
     match decisions {
-        Decisions::NeverMade => "this algorithm makes no decisions".into(),
+        Decisions::NeverMade => "this run makes no decisions".into(),
         Decisions::NothingToDecide => {
             "the model is its own quadratic, so there is nothing to decide".into()
         }
@@ -338,12 +342,16 @@ fn print_forecast(f: &Forecast, r: &Report) {
     }
     let target = f.target_posterior_sds;
     let rows = two_digits(f.rows_for_target);
+    let rows = match &r.table.unit {
+        Some(_) => format!("{rows} units"),
+        None => format!("{rows} rows"),
+    };
     if f.falls_short() {
         let epsilon = match f.epsilon_for_target {
             Some(epsilon) => format!("epsilon {}", two_digits(epsilon)),
             None => "no epsilon up to 1000".into(),
         };
-        println!("           {target} posterior sds would take {epsilon}, or {rows} rows");
+        println!("           {target} posterior sds would take {epsilon}, or {rows}");
     }
     println!("           {}", f.assumptions);
 }

@@ -6,6 +6,7 @@ use super::check_budget::BudgetReport;
 use super::{CliError, check_budget};
 use dpmc::config::{Forecast, FormulaTerms};
 use dpmc::data::Population;
+use dpmc::data::Unit;
 use dpmc::model::Predictor;
 use dpmc::privacy::{Acceptance, Batch, Estimator, GradientNoise};
 use dpmc::run::{Prepared, rows_of_walk};
@@ -51,7 +52,11 @@ pub(super) struct Report {
 
 #[derive(Debug, Serialize)]
 pub(super) struct Table {
+    /// Rows, or units.
     pub rows: usize,
+    /// Whose rows are, where neighbours differ in all rows of one unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
     pub features: usize,
     /// Bound on a row's Euclidean norm.
     pub row_norm: f64,
@@ -162,6 +167,7 @@ impl Report {
         let mut report = Report {
             table: Table {
                 rows,
+                unit: data.unit().cloned(),
                 features: data.features().len(),
                 row_norm: data.row_norm(),
                 mean_row_bound: bounded.then(|| population.total / rows as f64),

@@ -34,6 +34,9 @@ struct Record {
     epsilon: f64,
     delta: f64,
     rho: Option<f64>,
+    /// The column of the units that it protects; none where it protects single rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
 }
 
 /// Where the runs on a table are recorded.
@@ -41,6 +44,7 @@ pub(super) struct Records {
     /// The table's own folder, or why there is none.
     folder: Result<PathBuf, String>,
     table: PathBuf,
+    unit: Option<String>,
 }
 
 impl Records {
@@ -67,6 +71,7 @@ impl Records {
         Records {
             folder: base.map(|base| base.join(name)),
             table,
+            unit: plan.config.data.unit.clone(),
         }
     }
 
@@ -83,6 +88,7 @@ impl Records {
         Records {
             folder: made,
             table: self.table,
+            unit: self.unit,
         }
     }
 
@@ -112,8 +118,13 @@ impl Records {
             .try_fold(budget.rho(), |sum, r| Some(sum + r.rho?));
         let by_rho = rho.map(|rho| epsilon_of_rho(rho, delta * (1.0 - f64::powi(2.0, -10))));
         let epsilon = by_rho.map_or(epsilon, |by_rho| by_rho.min(epsilon));
+        // What protects all rows of a unit protects each of them, and not the other way round.
+        let of = match others.iter().any(|r| r.unit != self.unit) {
+            true => " for any single row (not for all rows of a unit, which not all runs protect)",
+            false => "",
+        };
         Some(format!(
-            "{} other ledger(s) are recorded for this table: with the budget of this run all of it adds up to epsilon {epsilon:.4} at delta {delta:.3e}; runs that name one --ledger share one budget",
+            "{} other ledger(s) are recorded for this table: with the budget of this run all of it adds up to epsilon {epsilon:.4} at delta {delta:.3e}{of}; runs that name one --ledger share one budget",
             others.len()
         ))
     }
@@ -190,6 +201,7 @@ impl Records {
             epsilon,
             delta,
             rho: certificate.rho,
+            unit: self.unit.clone(),
         };
         let fail = |e: std::io::Error| {
             let file = file.display();

@@ -71,7 +71,7 @@ fn page(summary: &RunSummary, draws: &DrawTable, asked: &str) -> Result<Markup, 
                 main {
                     h1 { (title) }
                     p class="quiet" {
-                        (c.rows) " rows, " (summary.parameters.len()) " parameters, " (algorithm)
+                        (c.counted()) ", " (summary.parameters.len()) " parameters, " (algorithm)
                         ", " (summary.chains) " × " (summary.draws) " draws, " (c.status)
                     }
                     (guarantee(c))
@@ -133,11 +133,11 @@ fn guarantee(c: &Certificate) -> Markup {
                 " It covers " (c.covers) "."
             }
             p {
-                "Replacing any one row of the table by any other changes the probability of anything on this page by a factor of at most "
+                "Replacing " (c.protected()) " of the table by any other" @if c.unit.is_some() { "s" } " changes the probability of anything on this page by a factor of at most "
                 (upwards(epsilon.exp())) ", but for a probability of " (format!("{delta:e}")) "."
             }
             p {
-                "Put as a test: somebody who knows all other rows, and has to tell which of two values the remaining one has, guesses right at most "
+                "Put as a test: somebody who knows all other rows, and has to tell which of two values " @if c.unit.is_some() { "these have" } @else { "the remaining one has" } ", guesses right at most "
                 (format!("{:.1}", (10.0 * right).ceil() / 10.0)) " % of the time, where a coin is right 50 %."
             }
         }
@@ -148,7 +148,8 @@ fn guarantee(c: &Certificate) -> Markup {
             }
         }
         p class="quiet" {
-            "It protects a row, not a person with several. It covers what was published, not how long the computation took. "
+            @if c.unit.is_none() { "It protects a row, not a person with several. " }
+            "It covers what was published, not how long the computation took. "
             "Bounds and settings must not have been chosen by a look at the rows."
         }
     }

@@ -112,11 +112,11 @@ fn only_svg(path: &Path) -> Result<(), CliError> {
 pub(super) fn title(c: &Certificate) -> String {
     match (c.epsilon, c.delta) {
         (Some(epsilon), Some(delta)) => format!(
-            "Posterior of {} rows, private at ε = {}, δ = {delta:e}",
-            c.rows,
+            "Posterior of {}, private at ε = {}, δ = {delta:e}",
+            c.counted(),
             (1e4 * epsilon).ceil() / 1e4
         ),
-        _ => format!("Posterior of {} rows, not private", c.rows),
+        _ => format!("Posterior of {}, not private", c.counted()),
     }
 }
 
@@ -178,7 +178,11 @@ pub(super) fn print(summary: &RunSummary) {
     match (c.epsilon, c.delta, c.epsilon_spent) {
         (Some(epsilon), Some(delta), Some(spent)) => {
             println!(
-                "private: ({epsilon:.4}, {delta:e})-DP, neighbours by substitution, {} (spent {spent:.4}, {}){}",
+                "private: ({epsilon:.4}, {delta:e})-DP, neighbours by substitution{}, {} (spent {spent:.4}, {}){}",
+                match c.unit {
+                    Some(_) => format!(" of {}", c.protected()),
+                    None => String::new(),
+                },
                 c.covers,
                 match (c.rho, c.mu, c.order) {
                     (Some(rho), _, _) => format!("rho {rho:.4}"),

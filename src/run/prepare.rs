@@ -241,7 +241,7 @@ fn ledger(
         (None, Place::Directory(directory)) => (directory.join("ledger.json"), false),
         (None, Place::Memory) => return Ok(Ledger::counting(price.budget, price.measure)),
     };
-    let name = plan.dataset_name();
+    let name = plan.ledger_name();
     let rows = prepared.data.rows();
     let mut ledger = Ledger::open(&path, &name, rows, price.budget, price.measure)?;
     ledger.covers_one_run(!shared);

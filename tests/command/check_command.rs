@@ -52,7 +52,7 @@ fn json_holds_what_the_text_says() {
 #[test]
 fn free_draws_are_called_free_and_noise_is_forecast() {
     for (algorithm, word) in [
-        ("dp-laplace", "this algorithm makes no decisions"),
+        ("dp-laplace", "this run makes no decisions"),
         ("anchored-barker", "decisions would cost rho"),
     ] {
         let place = anchored(algorithm);

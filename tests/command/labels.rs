@@ -30,6 +30,7 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
         }),
         row_norm: None,
         bounds: None,
+        unit: None,
         text: Default::default(),
         bad_cells: Default::default(),
         storage: Storage::F32,

@@ -504,6 +504,7 @@ fn a_file_that_vanishes_is_named() {
             label: None,
             row_norm: None,
             bounds: None,
+            unit: None,
             text: Default::default(),
             bad_cells: Default::default(),
             storage: Default::default(),

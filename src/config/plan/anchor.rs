@@ -114,6 +114,14 @@ impl Plan {
                 "a model with [model.parameters] makes no decisions at an anchor: its draws are those of the released expansion; name algorithm = \"anchored-barker\" or \"dp-laplace\" alone, or hold the parameters fixed in [model.constants]",
             ));
         }
+        let unit = self.unit()?;
+        if unit.is_some() && network {
+            return Err(self.refuse(
+                "data.unit",
+                "a network's rows are not added up unit by unit; use a regression, or leave the unit out where a row is all that is to be protected",
+            ));
+        }
+        let slopes = slopes.of_units(unit.as_ref().map_or(1, |u| u.rows));
         let share = self.remainder_share(s, model, &slopes)?;
         let length = self.length()?;
         let mut settings = AnchoredSettings {
@@ -136,7 +144,11 @@ impl Plan {
                 .unwrap_or(AnchoredProposal::Autoregressive { correlation: 0.0 }),
             share,
             refresh_after: section.refresh.map(|_| length.warmup),
-            decisions: match laplace || joint || slopes.is_quadratic() && !explicit {
+            decisions: match laplace
+                || joint
+                || unit.is_some()
+                || slopes.is_quadratic() && !explicit
+            {
                 true => Decisions::None,
                 false => Decisions::All,
             },
@@ -288,7 +300,7 @@ impl Plan {
             StartEntry::Prior | StartEntry::Dpvi(_) | StartEntry::Ops(_) => {
                 return Err(self.refuse(
                     "run.start",
-                    "an anchored run starts at one public point: \"zero\" or { value = […] }",
+                    "an anchored run starts at one public point: \"usual\", \"zero\" or { value = […] }",
                 ));
             }
         };

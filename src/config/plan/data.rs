@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use super::Plan;
 use crate::config::ConfigError;
-use crate::config::files::{is_pattern, table_files};
+use crate::config::files::{existing_part, is_pattern, table_files};
 use crate::config::schema::{FeatureEntry, LabelEntry, LevelEntry, TestSection};
 use crate::data::{
     self, BadCells, BoundsSource, Dataset, Feature, Frame, Label, LabelKind, LabelValues,
-    SeenEvent, Source, TextFormat,
+    SeenEvent, Source, TextFormat, Unit,
 };
 
 /// Ends the name that stands for a table in memory where a run file names a file.
@@ -31,6 +31,7 @@ impl Plan {
         let mut source = self.source(&data.file, data.label_file.as_ref())?;
         // The test table has none: it is not clipped for privacy.
         source.bounds = self.bounds()?;
+        source.unit = self.unit()?;
         let parts = table_files(&source.path)?;
         let by_cells = parts.iter().any(|part| !part.given.is_empty());
         if by_cells && matches!(source.bounds, Some(BoundsSource::File(_))) {
@@ -50,6 +51,7 @@ impl Plan {
         let data = &self.config.data;
         let mut source = self.source(&data.file, data.label_file.as_ref())?;
         source.bounds = self.bounds()?;
+        source.unit = self.unit()?;
         source.path = PathBuf::from(format!("the table '{}' in memory", self.dataset_name()));
         Ok(data::load_frame(&source, frame)?)
     }
@@ -64,6 +66,29 @@ impl Plan {
         source.label = None;
         source.path = PathBuf::from("the new table");
         Ok(data::load_frame(&source, frame)?)
+    }
+
+    /// Whose rows are, where a guarantee for single rows would not do.
+    pub(super) fn unit(&self) -> Result<Option<Unit>, ConfigError> {
+        let data = &self.config.data;
+        match (&data.unit, data.rows_per_unit) {
+            (None, None) => Ok(None),
+            (Some(column), Some(rows)) => {
+                let column = column.clone();
+                let unit = Unit { column, rows };
+                let refuse = |what| self.refuse("data.rows_per_unit", what);
+                unit.validate().map_err(refuse)?;
+                Ok(Some(unit))
+            }
+            (Some(_), None) => Err(self.refuse(
+                "data.rows_per_unit",
+                "is missing: say how many rows of one unit count; it is public, and noise grows with it",
+            )),
+            (None, Some(_)) => Err(self.refuse(
+                "data.rows_per_unit",
+                "belongs to data.unit, the column that says whose a row is; give that too, or drop this",
+            )),
+        }
     }
 
     /// Has a table in memory, which only the caller can hand over again, take the file's place:
@@ -131,18 +156,24 @@ impl Plan {
 
     /// Whether two paths of the run file lead to a common file, by whatever links.
     pub(super) fn same_file(&self, one: &Path, other: &Path) -> bool {
+        let canonical = |p: PathBuf| p.canonicalize().unwrap_or(p);
         let places = |file| {
             let path = self.locate(file);
-            // What cannot be listed is refused when it is read.
-            let parts = table_files(&path).unwrap_or_default();
-            let paths: Vec<PathBuf> = match parts.is_empty() {
-                true => vec![path],
-                false => parts.iter().map(|p| p.path.clone()).collect(),
+            let paths: Vec<PathBuf> = match table_files(&path) {
+                Ok(parts) if !parts.is_empty() => parts.into_iter().map(|p| p.path).collect(),
+                // A folder that cannot be listed as a table may hold any file below it.
+                Err(_) => vec![existing_part(&path)],
+                Ok(_) => vec![path],
             };
-            paths.into_iter().map(|p| p.canonicalize().unwrap_or(p))
+            paths.into_iter().map(canonical)
         };
-        let other: HashSet<PathBuf> = places(other).collect();
-        places(one).any(|place| other.contains(&place))
+        let within = |place: &Path, all: &HashSet<PathBuf>| {
+            let mut above = place.ancestors();
+            above.any(|part| all.contains(part))
+        };
+        let [one, other] = [one, other].map(|file| places(file).collect::<HashSet<PathBuf>>());
+        one.iter().any(|place| within(place, &other))
+            || other.iter().any(|place| within(place, &one))
     }
 
     /// Refuses a table without a name: a pattern has none that a ledger could know it by.
@@ -203,6 +234,7 @@ impl Plan {
             label,
             row_norm: data.row_norm,
             bounds: None,
+            unit: None,
             text: self.text_format()?,
             bad_cells: data.bad_cells,
             storage: data.storage,
@@ -249,7 +281,7 @@ impl Plan {
             ));
         }
         if label.is_some_and(|label| !label.reads_missing()) {
-            return refuse("the label has none: give 'missing' with clamp, scale, count or classes, or name the level \"\" in 'positive' or 'negative'".into());
+            return refuse("the label has none: give 'missing' with clamp, scale, count or classes, name the level \"\" in 'positive', 'negative' or one of 'levels', and in the 'in' of an 'event'".into());
         }
         let bounds = self.config.data.bounds.as_ref();
         if bounds.is_some_and(|b| b.column.is_some()) {

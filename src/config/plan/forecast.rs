@@ -119,7 +119,8 @@ fn mean_over_typical(d: usize) -> f64 {
 pub fn noise_of_means(anchoring: &Anchoring, rho: f64) -> f64 {
     let d = anchoring.start.len() as f64;
     let weight = whole_weight(anchoring);
-    let row = anchoring.unit * anchoring.slopes.usual_score() * (d / weight).sqrt();
+    let spread = f64::from(anchoring.slopes.rows_of_unit).sqrt();
+    let row = anchoring.unit * spread * anchoring.slopes.usual_score() * (d / weight).sqrt();
     CONSTANT * row / (2.0 * rho).sqrt()
 }
 
@@ -127,7 +128,7 @@ pub fn noise_of_means(anchoring: &Anchoring, rho: f64) -> f64 {
 fn whole_weight(anchoring: &Anchoring) -> f64 {
     let slopes = &anchoring.slopes;
     let mean = slopes.typical_weight * slopes.first_weight;
-    anchoring.unit * anchoring.rows as f64 * mean
+    anchoring.unit * anchoring.rows as f64 * slopes.expected_rows() * mean
 }
 
 /// The narrowest prior sd in posterior sds, at most: those of columns as large as the row norm

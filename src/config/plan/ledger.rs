@@ -49,7 +49,7 @@ impl Plan {
         let Some(path) = self.shared_ledger() else {
             return Ok(None);
         };
-        let spent = Ledger::peek(&path, &self.dataset_name(), rows, budget, measure)?;
+        let spent = Ledger::peek(&path, &self.ledger_name(), rows, budget, measure)?;
         Ok(spent.map(|spent| (path, spent)))
     }
 }

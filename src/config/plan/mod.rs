@@ -140,6 +140,17 @@ impl Plan {
         data.name.clone().unwrap_or_else(|| stem(&data.file))
     }
 
+    /// What a ledger knows the table by: its name, and whose rows are where these are not protected
+    /// one by one. A ledger counts what was learned of one kind of neighbours alone.
+    pub fn ledger_name(&self) -> String {
+        let name = self.dataset_name();
+        let data = &self.config.data;
+        match (&data.unit, data.rows_per_unit) {
+            (Some(unit), Some(rows)) => format!("{name}, {rows} rows of each '{unit}'"),
+            _ => name,
+        }
+    }
+
     /// Chains: as declared, else 1 in a private run and 4 in others.
     pub fn chains(&self) -> usize {
         let default = if self.config.privacy.not_private {
@@ -162,6 +173,7 @@ impl Plan {
         let data = &self.config.data;
         let source = self.source(&data.file, data.label_file.as_ref())?;
         self.bounds()?;
+        self.unit()?;
         self.public_test()?;
         let norm = source.norm_bound();
         let model = self.model_for(&source.names(), norm)?;

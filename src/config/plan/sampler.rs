@@ -38,6 +38,7 @@ impl Plan {
         let family = self.family()?;
         self.check_positive(s)?;
         self.check_privacy(family)?;
+        self.check_unit(family)?;
         self.check_keys(s, family)?;
         match family {
             Family::Decisions(chosen) if chosen.leapfrog => {
@@ -265,6 +266,28 @@ impl Plan {
             format!(
                 "'{name}' is not private, for metropolis acceptance without noise is not; choose a private one such as barker, poisson-barker or anchored-barker, or run it with --not-private"
             ),
+        ))
+    }
+
+    /// Refuses samplers that clip, or draw, single rows of a unit.
+    fn check_unit(&self, chosen: Family) -> Result<(), ConfigError> {
+        let s = &self.config.sampler;
+        let fits = match chosen {
+            Family::Laplace => true,
+            Family::Decisions(c) if c.anchored => {
+                !s.is_explicit() && s.anchor.as_ref().is_none_or(|a| a.decisions.is_none())
+            }
+            Family::Decisions(c) => {
+                self.config.privacy.not_private && c.estimator == EstimatorName::All
+            }
+            _ => false,
+        };
+        if self.unit()?.is_none() || fits {
+            return Ok(());
+        }
+        Err(self.refuse(
+            "data.unit",
+            format!("'{}' protects rows one by one, not all rows of a unit together; use algorithm = \"anchored-barker\" or \"dp-laplace\" (without decisions), or mh and hmc without privacy", chosen.name()),
         ))
     }
 

@@ -20,6 +20,14 @@ keyed! {
         /// files** below. Overridden by `--data`.
         #[serde(with = "path")]
         file: PathBuf, "path, required";
+        /// The column that says whose a row is, where one person (household, device, …) has several:
+        /// the guarantee is then for all rows of one together. See [persons with several
+        /// rows](../guide/persons.md).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unit: Option<String>, "text, none";
+        /// So many rows of a unit count, in the order of the table; further ones are left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rows_per_unit: Option<u32>, "1 to 1000; required with `unit`";
         /// What stands between the cells of text tables (`[test]`'s too): `";"`, `"\t"`, ….
         #[serde(skip_serializing_if = "Option::is_none")]
         delimiter: Option<String>, "one ASCII character; a tab in `.tsv`, else a comma";

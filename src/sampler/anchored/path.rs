@@ -158,7 +158,8 @@ impl<'a> Path<'a> {
     ) -> Result<Self, Halt> {
         let d = plan.start.len();
         let (slopes, scales) = plan.slopes.and_scales(&plan.start);
-        let weight = plan.unit * plan.rows as f64 * slopes.first_weight;
+        let weight = plan.unit * plan.expected_rows() * slopes.first_weight;
+        let heaviest = plan.unit * plan.most_rows() * slopes.first_weight;
         let ask = |releases: &mut dyn Releases, metric: &Metric, tau| {
             let noise = AnchorNoise {
                 curvature: Some(tau),
@@ -181,7 +182,7 @@ impl<'a> Path<'a> {
         let diagonal = DVector::from_fn(d, |j, _| seen.curvature[j * d + j].max(least));
         // A trace is at most that of N rows of the largest norm: few rows and much noise else look
         // like much curvature.
-        let most = weight * longest * longest;
+        let most = heaviest * longest * longest;
         let diagonal = &diagonal * (most / diagonal.sum()).min(1.0);
         let floor = DIAGONAL_FLOOR * diagonal.max();
         let factor = DMatrix::from_diagonal(&diagonal.map(|v| (v + floor).sqrt()));
@@ -197,7 +198,7 @@ impl<'a> Path<'a> {
         let (guess, _) = shrink(&square(&seen.curvature, d), &target, seen.curvature_sd);
         let least = target.diagonal().min().min(0.02);
         let first = &factor * floored(&guess, least) * &factor;
-        let most = weight * row_norm(plan.row_norm, &scales).powi(2);
+        let most = heaviest * row_norm(plan.row_norm, &scales).powi(2);
         let first = &first * (most / first.trace()).min(1.0);
         Ok(Path {
             plan,
@@ -225,7 +226,7 @@ impl<'a> Path<'a> {
 
     /// Noise of a whitened gradient of rows bounded by b, released for all of the budget.
     fn whole_noise(&self, bound: f64, purse: &Purse) -> f64 {
-        let sensitivity = 2.0 * self.plan.unit * self.slopes.largest_score * bound;
+        let sensitivity = 2.0 * self.plan.unit * self.slopes.unit_score() * bound;
         purse.rho.map_or(0.0, |rho| sensitivity * multiplier(rho))
     }
 
@@ -349,12 +350,14 @@ impl<'a> Path<'a> {
 
     /// Σ κw from a profile, kept within reason; the curvature is scaled along.
     fn weigh(&mut self, seen: &Expansion) {
-        if self.slopes.score == Score::Linear || seen.profile.is_empty() {
+        let units = self.slopes.rows_of_unit > 1;
+        if self.slopes.score == Score::Linear && !units || seen.profile.is_empty() {
             return;
         }
         let sum: f64 = seen.profile.iter().sum();
         let noise = 2.0 * seen.profile_sd * (seen.profile.len() as f64).sqrt();
-        if matches!(self.slopes.score, Score::Declared(_)) && self.observations.is_empty() {
+        let guessed = units || matches!(self.slopes.score, Score::Declared(_));
+        if guessed && self.observations.is_empty() {
             // Of the start itself, where the weight was only guessed; the curvature there was seen.
             self.weight = sum.max(noise).max(1e-6 * self.weight);
             self.first_weight = self.weight;
@@ -362,9 +365,10 @@ impl<'a> Path<'a> {
         }
         let least = noise.max(0.01 * self.first_weight).max(0.3 * self.weight);
         let most = match self.slopes.score {
-            Score::Logistic => self.plan.rows as f64 * self.plan.unit * 0.25,
+            Score::Logistic => self.plan.most_rows() * self.plan.unit * 0.25,
+            Score::Linear => self.plan.most_rows() * self.plan.unit,
             Score::Declared(_) if !self.slopes.clips_residuals => {
-                self.plan.rows as f64 * self.plan.unit * self.slopes.largest_weight
+                self.plan.most_rows() * self.plan.unit * self.slopes.largest_weight
             }
             _ => 3.0 * self.weight,
         };
@@ -546,7 +550,7 @@ impl<'a> Path<'a> {
             s.curvature / (s.gradient + s.curvature)
         }) * purse.left;
         let gradients = purse.left - curvature_share;
-        let mean = self.weight / (self.plan.unit * self.plan.rows as f64);
+        let mean = self.weight / (self.plan.unit * self.plan.expected_rows());
         let norms = Norms::new(&seen, wide, self.slopes, mean);
         let (bound, bias) = match self.plan.clip {
             Some(multiple) => {

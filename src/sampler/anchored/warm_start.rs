@@ -53,7 +53,7 @@ pub struct Anchoring {
     pub start: Vec<f64>,
     /// A network's Newton steps, a regression's stages at most; 0 anchors about `start`.
     pub stages: u32,
-    /// Rows N.
+    /// Rows N, or units.
     pub rows: usize,
     /// Declared bound B on a row's norm.
     pub row_norm: f64,
@@ -204,7 +204,17 @@ impl Anchoring {
 
     /// Σ κw where the mean weight is `weight` of that at the origin.
     fn whole_weight(&self, weight: f64) -> f64 {
-        weight * self.slopes.first_weight * self.unit * self.rows as f64
+        weight * self.slopes.first_weight * self.unit * self.expected_rows()
+    }
+
+    /// Rows that are expected of all units.
+    pub(super) fn expected_rows(&self) -> f64 {
+        self.rows as f64 * self.slopes.expected_rows()
+    }
+
+    /// Rows of all units at most.
+    pub(super) fn most_rows(&self) -> f64 {
+        self.rows as f64 * f64::from(self.slopes.rows_of_unit)
     }
 
     /// Keeps a Newton step from overshooting where the expansion holds near by only: the root mean

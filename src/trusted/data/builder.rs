@@ -1,7 +1,7 @@
 //! Rows, one by one or in blocks, into a [`Dataset`].
 
 use super::storage::{Cells, Column};
-use super::{DataError, Dataset, RowBounds, TILE};
+use super::{DataError, Dataset, RowBounds, TILE, Unit, Units};
 
 /// Collects rows into a [`Dataset`].
 pub struct DatasetBuilder {
@@ -9,6 +9,8 @@ pub struct DatasetBuilder {
     /// Room for a row.
     pub(super) clipped: Vec<f32>,
     pub(super) rounded: Vec<i16>,
+    /// Where units are declared: what they are, and whose each row is.
+    pub(super) owners: Option<(Unit, Vec<u64>)>,
 }
 
 impl DatasetBuilder {
@@ -126,6 +128,36 @@ impl DatasetBuilder {
         self
     }
 
+    /// Rows belong to units, of each of which so many count; before the first row. All rows are
+    /// pushed with [`DatasetBuilder::push_owned`] then.
+    #[must_use]
+    pub fn of_units(mut self, unit: Unit) -> Self {
+        self.owners = Some((unit, Vec::new()));
+        self
+    }
+
+    /// As [`DatasetBuilder::push_value`], for a row of the unit that goes by this number.
+    ///
+    /// # Errors
+    /// [`DataError::Row`], as there.
+    pub fn push_owned(
+        &mut self,
+        row: &[f32],
+        label: Option<f64>,
+        owner: u64,
+    ) -> Result<(), DataError> {
+        self.push_value(row, label)?;
+        self.push_owner(owner);
+        Ok(())
+    }
+
+    /// Says whose the last row is.
+    pub(super) fn push_owner(&mut self, owner: u64) {
+        if let Some((_, owners)) = &mut self.owners {
+            owners.push(owner);
+        }
+    }
+
     pub(super) fn rows(&self) -> usize {
         self.set.rows
     }
@@ -146,9 +178,11 @@ impl DatasetBuilder {
                 label_kind: set.label_kind,
                 row_norm: set.row_norm,
                 bounds: None,
+                units: None,
             },
             clipped: self.clipped.clone(),
             rounded: self.rounded.clone(),
+            owners: self.owners.as_ref().map(|(u, _)| (u.clone(), Vec::new())),
         }
     }
 
@@ -166,6 +200,9 @@ impl DatasetBuilder {
             labels.resize((rows + from.rows).next_multiple_of(TILE), 0.0);
         }
         set.rows += from.rows;
+        if let (Some((_, owners)), Some((_, more))) = (&mut self.owners, &other.owners) {
+            owners.extend_from_slice(more);
+        }
     }
 
     /// Makes room for so many more rows.
@@ -178,14 +215,47 @@ impl DatasetBuilder {
     /// Ends the data set.
     ///
     /// # Errors
-    /// [`DataError::TooFewRows`] under two rows: substitution needs a population.
+    /// [`DataError::TooFewRows`] under two rows or units: substitution needs a population.
     pub fn finish(mut self) -> Result<Dataset, DataError> {
-        if self.set.rows < 2 {
+        if let Some((unit, owners)) = self.owners.take() {
+            if owners.len() != self.set.rows {
+                let what = "not every row says whose it is".into();
+                return Err(DataError::declaration("data.unit", what));
+            }
+            unit.validate()
+                .map_err(|what| DataError::declaration("data.rows_per_unit", what))?;
+            self = self.grouped(&owners, unit);
+        }
+        if self.set.rows() < 2 {
             return Err(DataError::TooFewRows {
-                rows: self.set.rows,
+                rows: self.set.rows(),
             });
         }
         self.set.cells.room(None);
         Ok(self.set)
+    }
+
+    /// The rows that count, in the order of their units.
+    fn grouped(self, owners: &[u64], unit: Unit) -> Self {
+        let (units, order) = Units::group(owners, unit);
+        let mut grouped = self.like();
+        let (from, to) = (&self.set, &mut grouped.set);
+        to.cells.room(Some(
+            order.len().next_multiple_of(TILE) * from.features.len(),
+        ));
+        let mut row = vec![0.0; from.features.len()];
+        for (i, &line) in order.iter().enumerate() {
+            from.copy_row(line, &mut row);
+            // (On their grids already: the same integers again.)
+            to.cells.push(i, &row, from.row_norm, &mut grouped.rounded);
+        }
+        to.labels = from.labels.as_ref().map(|labels| {
+            let mut sorted: Vec<f32> = order.iter().map(|&line| labels[line]).collect();
+            sorted.resize(order.len().next_multiple_of(TILE), 0.0);
+            sorted
+        });
+        to.rows = order.len();
+        to.units = Some(units);
+        grouped
     }
 }

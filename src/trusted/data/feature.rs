@@ -250,7 +250,7 @@ pub(super) fn missing_within(missing: f64, low: f64, high: f64) -> Result<(), St
 
 /// Whether a cell holds nothing, or what stands for nothing in tables.
 #[inline]
-pub(super) fn is_missing(cell: Cell<'_>) -> bool {
+pub fn is_missing(cell: Cell<'_>) -> bool {
     match cell {
         Cell::Text(t) => matches!(trimmed(t), "" | "?" | "NA" | "NaN" | "nan" | "null"),
         Cell::Number(v) => v.is_nan(),

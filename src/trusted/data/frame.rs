@@ -98,6 +98,7 @@ mod tests {
             }),
             row_norm: None,
             bounds: None,
+            unit: None,
             text: Default::default(),
             bad_cells: Default::default(),
             storage: Default::default(),

@@ -275,7 +275,9 @@ impl Label {
 
     /// Whether it says what a missing cell counts as.
     pub(crate) fn reads_missing(&self) -> bool {
+        let event = self.event.as_ref();
         self.stored(Cell::Missing).is_ok()
+            && event.is_none_or(|event| Label::is_seen(event, Cell::Missing).is_ok())
     }
 
     /// The stored value of one cell, of a time whose event is seen. Errors never quote the cell.
@@ -291,9 +293,10 @@ impl Label {
     /// Whether a cell of its own column says that the event was seen.
     pub(super) fn is_seen(event: &SeenEvent, cell: Cell<'_>) -> Result<bool, String> {
         let seen = event.seen.iter().any(|l| equals(cell, l));
-        match !seen && is_missing(cell) {
-            true => Err("does not say whether the event was seen".into()),
-            false => Ok(seen),
+        match cell {
+            Cell::Bad(what) => Err(what.into()),
+            _ if !seen && is_missing(cell) => Err("does not say whether the event was seen".into()),
+            _ => Ok(seen),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::rows::{BadCells, Rows, Rule};
 use super::storage::{Column, Storage};
 use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, TextFormat};
-use super::{Frame, Part, frame, read_csv, read_npy, read_parquet};
+use super::{Frame, Part, Unit, frame, read_csv, read_npy, read_parquet};
 
 /// A table file and what is declared about it.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct Source {
     pub row_norm: Option<f64>,
     /// Public bounds of single rows relative to the norm's, if some are declared.
     pub bounds: Option<BoundsSource>,
+    /// Whose rows are, if rows are not neighbours by themselves.
+    pub unit: Option<Unit>,
     /// How a text table is written.
     pub text: TextFormat,
     /// What becomes of a cell that its declaration cannot read.
@@ -238,10 +240,29 @@ fn load_by(
     if source.storage == Storage::I16 {
         builder = builder.on_grids(&source.columns());
     }
+    if let Some(unit) = &source.unit {
+        check_unit(source)?;
+        builder = builder.of_units(unit.clone());
+    }
     let rule = Rule::new(source, label)?;
     let mut rows = Rows::new(&rule, builder, super::memory::available_memory());
     read(&mut rows)?;
     rows.finish()
+}
+
+/// What is said of a table row by row elsewhere would say how many rows there are.
+fn check_unit(source: &Source) -> Result<(), DataError> {
+    let beside = [
+        ("data.label_file", source.label_file.is_some()),
+        ("data.bounds", source.bounds.is_some()),
+    ];
+    match beside.into_iter().find(|(_, given)| *given) {
+        Some((key, _)) => {
+            let what = "does not go with data.unit: how many rows there are is private then";
+            Err(DataError::declaration(key, what.into()))
+        }
+        None => Ok(()),
+    }
 }
 
 fn feature_key(feature: &Feature, index: usize) -> String {

@@ -27,13 +27,14 @@ mod read_npy;
 mod read_parquet;
 mod rows;
 mod storage;
+mod unit;
 
 pub(in crate::trusted) use bounds::RowBounds;
 pub use bounds::{BoundsSource, Population};
 pub use builder::DatasetBuilder;
 pub use csv_records::{TextFormat, delimiter};
 pub use error::DataError;
-pub use feature::{Cell, Condition, Feature, FeatureKind};
+pub use feature::{Cell, Condition, Feature, FeatureKind, is_missing};
 pub use frame::{Frame, FrameColumn, FramePart};
 pub use interaction::Interaction;
 pub use label::{Label, LabelKind, LabelValues, SeenEvent};
@@ -50,6 +51,8 @@ pub use rows::BadCells;
 pub use storage::Storage;
 use storage::{Cells, Column};
 pub(in crate::trusted) use storage::{Grid, Tiles};
+pub use unit::Unit;
+pub(in crate::trusted) use unit::Units;
 
 /// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
 pub(in crate::trusted) const TILE: usize = 16;
@@ -67,6 +70,7 @@ pub struct Dataset {
     label_kind: Option<LabelKind>,
     row_norm: f64,
     bounds: Option<RowBounds>,
+    units: Option<Units>,
 }
 
 impl Dataset {
@@ -117,15 +121,33 @@ impl Dataset {
                 label_kind: label,
                 row_norm,
                 bounds: None,
+                units: None,
             },
             clipped: vec![0.0; width],
             rounded: vec![0; width],
+            owners: None,
         })
     }
 
-    /// Number of rows N. Public by convention (mathematics, section 1).
+    /// Number of rows N, or where rows belong to units, of these. Public by convention
+    /// (mathematics, section 1).
     pub fn rows(&self) -> usize {
+        self.units.as_ref().map_or(self.rows, Units::count)
+    }
+
+    /// Number of rows that are stored; private where they belong to units.
+    pub(in crate::trusted) fn lines(&self) -> usize {
         self.rows
+    }
+
+    /// Which rows are whose, where that was declared.
+    pub(in crate::trusted) fn units(&self) -> Option<&Units> {
+        self.units.as_ref()
+    }
+
+    /// Whose rows are, and how many of one count; `None` where rows are protected one by one.
+    pub fn unit(&self) -> Option<&Unit> {
+        self.units.as_ref().map(Units::declared)
     }
 
     /// Feature names, in column order.
@@ -151,7 +173,7 @@ impl Dataset {
     /// Number of rows and, where they have public bounds of their own, what those add up to.
     pub fn population(&self) -> Population {
         let bounds = self.bounds.as_ref();
-        bounds.map_or(self.rows.into(), RowBounds::population)
+        bounds.map_or(self.rows().into(), RowBounds::population)
     }
 
     /// The public bounds of single rows, where some are declared.
@@ -159,11 +181,13 @@ impl Dataset {
         self.bounds.as_ref()
     }
 
-    /// Bytes held by the rows.
+    /// Bytes held by the rows; where these belong to units, by as many as there may be.
     pub fn bytes(&self) -> usize {
-        let bounds = self.bounds.as_ref().map_or(0, |b| b.units().len());
-        self.cells.value_bytes() * self.tiles().len()
-            + 4 * (self.labels.as_ref().map_or(0, Vec::len) + bounds)
+        let most = self.unit().map_or(1, |u| u.rows as usize);
+        let rows = (self.rows() * most).next_multiple_of(TILE);
+        let values = self.cells.value_bytes() * self.features.len();
+        let beside = usize::from(self.labelled()) + usize::from(self.bounds.is_some());
+        rows * (values + 4 * beside)
     }
 
     /// How features are kept.
@@ -196,6 +220,7 @@ impl Dataset {
             features: self.features.clone(),
             labels: self.labels.clone(),
             bounds: self.bounds.clone(),
+            units: self.units.clone(),
             cells,
             ..*self
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::feature::Cell;
 use super::{
     BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Label, Part, Source, TILE,
-    bounds, read_npy,
+    bounds, read_npy, unit,
 };
 
 /// What becomes of a cell that its declaration cannot read.
@@ -57,6 +57,7 @@ pub(super) struct Rule<'a> {
     label_cell: Option<usize>,
     event_cell: Option<usize>,
     bound_cell: Option<usize>,
+    owner_cell: Option<usize>,
     side_labels: Option<Vec<f64>>,
     side_bounds: Option<Vec<f64>>,
 }
@@ -84,6 +85,8 @@ impl<'a> Rule<'a> {
             Some(BoundsSource::File(path)) => (None, Some(bounds::read_file(path)?)),
             None => (None, None),
         };
+        let unit = source.unit.as_ref();
+        let owner_cell = unit.map(|u| index(&mut wanted, &u.column));
         let side_labels = match (&source.label_file, &label) {
             (Some(path), Some(label)) => Some(read_npy::labels(path, label, source.bad_cells)?),
             _ => None,
@@ -96,6 +99,7 @@ impl<'a> Rule<'a> {
             label_cell,
             event_cell,
             bound_cell,
+            owner_cell,
             side_labels,
             side_bounds,
         })
@@ -164,7 +168,8 @@ impl<'a> Rule<'a> {
         let (Some(event), Some(k)) = (&label.event, self.event_cell) else {
             return Ok(Some(value));
         };
-        let seen = Label::is_seen(event, cells[k]);
+        let is_seen = |cell: Cell<'_>| Label::is_seen(event, cell);
+        let seen = self.source.bad_cells.read(cells[k], is_seen);
         let seen = seen.map_err(|what| self.fail(line, Some(&event.column), what))?;
         Ok(Some(if seen { value } else { -value }))
     }
@@ -183,6 +188,18 @@ impl<'a> Rule<'a> {
         let column = self.wanted[k].as_str();
         let bound = bounds::read(cells[k]).map_err(|what| self.fail(line, Some(column), what))?;
         Ok(Some(bound))
+    }
+
+    fn owner(&self, line: u64, cells: &[Cell<'_>]) -> Result<Option<u64>, DataError> {
+        let Some(k) = self.owner_cell else {
+            return Ok(None);
+        };
+        let owner = match self.source.bad_cells {
+            BadCells::Error => unit::stated_owner(cells[k]),
+            BadCells::Missing => Ok(unit::owner(cells[k])),
+        };
+        let owner = owner.map_err(|what| self.fail(line, Some(&self.wanted[k]), what))?;
+        Ok(Some(owner))
     }
 
     /// Refuses label and bounds files of another length than the table.
@@ -235,6 +252,9 @@ impl Block<'_> {
         self.rule.features(line, cells, &mut self.values)?;
         let label = self.rule.label(row, line, cells)?;
         let bound = self.rule.bound(row, line, cells)?;
+        if let Some(owner) = self.rule.owner(line, cells)? {
+            self.built.push_owner(owner);
+        }
         self.built
             .push_row(&self.values, label, bound)
             .map_err(|what| self.rule.fail(line, None, what))

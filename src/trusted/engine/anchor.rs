@@ -4,8 +4,8 @@
 use rayon::prelude::*;
 
 use super::EngineError;
-use super::anchor_joint::JointRows;
 use super::anchor_rows::TileRows;
+use super::anchor_vectors::VectorRows;
 use super::cpu::InstructionSet;
 use crate::data::{Dataset, TILE};
 use crate::model::{Metric, Predictor, Slopes};
@@ -120,11 +120,11 @@ impl AnchorSums {
 
     /// One unit of a profile's weights w, κ and the model's unit left out.
     pub fn weight_unit(slopes: &Slopes) -> f64 {
-        slopes.largest_weight * f64::powi(2.0, -((WEIGHT_BITS + PROFILE_SHIFT) as i32))
+        slopes.profile_weight() * f64::powi(2.0, -((WEIGHT_BITS + PROFILE_SHIFT) as i32))
     }
 
     /// Adds other rows' sums.
-    fn add(&mut self, other: AnchorSums) {
+    pub(super) fn add(&mut self, other: AnchorSums) {
         for (mine, others) in [
             (&mut self.gradient, other.gradient),
             (&mut self.curvature, other.curvature),
@@ -136,13 +136,13 @@ impl AnchorSums {
 
     /// One unit of the gradient for rows bounded by b, κ and the model's unit left out.
     pub fn gradient_unit(row_bound: f64, slopes: &Slopes) -> f64 {
-        slopes.largest_score * row_bound * f64::powi(2.0, -((FEATURE_BITS + WEIGHT_BITS) as i32))
+        slopes.unit_score() * row_bound * f64::powi(2.0, -((FEATURE_BITS + WEIGHT_BITS) as i32))
     }
 
     /// One unit of the curvature, likewise.
     pub fn curvature_unit(row_bound: f64, slopes: &Slopes) -> f64 {
         let power = f64::powi(2.0, -((2 * FEATURE_BITS + WEIGHT_BITS) as i32));
-        slopes.largest_weight * row_bound * row_bound * power
+        slopes.unit_weight() * row_bound * row_bound * power
     }
 }
 
@@ -153,28 +153,39 @@ pub(super) fn sums(
     query: &AnchorQuery<'_>,
 ) -> Result<AnchorSums, EngineError> {
     query.check(data.features().len(), data.labelled())?;
-    let tiles = data.rows().div_ceil(TILE);
-    // Integers, so any split gives the same bits.
-    let chunk = tiles.div_ceil(64);
-    let zero = || AnchorSums::zero(query.at.len());
     let joint = match query.slopes.predictor {
         Predictor::Joint(joint) => Some((joint, joint.located(query.at))),
         Predictor::Linear | Predictor::Network(_) => None,
     };
-    Ok((0..tiles.div_ceil(chunk))
-        .into_par_iter()
-        .map(|k| {
-            let tiles = k * chunk..((k + 1) * chunk).min(tiles);
-            if let Some((joint, located)) = &joint {
-                let rows = JointRows::new(data, query, *joint, located);
-                return rows.sums(tiles.start * TILE..(tiles.end * TILE).min(data.rows()));
-            }
+    let shared = joint.as_ref().map(|(joint, located)| (*joint, located));
+    Ok(match shared.is_some() || data.units().is_some() {
+        true => {
+            let rows = VectorRows::new(data, query, shared);
+            over(rows.count(), query, |units| rows.sums(units))
+        }
+        false => over(data.lines().div_ceil(TILE), query, |tiles| {
             set.anchor_sums(TileRows::new(data, query), tiles)
-        })
-        .reduce(zero, |mut a, b| {
-            a.add(b);
-            a
-        }))
+        }),
+    })
+}
+
+/// Adds the sums of parts of `count` on all threads: integers, so any split gives the same bits.
+fn over(
+    count: usize,
+    query: &AnchorQuery<'_>,
+    part: impl Fn(std::ops::Range<usize>) -> AnchorSums + Sync,
+) -> AnchorSums {
+    let chunk = count.div_ceil(64);
+    (0..count.div_ceil(chunk))
+        .into_par_iter()
+        .map(|k| part(k * chunk..((k + 1) * chunk).min(count)))
+        .reduce(
+            || AnchorSums::zero(query.at.len()),
+            |mut a, b| {
+                a.add(b);
+                a
+            },
+        )
 }
 
 /// Weights ω_i of all rows, padded with zeros to whole tiles: what remainders are multiplied by.
@@ -184,7 +195,7 @@ pub(super) fn row_weights(
     query: &AnchorQuery<'_>,
 ) -> Result<Vec<f32>, EngineError> {
     query.check(data.features().len(), data.labelled())?;
-    let mut weights = vec![0.0f32; data.rows().next_multiple_of(TILE)];
+    let mut weights = vec![0.0f32; data.lines().next_multiple_of(TILE)];
     if let Predictor::Joint(_) = query.slopes.predictor {
         // Nothing of these is a remainder.
         return Ok(weights);
@@ -193,7 +204,7 @@ pub(super) fn row_weights(
         .par_chunks_mut(TILE * 64)
         .enumerate()
         .for_each(|(k, out)| set.anchor_weights(TileRows::new(data, query), k * 64, out));
-    weights[data.rows()..].fill(0.0);
+    weights[data.lines()..].fill(0.0);
     Ok(weights)
 }
 
@@ -242,9 +253,7 @@ pub(super) fn quantize_to(most: u128, z: &[f64], scale: f64, q: &mut [i64]) {
 /// |score| ≤ 2^14, 0 ≤ weight ≤ 2^14 whatever η, the label and the bounds are. NaN becomes 0.
 pub(super) fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64) -> (i64, i64) {
     let limit = 1i64 << WEIGHT_BITS;
-    let (score, weight) = slopes.score.slopes(eta, label);
-    let influence = slopes.influence(share, weight);
-    let (score, weight) = (score * influence.score, influence.weight);
+    let (score, weight) = slopes.score_and_weight(share, eta, label);
     let units = |value: f64, bound: f64| (value * (limit as f64 / bound)).round_ties_even() as i64;
     (
         units(score, slopes.largest_score).clamp(-limit, limit),

@@ -147,7 +147,7 @@ pub(super) fn sums<const FMA: bool>(mut rows: TileRows<'_>, tiles: Range<usize>)
     let mut curvature = vec![[0.0; COLUMNS]; if parts.curvature { width * d } else { 0 }];
     for (k, t) in tiles.clone().enumerate() {
         rows.read(t);
-        let live = (data.rows() - t * TILE).min(TILE);
+        let live = (data.lines() - t * TILE).min(TILE);
         let (mut scores, mut weights) = ([0.0; TILE], [0.0; TILE]);
         for i in 0..live {
             let label = data.labels().get(t * TILE + i);
@@ -246,7 +246,7 @@ mod tests {
         let (d, bound) = (query.at.len(), query.metric.row_bound);
         let (mut sums, mut weights) = (AnchorSums::zero(d), Vec::new());
         let (mut z, mut q) = (vec![0.0; d], vec![0i64; d]);
-        for i in 0..data.rows() {
+        for i in 0..data.lines() {
             data.copy_row(i, &mut z);
             let eta: f64 = z.iter().zip(query.at).map(|(x, t)| x * t).sum();
             query.metric.factor.solve(&mut z);
@@ -272,7 +272,7 @@ mod tests {
             let (_, w) = query.slopes.score.slopes(eta, 0.0);
             weights.push(query.slopes.influence(share, w).omega as f32);
         }
-        weights.resize(data.rows().next_multiple_of(TILE), 0.0);
+        weights.resize(data.lines().next_multiple_of(TILE), 0.0);
         (sums, weights)
     }
 
@@ -312,7 +312,7 @@ mod tests {
                         let got = super::super::anchor::sums(set, &data, &query).unwrap();
                         assert_eq!(got, sums, "{d} {bound} {set:?}");
                         // In one piece, so that sums are moved in between.
-                        let tiles = 0..data.rows().div_ceil(TILE);
+                        let tiles = 0..data.lines().div_ceil(TILE);
                         assert!(tiles.end > 2 * EXACT_TILES);
                         let got = set.anchor_sums(TileRows::new(&data, &query), tiles);
                         assert_eq!(got, sums, "{d} {bound} {set:?}");

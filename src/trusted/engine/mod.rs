@@ -2,8 +2,8 @@
 //! at once. Engines touch rows, know no probability, hold no generator, add no noise.
 
 mod anchor;
-mod anchor_joint;
 mod anchor_rows;
+mod anchor_vectors;
 pub(in crate::trusted) mod cpu;
 mod error;
 #[cfg(feature = "gpu")]

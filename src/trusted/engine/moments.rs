@@ -33,7 +33,7 @@ pub(super) fn sums(data: &Dataset, basis: &MomentBasis) -> Result<MomentSums, En
             "the moments do not fit the rows they are asked of".into(),
         ));
     }
-    let (rows, m) = (data.rows(), basis.len());
+    let (rows, m) = (data.lines(), basis.len());
     let blocks: Vec<Vec<i64>> = (0..rows.div_ceil(BLOCK_ROWS))
         .into_par_iter()
         .map(|b| {

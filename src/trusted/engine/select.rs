@@ -81,7 +81,8 @@ pub(in crate::trusted) fn open(
     data: Arc<Dataset>,
     model: &dyn Model,
 ) -> Result<Box<dyn Engine>, EngineError> {
-    let cpu_only = model.row_function().shader().is_none();
+    // (Rows of a unit are added up on the CPU.)
+    let cpu_only = model.row_function().shader().is_none() || data.units().is_some();
     match setup.choice {
         EngineChoice::Cpu => Ok(Box::new(CpuEngine::new(data))),
         EngineChoice::Gpu if cpu_only => Err(EngineError::CpuOnly),

@@ -98,6 +98,8 @@ pub struct Slopes {
     /// Residuals of numbers and counts allow that; those of two classes are too lopsided, and
     /// their rows are weighted down instead (Mallows' type).
     pub clips_residuals: bool,
+    /// Rows of a unit at most, whose sums are clipped together; 1 where rows are units.
+    pub rows_of_unit: u32,
 }
 
 /// How a row beyond the row bound enters an expansion and its remainder.
@@ -127,6 +129,7 @@ impl Slopes {
             first_weight: 0.25,
             eta_unit: 1.0,
             clips_residuals: false,
+            rows_of_unit: 1,
         }
     }
 
@@ -159,6 +162,7 @@ impl Slopes {
             first_weight: 1.0,
             eta_unit: largest_score / MOST_SDS,
             clips_residuals: true,
+            rows_of_unit: 1,
         }
     }
 
@@ -179,6 +183,7 @@ impl Slopes {
             first_weight: 1.0,
             eta_unit: 1.0,
             clips_residuals: true,
+            rows_of_unit: 1,
         }
     }
 
@@ -208,7 +213,7 @@ impl Slopes {
         let located = joint.located(theta);
         let predictor = Predictor::Joint(joint);
         let slopes = Slopes::of_reach(predictor, joint.law, joint.label, located.reach);
-        (slopes, located.scales)
+        (slopes.of_units(self.rows_of_unit), located.scales)
     }
 
     fn of_reach(predictor: Predictor, law: Law, label: LabelKind, reach: Reach) -> Self {
@@ -224,7 +229,41 @@ impl Slopes {
             first_weight: reach.first_weight,
             eta_unit: reach.eta_unit,
             clips_residuals: !classes,
+            rows_of_unit: 1,
         }
+    }
+
+    /// The same where so many rows of a unit are summed and clipped together.
+    #[must_use]
+    pub fn of_units(self, rows_of_unit: u32) -> Self {
+        Slopes {
+            rows_of_unit,
+            ..self
+        }
+    }
+
+    /// What a unit's gradient is clipped to, over the row bound: √k times the largest score of its k
+    /// rows. Where the model holds, scores of a unit add up like noise.
+    pub fn unit_score(&self) -> f64 {
+        self.largest_score * f64::from(self.rows_of_unit).sqrt()
+    }
+
+    /// What a unit's weights are clipped to: half of what k rows can come to, and no less than √k
+    /// times the largest weight. Weights add up, but few are the largest.
+    pub fn unit_weight(&self) -> f64 {
+        let k = f64::from(self.rows_of_unit);
+        self.largest_weight * k.sqrt().max(0.5 * k)
+    }
+
+    /// Bound on a unit's weights in a profile: all that k rows can come to, for their sum says how
+    /// many rows there are.
+    pub fn profile_weight(&self) -> f64 {
+        self.largest_weight * f64::from(self.rows_of_unit)
+    }
+
+    /// Rows of a unit that are expected, before anything is seen of them.
+    pub fn expected_rows(&self) -> f64 {
+        0.5 * (1.0 + f64::from(self.rows_of_unit))
     }
 
     /// Whether the log likelihood is its own quadratic: remainders are zero.
@@ -269,6 +308,15 @@ impl Slopes {
             weight: (weight * over / share).min(most),
             omega: over * share,
         }
+    }
+
+    /// Score and weight of a row that is shortened by `share`, within their bounds; NaN stays.
+    pub fn score_and_weight(&self, share: f64, eta: f64, label: f64) -> (f64, f64) {
+        let (score, weight) = self.score.slopes(eta, label);
+        let influence = self.influence(share, weight);
+        let most = self.largest_score;
+        let score = (score * influence.score).clamp(-most, most);
+        (score, influence.weight.min(self.largest_weight))
     }
 
     /// Power k of the distance from θ* in the size `max(‖u‖,‖u'‖)^k ‖u'−u‖` of a remainder: 2,

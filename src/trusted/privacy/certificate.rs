@@ -8,6 +8,7 @@ use super::curator::Curator;
 use super::event::{Event, Neighbours};
 use super::ledger::Ledger;
 use super::measure::Measure;
+use crate::data::Unit;
 use crate::engine::EngineInfo;
 
 /// What bounds of rows are.
@@ -52,8 +53,11 @@ pub struct Certificate {
     pub order: Option<f64>,
     /// Neighbouring relation.
     pub neighbours: String,
-    /// Rows N, public.
+    /// Rows N, or units, public.
     pub rows: usize,
+    /// Whose rows are, where neighbours differ in all rows of one unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
     /// Chains; their costs add up.
     pub chains: usize,
     /// Iterations of each chain, warm-up included.
@@ -96,6 +100,22 @@ pub(crate) struct RunFacts<'a> {
 }
 
 impl Certificate {
+    /// What the guarantee counts: `5912 units of 'person', up to 5 rows each`, or `1904 rows`.
+    pub fn counted(&self) -> String {
+        match &self.unit {
+            Some(unit) => unit.counted(self.rows),
+            None => format!("{} rows", self.rows),
+        }
+    }
+
+    /// In what neighbours differ: `all rows of one 'person'`, or `one row`.
+    pub fn protected(&self) -> String {
+        match &self.unit {
+            Some(unit) => format!("all rows of one '{}'", unit.column),
+            None => "one row".into(),
+        }
+    }
+
     pub(crate) fn new(curator: &Curator, run: &RunFacts<'_>) -> Self {
         let mut warnings = run.warnings.to_vec();
         if curator.is_weighted() {
@@ -112,6 +132,7 @@ impl Certificate {
             order: None,
             neighbours: "substitution".into(),
             rows: curator.rows(),
+            unit: curator.unit().cloned(),
             chains: run.chains,
             iterations: run.iterations,
             covers: "this run only".into(),

@@ -57,6 +57,7 @@ fn source(interactions: &[&[&str]]) -> Source {
         label: None,
         row_norm: None,
         bounds: None,
+        unit: None,
         text: Default::default(),
         bad_cells: Default::default(),
         storage: Storage::F32,

@@ -59,6 +59,7 @@ fn notes(intercept: bool, features: &[(&str, FeatureKind)], products: &[&[&str]]
         label: None,
         row_norm: None,
         bounds: None,
+        unit: None,
         text: Default::default(),
         bad_cells: Default::default(),
         storage: Storage::F32,

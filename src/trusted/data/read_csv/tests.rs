@@ -28,6 +28,7 @@ fn source(features: Vec<Feature>) -> Source {
         label: None,
         row_norm: None,
         bounds: None,
+        unit: None,
         text: TextFormat::default(),
         bad_cells: BadCells::Error,
         storage: Storage::F32,

@@ -83,7 +83,7 @@ impl Engine for CpuEngine {
         let weighted = query.function().is_weighted();
         let groups = Group::split(query);
         let width = data.features().len() * TILE;
-        let (rows, block) = (data.rows(), self.block_rows);
+        let (rows, block) = (data.lines(), self.block_rows);
         let labels = data.labels();
         let weights = &self.weights;
         let ones = vec![1.0f32; if weighted { block } else { 0 }];
@@ -224,7 +224,7 @@ impl CpuEngine {
     fn all_gradients(&self, query: &GradientQuery) -> Vec<GradientSum> {
         let (data, set) = (&*self.data, self.set);
         let width = query.features() * TILE;
-        let rows = data.rows();
+        let rows = data.lines();
         let (work, most) = match query.function() {
             // Smaller blocks: a row is work enough to share out.
             GradientFunction::Network(shape) => (shape.parameters(), NETWORK_ROWS),

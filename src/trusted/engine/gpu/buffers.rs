@@ -147,7 +147,7 @@ fn fewest(data: &Dataset) -> u64 {
 }
 
 fn bytes_of(data: &Dataset) -> u64 {
-    4 * (data.rows() * words(data)) as u64
+    4 * (data.lines() * words(data)) as u64
 }
 
 /// The least that chunks can be made for want of memory: their uniforms, 256 bytes each, take no
@@ -168,11 +168,11 @@ pub(super) fn cut(data: &Dataset, bytes: u64) -> Result<Vec<Chunk>, EngineError>
             data.features().len()
         )));
     }
-    Ok((0..data.rows())
+    Ok((0..data.lines())
         .step_by(most)
         .map(|first| Chunk {
             first,
-            rows: most.min(data.rows() - first),
+            rows: most.min(data.lines() - first),
             buffers: None,
         })
         .collect())

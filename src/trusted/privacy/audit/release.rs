@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::bound::{Event, Histogram, lower_bound};
 use super::case::claims;
 use super::{AuditError, Report, Settings, Subject, report};
-use crate::data::{DataError, Dataset, LabelKind};
+use crate::data::{DataError, Dataset, LabelKind, Unit};
 use crate::engine::{EngineChoice, EngineSetup};
 use crate::model::{GaussianMean, Metric, Model, ModelError, Prior, Regression, Score};
 use crate::privacy::budget::Budget;
@@ -38,10 +38,16 @@ pub enum AnchorPart {
     LongGradient,
     /// The curvature, of such a row: its weight grows as it is shortened, up to the largest.
     LongCurvature,
+    /// The gradient, of a unit of four rows that pull the same way: shortened together.
+    UnitGradient,
+    /// The curvature, of such a unit.
+    UnitCurvature,
     /// `Σ x_i`, of a Gaussian model's rows.
     Moments,
 }
 
+/// Rows of a unit where units are attacked.
+const UNIT_ROWS: u32 = 4;
 /// Row bound of the parts that are of a row beyond it; rows are of norm 1.
 const SHORT: f64 = 0.5;
 /// Entries of the profile that a row of the norms 1 and 1/2 is in: up to 2⁰ and up to 2⁻¹, of
@@ -50,12 +56,14 @@ pub(super) const PROFILE_ENTRIES: [usize; 2] = [7, 5];
 
 impl AnchorPart {
     /// All of them.
-    pub const ALL: [AnchorPart; 6] = [
+    pub const ALL: [AnchorPart; 8] = [
         AnchorPart::Gradient,
         AnchorPart::Curvature,
         AnchorPart::Profile,
         AnchorPart::LongGradient,
         AnchorPart::LongCurvature,
+        AnchorPart::UnitGradient,
+        AnchorPart::UnitCurvature,
         AnchorPart::Moments,
     ];
 
@@ -70,6 +78,10 @@ impl AnchorPart {
             AnchorPart::LongCurvature => {
                 "anchored-barker: the anchor's curvature, of a row beyond the row bound"
             }
+            AnchorPart::UnitGradient => "anchored-barker: the anchor's gradient, of a unit's rows",
+            AnchorPart::UnitCurvature => {
+                "anchored-barker: the anchor's curvature, of a unit's rows"
+            }
             AnchorPart::Moments => "anchored-barker: moments",
         }
     }
@@ -79,7 +91,9 @@ impl AnchorPart {
     pub(super) fn at(self) -> [f64; 2] {
         match self {
             // −60 = x·θ* for both rows.
-            AnchorPart::Gradient | AnchorPart::LongGradient => [0.0, -60.0 / ANGLE.sin()],
+            AnchorPart::Gradient | AnchorPart::LongGradient | AnchorPart::UnitGradient => {
+                [0.0, -60.0 / ANGLE.sin()]
+            }
             _ => [0.0, 0.0],
         }
     }
@@ -98,20 +112,24 @@ impl AnchorPart {
     fn row(self, neighbour: bool) -> [f32; 2] {
         let across = ANGLE.cos() as f32;
         match (self, neighbour) {
-            (AnchorPart::Gradient | AnchorPart::LongGradient, false) => {
+            (
+                AnchorPart::Gradient | AnchorPart::LongGradient | AnchorPart::UnitGradient,
+                neighbour,
+            ) => {
+                let across = if neighbour { -across } else { across };
                 [across, ANGLE.sin() as f32]
             }
-            (AnchorPart::Gradient | AnchorPart::LongGradient, true) => {
-                [-across, ANGLE.sin() as f32]
-            }
-            (AnchorPart::Curvature | AnchorPart::LongCurvature, true) => [0.0, 1.0],
+            (
+                AnchorPart::Curvature | AnchorPart::LongCurvature | AnchorPart::UnitCurvature,
+                true,
+            ) => [0.0, 1.0],
             (AnchorPart::Profile, true) => [0.5, 0.0],
             (AnchorPart::Moments, true) => [-1.0, 0.0],
             (_, false) => [1.0, 0.0],
         }
     }
 
-    /// D or D': a flat row and the one that differs.
+    /// D or D': a flat row and the one that differs, or such units.
     pub(super) fn data(
         self,
         neighbour: bool,
@@ -120,6 +138,18 @@ impl AnchorPart {
         let names = vec!["x".into(), "z".into()];
         let mut set = Dataset::builder_with(names, label, 1.0)?;
         let one = label.map(|_| 1.0);
+        if matches!(self, AnchorPart::UnitGradient | AnchorPart::UnitCurvature) {
+            let column = "unit".into();
+            let mut set = set.of_units(Unit {
+                column,
+                rows: UNIT_ROWS,
+            });
+            set.push_owned(&[0.0, 0.0], one, 0)?;
+            for _ in 0..UNIT_ROWS {
+                set.push_owned(&self.row(neighbour), one, 1)?;
+            }
+            return set.finish();
+        }
         set.push_value(&[0.0, 0.0], one)?;
         set.push_value(&self.row(neighbour), one)?;
         set.finish()
@@ -130,7 +160,7 @@ impl AnchorPart {
     fn project(self, released: &Expansion) -> f64 {
         let c = &released.curvature;
         match self {
-            AnchorPart::Curvature | AnchorPart::LongCurvature => {
+            AnchorPart::Curvature | AnchorPart::LongCurvature | AnchorPart::UnitCurvature => {
                 (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd)
             }
             AnchorPart::Profile => {
@@ -208,7 +238,7 @@ impl AnchorCase {
                 profile: Some(self.tau),
                 ..AnchorNoise::default()
             },
-            AnchorPart::Curvature | AnchorPart::LongCurvature => {
+            AnchorPart::Curvature | AnchorPart::LongCurvature | AnchorPart::UnitCurvature => {
                 AnchorNoise::expansion(QUIET, self.tau)
             }
             _ => AnchorNoise::expansion(self.tau, QUIET),

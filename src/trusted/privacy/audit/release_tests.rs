@@ -44,12 +44,13 @@ fn anchors_of_a_case_are_as_far_apart_as_can_be() {
             let set = Arc::new(part.data(neighbour, case.label()).unwrap());
             let model = case.model(&set).unwrap();
             let setup = EngineSetup::from(EngineChoice::Cpu);
+            let rows = set.unit().map_or(1, |unit| unit.rows);
             let mut engine = crate::engine::open(setup, set, &*model).unwrap();
             let metric = part.metric();
             let query = AnchorQuery {
                 at: &part.at(),
                 metric: &metric,
-                slopes: model.slopes().unwrap(),
+                slopes: model.slopes().unwrap().of_units(rows),
                 parts: AnchorParts {
                     profile: true,
                     ..AnchorParts::EXPANSION
@@ -60,7 +61,7 @@ fn anchors_of_a_case_are_as_far_apart_as_can_be() {
         let (one, two) = (exact(false), exact(true));
         let gap = |a: &[i128], b: &[i128], k: usize| (a[k] - b[k]) as f64;
         let share = match part {
-            AnchorPart::Gradient | AnchorPart::LongGradient => {
+            AnchorPart::Gradient | AnchorPart::LongGradient | AnchorPart::UnitGradient => {
                 gap(&one.gradient, &two.gradient, 0) / AnchorSums::GRADIENT_SENSITIVITY
             }
             AnchorPart::Profile => {
@@ -96,13 +97,16 @@ fn audited(case: AnchorCase) -> Report {
 }
 
 /// A profile charged as if a row moved one entry (2^14) and not two (√2 · 2^14) has 1/√2 of its
-/// noise; a row beyond the bound that kept its length would double what it adds.
+/// noise; a row beyond the bound that kept its length would double what it adds, and so would a unit
+/// of four rows that are clipped one by one.
 #[test]
-fn a_profile_or_a_long_row_of_too_little_noise_is_caught() {
+fn a_profile_a_long_row_or_a_unit_of_too_little_noise_is_caught() {
     for (part, share) in [
         (AnchorPart::Profile, 0.5f64.sqrt()),
         (AnchorPart::LongGradient, 0.5),
         (AnchorPart::LongCurvature, 0.5),
+        (AnchorPart::UnitGradient, 0.5),
+        (AnchorPart::UnitCurvature, 0.5),
     ] {
         let case = AnchorCase::of(part);
         let honest = audited(case);

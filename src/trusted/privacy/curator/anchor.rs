@@ -1,7 +1,7 @@
 //! The release of an anchor: gradient, curvature and profile of the log likelihood at a public
 //! θ*, charged, computed and noised (mathematics, section 4.1).
 
-use super::Curator;
+use super::{Curator, SINGLE_ROWS};
 use crate::engine::{AnchorParts, AnchorQuery, AnchorSums};
 use crate::model::{Metric, Slopes, check_anchorable};
 use crate::privacy::event_key::EventKey;
@@ -31,6 +31,9 @@ impl Curator {
         let slopes = self.own_model.slopes().ok_or_else(|| {
             Halt::Refused(format!("model '{}' has no anchor", self.own_model.name()))
         })?;
+        if self.unit.is_some() && slopes.predictor.is_network() {
+            return Err(Halt::Refused(SINGLE_ROWS.into()));
+        }
         let public = at.len() == d && at.iter().all(|v| v.is_finite()) && metric.dim() == d;
         if !public || !metric.is_valid() {
             return Err(Halt::Refused(
@@ -38,7 +41,9 @@ impl Curator {
                     .into(),
             ));
         }
-        let slopes = slopes.at(at);
+        let slopes = slopes
+            .of_units(self.unit.as_ref().map_or(1, |u| u.rows))
+            .at(at);
         let variances = variances(noise)?;
         self.charge_anchor(variances)?;
         let parts = AnchorParts {

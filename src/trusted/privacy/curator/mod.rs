@@ -24,10 +24,10 @@ use self::cost::smallest_clip;
 use super::ledger::Ledger;
 use super::mechanism::{Correction, PoissonSampler, RowShares, SecretRng};
 use super::releases::{
-    Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, MomentNoise,
-    Moves, Releases,
+    Acceptance, AnchorNoise, Batch, DrawRequest, Estimator, Expansion, GradientNoise, Halt,
+    MomentNoise, Moves, Releases,
 };
-use crate::data::{Dataset, Population};
+use crate::data::{Dataset, Population, Unit};
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
 use crate::model::{
     AnchorRelease, Anchored, Metric, Model, ModelError, MomentAnchor, MomentRemainder, Moments,
@@ -76,6 +76,8 @@ pub struct Curator {
     shares: Option<RowShares>,
     /// Declared bound B on a row's norm.
     row_norm: f64,
+    /// Whose rows are, where they are not protected one by one.
+    unit: Option<Unit>,
     ledger: Option<Ledger>,
     secret: SecretRng,
     /// What the secret generator was seeded with, where it was.
@@ -124,7 +126,7 @@ impl Curator {
             }
             None => None,
         };
-        let row_norm = data.row_norm();
+        let (row_norm, unit) = (data.row_norm(), data.unit().cloned());
         let secret = match seed {
             Some(seed) => {
                 let position = ledger.as_ref().map_or(0, Ledger::position);
@@ -140,6 +142,7 @@ impl Curator {
             population,
             shares,
             row_norm,
+            unit,
             ledger,
             secret,
             seed,
@@ -159,9 +162,25 @@ impl Curator {
         self
     }
 
-    /// Number of rows N (public).
+    /// Number of rows N, or of units (public).
     pub fn rows(&self) -> usize {
         self.population.rows
+    }
+
+    /// Whose rows are; `None` where they are protected one by one.
+    pub fn unit(&self) -> Option<&Unit> {
+        self.unit.as_ref()
+    }
+
+    /// Refuses what clips single rows, and is no guarantee for all rows of a unit; and what draws
+    /// rows by their number, which is private then.
+    fn check_single_rows(&self, draws_rows: bool) -> Result<(), Halt> {
+        match self.unit {
+            Some(_) if draws_rows || self.ledger.is_some() => {
+                Err(Halt::Refused(SINGLE_ROWS.into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What computes.
@@ -287,6 +306,9 @@ impl Curator {
     }
 }
 
+/// Why only anchors are for units.
+const SINGLE_ROWS: &str = "only the sums of an anchor are clipped unit by unit; with data.unit use algorithm = \"anchored-barker\" or \"dp-laplace\"";
+
 /// Why rows of this model have no bounds of their own.
 pub(crate) fn unscaled(model: &dyn Model) -> String {
     format!(
@@ -336,6 +358,7 @@ impl Releases for Curator {
         accepted: &mut [bool],
     ) -> Result<(), Halt> {
         accepted.fill(false);
+        self.check_single_rows(estimator != Estimator::FullBatch)?;
         self.check_shapes(moves, accepted.len())?;
         // h = −∞ rejects before anything is charged; NaN never accepts.
         let live: Vec<usize> = (0..moves.public.len())
@@ -386,6 +409,7 @@ impl Releases for Curator {
     }
 
     fn moments(&mut self, degree: usize, noise: Option<MomentNoise>) -> Result<Moments, Halt> {
+        self.check_single_rows(false)?;
         self.release_moments(degree, noise)
     }
 
@@ -394,10 +418,12 @@ impl Releases for Curator {
         thetas: ArrayView2<'_, f64>,
         noise: GradientNoise,
     ) -> Result<Array2<f64>, Halt> {
+        self.check_single_rows(noise.batch != Batch::All)?;
         self.release_gradients(thetas, noise)
     }
 
     fn posterior_draw(&mut self, start: &[f64], request: &DrawRequest) -> Result<Vec<f64>, Halt> {
+        self.check_single_rows(false)?;
         self.release_draw(start, request)
     }
 }

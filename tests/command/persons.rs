@@ -1,0 +1,235 @@
+//! The promises about tables with several rows of one person: which rows count, what is said of
+//! them, which samplers run, and that a ledger keeps apart what protects whom.
+
+use crate::common::place::{Place, RUN, edit, repository};
+
+/// Rows a, b, y of patients 0 to 399: each has 1 to 4, `from` puts them in another order.
+fn visits(extra: &str) -> String {
+    let mut text = String::from("patient,a,b,y\n");
+    let mut random = 7u64;
+    let mut next = move || {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 40) as f64 / f64::from(1u32 << 24)
+    };
+    for patient in 0..400 {
+        for _ in 0..1 + patient % 4 {
+            let (a, b) = (2.0 * next() - 1.0, 2.0 * next() - 1.0);
+            let y = u8::from(next() < 1.0 / (1.0 + (-0.5 - 1.5 * a).exp()));
+            text += &format!("p{patient},{a:.4},{b:.4},{y}\n");
+        }
+    }
+    text + extra
+}
+
+fn run(algorithm: &str) -> String {
+    let run = edit(
+        RUN,
+        "file = \"people.csv\"",
+        "file = \"visits.csv\"\nunit = \"patient\"\nrows_per_unit = 4",
+    );
+    edit(&run, "\"barker\"\nstep = 0.0001", algorithm)
+}
+
+fn place(algorithm: &str) -> Place {
+    let place = Place::new(&run(algorithm));
+    place.write("visits.csv", &visits(""));
+    place
+}
+
+/// The certificate, summary and `check` count units, and say of what neighbours are.
+#[test]
+fn everything_that_is_said_is_of_units() {
+    let place = place("\"anchored-barker\"");
+    let check = place.works("check run.toml");
+    assert!(
+        check.contains("400 units of 'patient', up to 4 rows each"),
+        "{check}"
+    );
+    assert!(check.contains(" units\n"), "{check}");
+    let summary = place.works("sample run.toml --out out --quiet") + &place.works("summary out");
+    assert!(
+        summary.contains("substitution of all rows of one 'patient'"),
+        "{summary}"
+    );
+    let certificate = place.json("out/certificate.json");
+    assert_eq!(certificate["rows"], 400);
+    assert_eq!(certificate["unit"]["rows"], 4);
+    let ledger = std::fs::read_to_string(place.path("out/ledger.json")).unwrap();
+    assert!(ledger.contains("4 rows of each 'patient'"), "{ledger}");
+    // Nowhere the number of rows, which is private: 400 patients have 1,000.
+    for file in ["certificate.json", "ledger.json", "run.toml", "state.json"] {
+        let text = std::fs::read_to_string(place.path(&format!("out/{file}"))).unwrap();
+        assert!(!text.contains("1000,"), "{file}");
+    }
+}
+
+/// Further rows of a patient change nothing, to the bit, and neither does the table's order.
+#[test]
+fn only_the_first_rows_of_a_patient_count() {
+    let place = place("\"dp-laplace\"");
+    let json = |place: &Place| place.works("check run.toml --json");
+    let draws = |extra: &str| {
+        place.write("visits.csv", &visits(extra));
+        let _ = std::fs::remove_dir_all(place.path("out"));
+        place.works("sample run.toml --not-private --seed 3 --out out --quiet");
+        let rows = place.draws("out").rows;
+        rows.into_iter().map(|r| r.2).collect::<Vec<_>>()
+    };
+    let plain = draws("");
+    let said = json(&place);
+    // Patients 3 and 7 have four rows already.
+    assert_eq!(plain, draws("p3,1,1,0\np7,-1,1,1\np3,0.2,0.1,1\n"));
+    assert_eq!(said, json(&place));
+    assert_ne!(plain, draws("p0,1,1,0\n"));
+    assert_eq!(said, json(&place));
+}
+
+/// Without privacy the posterior is that of the rows one by one.
+#[test]
+fn the_posterior_is_that_of_the_rows() {
+    let means = |run: &str| -> Vec<f64> {
+        let place = Place::new(run);
+        place.write("visits.csv", &visits(""));
+        place.works("sample run.toml --not-private --seed 3 --iterations 4000 --out out --quiet");
+        let rows = place.draws("out").rows;
+        let mean = |k: usize| rows.iter().map(|r| r.2[k]).sum::<f64>() / rows.len() as f64;
+        (0..3).map(mean).collect()
+    };
+    let units = means(&run("\"dp-laplace\""));
+    let rows = edit(
+        &run("\"dp-laplace\""),
+        "unit = \"patient\"\nrows_per_unit = 4",
+        "",
+    );
+    // A posterior sd is about 0.1; of 16,000 independent draws the mean is off by a hundredth of it.
+    for (a, b) in units.iter().zip(means(&rows)) {
+        assert!((a - b).abs() < 0.015, "{a} {b}");
+    }
+    // And so is that of a full Metropolis chain on the table with units, but for its own noise.
+    let chain = means(&run("\"mh\""));
+    for (a, b) in units.iter().zip(chain) {
+        assert!((a - b).abs() < 0.06, "{a} {b}");
+    }
+}
+
+#[test]
+fn what_protects_single_rows_is_refused() {
+    for (algorithm, word) in [
+        (
+            "\"barker\"\nstep = 0.0001",
+            "'barker' protects rows one by one",
+        ),
+        (
+            "\"poisson-barker\"",
+            "'poisson-barker' protects rows one by one",
+        ),
+        ("\"dp-sgld\"", "'dp-sgld' protects rows one by one"),
+        ("\"dp-hmc\"", "'dp-hmc' protects rows one by one"),
+        ("\"dpvi\"", "'dpvi' protects rows one by one"),
+        (
+            "\"anchored-barker\"\nanchor = { decisions = 0.1 }",
+            "without decisions",
+        ),
+    ] {
+        let place = place(algorithm);
+        for command in ["check run.toml", "sample run.toml --out out"] {
+            let message = place.refuses(command);
+            assert!(
+                message.contains("data.unit") && message.contains(word),
+                "{message}"
+            );
+        }
+        assert!(!place.path("out").exists());
+    }
+    // Batches draw rows by their number, without privacy too.
+    for algorithm in ["\"tuna-mh\"", "\"sgld\""] {
+        let message = place(algorithm).refuses("sample run.toml --not-private --out out");
+        assert!(message.contains("data.unit"), "{message}");
+    }
+}
+
+#[test]
+fn half_a_declaration_is_refused() {
+    let whole = run("\"dp-laplace\"");
+    for (from, to, words) in [
+        ("rows_per_unit = 4", "", "data.rows_per_unit"),
+        ("unit = \"patient\"\n", "", "belongs to data.unit"),
+        (
+            "rows_per_unit = 4",
+            "rows_per_unit = 0",
+            "between 1 and 1000",
+        ),
+        (
+            "rows_per_unit = 4",
+            "rows_per_unit = 5000",
+            "between 1 and 1000",
+        ),
+        (
+            "\"patient\"",
+            "\"person\"",
+            "none of its 4 columns is called 'person'",
+        ),
+        (
+            "rows_per_unit = 4",
+            "rows_per_unit = 4\nbounds = { column = \"b\", public = true }",
+            "data.bounds",
+        ),
+    ] {
+        let place = Place::new(&edit(&whole, from, to));
+        place.write("visits.csv", &visits(""));
+        let message = place.refuses("sample run.toml --out out");
+        assert!(message.contains(words), "{to}: {message}");
+    }
+    let place = place("\"dp-laplace\"");
+    place.write("visits.csv", &visits(",0.5,0.5,1\n"));
+    let message = place.refuses("sample run.toml --out out");
+    assert!(
+        message.contains("line 1002") && message.contains("column 'patient'"),
+        "{message}"
+    );
+    place.write("visits.csv", "patient,a,b,y\np1,0,0,1\np1,1,0,0\n");
+    let message = place.refuses("sample run.toml --out out");
+    assert!(message.contains("at least 2"), "{message}");
+}
+
+/// What was paid for a row is no payment for a patient, nor the other way round.
+#[test]
+fn a_ledger_keeps_units_and_rows_apart() {
+    let place = place("\"dp-laplace\"");
+    place.works("sample run.toml --ledger shared.json --out out --quiet");
+    let rows = edit(
+        &run("\"dp-laplace\""),
+        "unit = \"patient\"\nrows_per_unit = 4",
+        "",
+    );
+    place.write("rows.toml", &rows);
+    let message = place.refuses("sample rows.toml --ledger shared.json --out other");
+    assert!(message.contains("4 rows of each 'patient'"), "{message}");
+    let fewer = edit(
+        &run("\"dp-laplace\""),
+        "rows_per_unit = 4",
+        "rows_per_unit = 3",
+    );
+    place.write("fewer.toml", &fewer);
+    let message = place.refuses("sample fewer.toml --ledger shared.json --out other");
+    assert!(message.contains("4 rows of each 'patient'"), "{message}");
+}
+
+/// The guide's run file runs on the guide's table.
+#[test]
+fn what_the_guide_shows_runs() {
+    let page = std::fs::read_to_string(repository("docs/guide/persons.md")).unwrap();
+    let run = page.split("```toml\n").nth(1).unwrap();
+    let place = Place::new(run.split("```").next().unwrap());
+    let mut table = String::from("patient,year,age,insured,visits\n");
+    for row in 0..3000 {
+        let insured = if row % 3 == 0 { "yes" } else { "no" };
+        table += &format!("{},2020,{},{insured},{}\n", row / 3, 18 + row % 60, row % 7);
+    }
+    place.write("visits.csv", &table);
+    place.works("check run.toml");
+    place.works("sample run.toml --out out --quiet --iterations 50");
+    assert!(place.draws("out").last() >= 1);
+}
