@@ -13,7 +13,8 @@ class Column(TypedDict, total=False):
     """What is public about a column, as in ``[columns]`` of a run file.
 
     A feature has exactly one of ``scale``, ``clamp``, ``levels`` and ``indicator``; a label has
-    ``positive``, ``count``, ``classes``, ``scale`` or ``clamp``, or nothing where it is 0 or 1.
+    ``positive``, ``count``, ``classes``, ``levels``, ``scale`` or ``clamp``, or nothing where it is
+    0 or 1.
     Bounds and levels come from public knowledge, never from the rows.
     """
 

@@ -107,7 +107,13 @@ pub fn existing_part(path: &Path) -> PathBuf {
 
 /// The longest part of a path that is there, and the names behind it.
 fn existing(path: &Path) -> (PathBuf, Vec<OsString>) {
-    let there = |path: &&Path| path.symlink_metadata().is_ok();
+    // What a folder's name says of a column is a cell, which may look like a pattern: whether such
+    // a folder is there must not decide what the path means.
+    let is_value = |part: Component<'_>| {
+        let name = part.as_os_str().to_string_lossy();
+        name.contains('=') && name.contains(['*', '?', '['])
+    };
+    let there = |path: &&Path| !path.components().any(is_value) && path.symlink_metadata().is_ok();
     let base = path.ancestors().find(there).unwrap_or(Path::new(""));
     let rest = path.strip_prefix(base).unwrap_or(path).components();
     let rest = rest

@@ -62,6 +62,10 @@ const ROUNDS: usize = 20;
 const FAR: f64 = 1e6;
 /// Positive numbers are looked for down to this many e-folds below the largest.
 const LOG_REACH: f64 = 80.0;
+/// Log-odds of shares up to here: 1 − y is a number there.
+const LOGIT_REACH: f64 = 34.0;
+/// Blocks of counts that one stands for, over their distance from the smallest that matters.
+const BLOCK_GROWTH: f64 = 0.04;
 
 /// A law's expected information in (η, φ) at given φ: `E s sᵀ` over labels, s the scores, for η
 /// on a grid, as Cholesky factors. Between grid points factors are interpolated, and beyond the ends
@@ -103,8 +107,8 @@ impl Information {
         self.size
     }
 
-    /// Whether it is of some labels alone, those above 0, and so not what a row is expected to tell: a
-    /// sign says that an event was not seen.
+    /// Whether it is of some labels alone, those above 0, and so not what a row is expected to
+    /// tell: a sign says that an event was not seen.
     pub fn is_partial(&self) -> bool {
         self.of_positive_labels
     }
@@ -160,11 +164,9 @@ fn expected(
     eta: f64,
     shared: &[f64],
 ) -> DMatrix<f64> {
-    let alike =
-        |nodes: Vec<f64>| -> Vec<(f64, f64)> { nodes.into_iter().map(|y| (y, 1.0)).collect() };
     let nodes = match labels {
-        LabelRange::Classes(all) => alike(all.clone()),
-        LabelRange::Counts(max) => alike(counts(law, *max, eta, shared)),
+        LabelRange::Classes(all) => all.iter().map(|y| (*y, 1.0)).collect(),
+        LabelRange::Counts(max) => counts(law, *max, eta, shared),
         LabelRange::Numbers { low, high } => {
             let value = |y: f64| law.log_likelihood(y, eta, shared);
             // What it says of other signs is another matter than a label's density.
@@ -196,33 +198,82 @@ fn largest(values: &[f64]) -> f64 {
     finite.fold(f64::NEG_INFINITY, |m, v| m.max(*v))
 }
 
-/// Counts that are not negligible, or as many of them, spread evenly, as a sum has room for.
-fn counts(law: Law, max: u32, eta: f64, shared: &[f64]) -> Vec<f64> {
-    let whole = |from: f64, to: f64, parts: u32| -> Vec<f64> {
-        let parts = parts.min((to - from) as u32).max(1);
+/// Counts that are not negligible, each with the number of counts that it stands for: the smallest
+/// ones one by one, larger ones by blocks that grow. 0, which some laws have a share of its own
+/// for, is always one of them.
+fn counts(law: Law, max: u32, eta: f64, shared: &[f64]) -> Vec<(f64, f64)> {
+    let whole = |from: f64, to: f64| -> Vec<f64> {
+        let parts = COARSE.min((to - from) as u32).max(1);
         let mut all = grid(from, to, parts);
         all.iter_mut().for_each(|v| *v = v.round());
         all.dedup();
         all
     };
-    let [low, high] = narrowed(law, [0.0, f64::from(max)], eta, shared, |a, b| {
-        whole(a, b, COARSE)
-    });
-    whole(low.floor(), high.ceil(), NODES)
+    let range = [1.0, f64::from(max.max(1))];
+    let [low, high] = narrowed(law, range, eta, shared, whole);
+    let mut nodes = vec![(0.0, 1.0)];
+    let mut first = low.floor();
+    while first <= high {
+        let block = (BLOCK_GROWTH * (first - low)).floor().max(1.0);
+        let block = block.min(high.ceil() - first + 1.0);
+        // Their middle, which is a count or half of one more.
+        nodes.push((first + 0.5 * (block - 1.0), block));
+        first += block;
+    }
+    nodes
+}
+
+/// How a density of positive numbers is spread out, so that it has one peak and light tails.
+#[derive(Clone, Copy, PartialEq)]
+enum Scale {
+    Plain,
+    Log,
+    /// Of shares, log y/(1 − y): their density may be largest at an end.
+    Logit,
+}
+
+impl Scale {
+    /// The number at t.
+    fn label(self, t: f64) -> f64 {
+        match self {
+            Scale::Plain => t,
+            Scale::Log => t.exp(),
+            Scale::Logit => 1.0 / (1.0 + (-t).exp()),
+        }
+    }
+
+    /// d label/dt.
+    fn slope(self, t: f64) -> f64 {
+        match self {
+            Scale::Plain => 1.0,
+            Scale::Log => t.exp(),
+            Scale::Logit => {
+                let y = self.label(t);
+                y * self.label(-t)
+            }
+        }
+    }
 }
 
 /// Numbers where a density of one peak is not negligible, close to each other at the peak and far
 /// apart in the tails, with their weights; `value`: its logarithm. Where numbers below 0 have none,
-/// these are even on a log scale.
+/// these are even on a log scale, and where those above 1 have none either on that of log-odds.
 fn numbers(value: impl Fn(f64) -> f64, [low, high]: [f64; 2], positive: bool) -> Vec<(f64, f64)> {
     // Labels beyond the range are clamped, and the law knows nothing of that.
     let width = FAR * (high - low);
-    let logs = positive || low > 0.0 && !value(-width).is_finite();
-    let label = |t: f64| if logs { t.exp() } else { t };
-    let density = |t: f64| value(label(t)) + if logs { t } else { 0.0 };
-    let [low, high] = match logs {
-        true => [high.ln() - LOG_REACH, high.ln() + FAR.ln()],
-        false => [low - width, high + width],
+    let none = |y: f64| !value(y).is_finite();
+    let scale_of = match positive || low > 0.0 && none(-width) {
+        false => Scale::Plain,
+        true if high < 1.0 && none(1.0 + width) && none(2.0) => Scale::Logit,
+        true => Scale::Log,
+    };
+    let label = |t: f64| scale_of.label(t);
+    let density = |t: f64| value(label(t)) + scale_of.slope(t).ln();
+    let [low, high] = match scale_of {
+        Scale::Log => [high.ln() - LOG_REACH, high.ln() + FAR.ln()],
+        // Beyond that 1 − y is no number any more.
+        Scale::Logit => [-LOGIT_REACH, LOGIT_REACH],
+        Scale::Plain => [low - width, high + width],
     };
     let (mut from, mut to) = (low, high);
     for _ in 0..ROUNDS {
@@ -258,7 +309,7 @@ fn numbers(value: impl Fn(f64) -> f64, [low, high]: [f64; 2], positive: bool) ->
     let each = grid(first, end, NODES).into_iter();
     each.map(|u| {
         let t = place(u);
-        (label(t), u.cosh() * if logs { t.exp() } else { 1.0 })
+        (label(t), u.cosh() * scale_of.slope(t))
     })
     .collect()
 }

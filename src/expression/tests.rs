@@ -87,7 +87,7 @@ fn derivatives_are_those_of_differences() {
 proptest! {
     /// Large moves against plain differences; small ones against the slope, to many digits.
     #[test]
-    fn changes_keep_their_digits(which in 0usize..14, place in 0usize..3, eta in -3f64..3.0, log in -16f64..0.5, up in any::<bool>()) {
+    fn changes_keep_their_digits(which in 0usize..FAMILIES.len() + 4, place in 0usize..3, eta in -3f64..3.0, log in -16f64..0.5, up in any::<bool>()) {
         let all = laws();
         let (law, shared, labels) = &all[which % all.len()];
         let y = labels[place % labels.len()];
@@ -111,7 +111,7 @@ proptest! {
 
     /// f32 to what f32 can hold of the terms, by every kind of code.
     #[test]
-    fn lanes_match_f64(which in 0usize..14, place in 0usize..3, eta in -3f32..3.0, log in -12f32..0.5, up in any::<bool>()) {
+    fn lanes_match_f64(which in 0usize..FAMILIES.len() + 4, place in 0usize..3, eta in -3f32..3.0, log in -12f32..0.5, up in any::<bool>()) {
         let all = laws();
         let (law, shared, labels) = &all[which % all.len()];
         let y = labels[place % labels.len()];
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn bounds_hold(which in 0usize..14, place in 0usize..3, share in 0f64..1.0, spread in 0f64..1.0) {
+    fn bounds_hold(which in 0usize..FAMILIES.len() + 4, place in 0usize..3, share in 0f64..1.0, spread in 0f64..1.0) {
         let all = laws();
         let (law, shared, labels) = &all[which % all.len()];
         let ranges: Vec<Range> = shared.iter().map(|_| Range { low: 0.0, high: 0.6 }).collect();
@@ -335,6 +335,69 @@ fn information_is_what_is_known_of_these_laws() {
     );
     assert!((found[0] - mu * r / (mu + r)).abs() < 4e-3, "{found:?}");
     assert!(found[2].abs() < 4e-3, "{found:?}");
+    // Many counts, most of them small: sums over all 2,000, by the law's own terms.
+    for (mu, r) in [(50.0f64, 0.3f64), (50.0, 1.0), (4.0, 0.05)] {
+        let found = of(
+            "negative-binomial",
+            &["log_shape"],
+            &[],
+            LabelRange::Counts(20_000),
+            &[r.ln()],
+            mu.ln(),
+        );
+        let mut chance = (r / (r + mu)).powf(r);
+        let (mut known, mut digammas) = ([0.0; 3], 0.0);
+        for y in 0..20_000 {
+            let y = f64::from(y);
+            let slope = (y - mu) * r / (r + mu);
+            let shape = r * (digammas + (r / (r + mu)).ln() + (mu - y) / (r + mu));
+            known[0] += chance * slope * slope;
+            known[1] += chance * shape * shape;
+            known[2] += chance * slope * shape;
+            digammas += 1.0 / (r + y);
+            chance *= (y + r) / (y + 1.0) * mu / (r + mu);
+        }
+        for (a, b) in found.iter().zip(known) {
+            assert!(
+                (a - b).abs() < 0.01 * known[0],
+                "{mu} {r} {found:?} {known:?}"
+            );
+        }
+    }
+    // A peak far from a share of zeros: with p of these log-odds −2 and a Poisson law else the
+    // information in η is (1 − p)μ, for 0 is none of its counts.
+    for (mu, most) in [(500.0f64, 5_000), (3_750.0, 100_000), (20.0, 60)] {
+        let counts = LabelRange::Counts(most);
+        let found = of(
+            "zero-inflated-poisson",
+            &["logit_zero"],
+            &[],
+            counts,
+            &[-2.0],
+            mu.ln(),
+        );
+        let p = 1.0 / (1.0 + 2f64.exp());
+        for (a, b) in found.iter().zip([(1.0 - p) * mu, p * (1.0 - p), 0.0]) {
+            assert!((a - b).abs() < 0.01 * b + 1e-4 * mu, "{mu} {found:?}");
+        }
+    }
+    // Of shares whose density is largest at an end: with a and b the beta law's parameters,
+    // m = a/φ and φ held fixed, φ²m²(1 − m)² (ψ'(a) + ψ'(b)) in η; less what lies beyond the
+    // log-odds that an f64 holds.
+    for (precision, eta, trigammas) in [
+        (2.0f64, 2.0f64, 0.757_640_57 + 18.806_977_93),
+        (2.0, -2.0, 0.757_640_57 + 18.806_977_93),
+        (20.0, 3.5, 0.052_859_27 + 3.777_876_16),
+    ] {
+        let fixed = [("log_precision", precision.ln())];
+        let found = of("beta", &[], &fixed, wide(0.01, 0.99), &[], eta);
+        let m = 1.0 / (1.0 + (-eta).exp());
+        let known = (precision * m * (1.0 - m)).powi(2) * trigammas;
+        assert!(
+            (found[0] - known).abs() < 0.03 * known,
+            "{eta} {found:?} {known}"
+        );
+    }
     // Of Weibull's k²; 1 + Γ''(2) = 1.8237 in log k; and Γ'(2) = 0.4228 between them, also where most
     // labels are beyond the declared ones.
     for (log_shape, eta) in [(0.3f64, 2.0), (-0.6, 8.5), (-1.5, 0.0)] {

@@ -1,6 +1,8 @@
-//! Models that are no regressions: what the papers sample. They say in f64 what a row tells and what
-//! affine forms the engines make of it. Privacy rests on none of that, for the engines clip what comes
-//! out, so they lie outside of the trusted part.
+//! Models that are no regressions: what the papers sample. They say in f64 what a row tells and
+//! what affine forms the engines make of it. They lie outside of the trusted part, for the engines
+//! clip what comes out. One answer is trusted all the same: `ops` pays for its draw by
+//! `Model::ratio_rate` as a true bound, since a chain of clipped ratios has another posterior
+//! (docs/proofs/guarantee.md). Whoever reads the trusted part reads those functions too.
 
 mod banana;
 mod gaussian_mean;

@@ -163,11 +163,10 @@ fn likeliest(mixture: &Mixture, y: f64) -> (f64, bool) {
 /// Probabilities of a smaller label, and of one that is not larger. A label at a declared bound
 /// stands for all beyond it; a negative time of an event for all later ones.
 fn rank(mixture: &Mixture, label: LabelKind, y: f64) -> [f64; 2] {
-    let of_times = matches!(
-        mixture.0[0],
-        LabelLaw::Weibull { .. } | LabelLaw::LogNormal { .. }
-    );
-    if of_times && y < 0.0 {
+    if let LabelKind::Number { low, .. } = label
+        && low >= 0.0
+        && y < 0.0
+    {
         return [mixture.below(-y), 1.0];
     }
     let (low, high) = match label {
@@ -269,7 +268,7 @@ mod tests {
             shape: 1.0,
         }]);
         let wide = LabelKind::Number {
-            low: -60.0,
+            low: 0.1,
             high: 60.0,
         };
         let [from, to] = rank(&weibull, wide, -2.0);

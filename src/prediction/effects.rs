@@ -150,8 +150,8 @@ pub struct Effect {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Share of rows that the change takes beyond the declared bounds of the column, which cut it
-    /// off there; none where the column has no bounds.
+    /// Share of rows that lie beyond the declared bounds of the column after the change, which cut
+    /// them off there; none where the column has no bounds.
     pub beyond_bounds: Option<f64>,
 }
 

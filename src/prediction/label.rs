@@ -36,14 +36,6 @@ impl Words {
         }
     }
 
-    /// What a model reads of a number as the table has it.
-    pub fn read(&self, y: f64) -> f64 {
-        match self.label.values {
-            LabelValues::Scale { low, high } => 2.0 * ((y - low) / (high - low)) - 1.0,
-            _ => y,
-        }
-    }
-
     /// A difference of numbers as the table has them.
     pub fn difference(&self, y: f64) -> f64 {
         match self.label.values {
@@ -77,10 +69,17 @@ impl Words {
         [first(negative).unwrap_or_else(|| format!("not {one}")), one]
     }
 
-    /// The same where the run file names levels; none of a label that is 0 or 1, or no class.
-    pub fn names(&self) -> Option<[String; 2]> {
-        let named = matches!(self.label.values, LabelValues::Named { .. });
-        named.then(|| self.classes())
+    /// The classes' texts in their order where the run file names levels; none of a label that is
+    /// 0 or 1, or no class.
+    pub fn names(&self) -> Option<Vec<String>> {
+        match &self.label.values {
+            LabelValues::Named { .. } => Some(self.classes().to_vec()),
+            LabelValues::Levels(levels) => {
+                let first = |texts: &Vec<String>| texts.first().cloned().unwrap_or_default();
+                Some(levels.iter().map(first).collect())
+            }
+            _ => None,
+        }
     }
 
     /// A label as a cell of the table, of a binary 0 or 1, a class, a count or a number as models

@@ -170,7 +170,8 @@ impl LabelLaw {
         }
     }
 
-    /// Probability of a label of at most y; NaN where the parameters are no law's (a scale that overflowed).
+    /// Probability of a label of at most y; NaN where the parameters are no law's (a scale that
+    /// overflowed).
     pub fn below(&self, y: f64) -> f64 {
         if y < self.least() {
             return 0.0;
@@ -195,8 +196,8 @@ impl LabelLaw {
                     0.0
                 }
             }
-            LabelLaw::Poisson { mean } if *mean > 0.0 => gamma_above(y.floor() + 1.0, *mean),
-            LabelLaw::Poisson { .. } => 1.0,
+            LabelLaw::Poisson { mean: 0.0 } => 1.0,
+            LabelLaw::Poisson { mean } => gamma_above(y.floor() + 1.0, *mean),
             LabelLaw::NegativeBinomial { mean, shape } => {
                 beta_below(*shape, y.floor() + 1.0, shape / (shape + mean))
             }
@@ -285,7 +286,7 @@ impl LabelLaw {
 }
 
 /// σ(u).
-fn odds(u: f64) -> f64 {
+pub(super) fn odds(u: f64) -> f64 {
     1.0 / (1.0 + (-u).exp())
 }
 

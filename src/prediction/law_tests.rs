@@ -183,6 +183,66 @@ fn closed_forms_are_those_of_the_expressions() {
     }
 }
 
+/// Likelihoods without a closed form here, against chances written by hand.
+#[test]
+fn sums_over_counts_are_of_the_right_law() {
+    let chances = |name: &str, fixed: &[(&str, f64)], shared: &[(&str, f64)], max, eta| {
+        let names: Vec<String> = shared.iter().map(|(n, _)| n.to_string()).collect();
+        let values: Vec<f64> = shared.iter().map(|(_, v)| *v).collect();
+        let fixed: Vec<(String, f64)> = fixed.iter().map(|(n, v)| (n.to_string(), *v)).collect();
+        let text = family(name).unwrap().likelihood;
+        let law = Law::new(name, text, &names, &fixed).unwrap();
+        let law = by_numbers(law, LabelKind::Count { max }, eta, &values);
+        move |y: u32| {
+            law.below(f64::from(y))
+                - if y > 0 {
+                    law.below(f64::from(y) - 1.0)
+                } else {
+                    0.0
+                }
+        }
+    };
+    let close = |found: f64, known: f64| assert!((found - known).abs() < 1e-9, "{found} {known}");
+    // Three trials of chance 0.2.
+    let of = chances("binomial", &[("trials", 3.0)], &[], 3, 0.25f64.ln());
+    for (y, known) in [0.512, 0.384, 0.096, 0.008].into_iter().enumerate() {
+        close(of(y as u32), known);
+    }
+    // A zero whatever else by 0.2, else Poisson's law of mean 2, whose counts end at 60.
+    let of = chances(
+        "zero-inflated-poisson",
+        &[],
+        &[("logit_zero", 0.25f64.ln())],
+        60,
+        2f64.ln(),
+    );
+    let poisson = (-2f64).exp();
+    close(of(0), 0.2 + 0.8 * poisson);
+    close(of(3), 0.8 * poisson * 8.0 / 6.0);
+    // The same of the geometric law of mean 1 (shape 1), chances 2^-(y + 1).
+    let shared = [("log_shape", 0.0), ("logit_zero", 0.25f64.ln())];
+    let of = chances("zero-inflated-negative-binomial", &[], &shared, 60, 0.0);
+    close(of(0), 0.2 + 0.8 * 0.5);
+    close(of(3), 0.8 / 16.0);
+    // Times whose logarithm is normal: the share that is later.
+    let names = ["log_sigma".to_string()];
+    let text = family("log-normal-survival").unwrap().likelihood;
+    let law = Law::new("log-normal-survival", text, &names, &[]).unwrap();
+    for (time, share) in [(1.0, 0.5), (2.0, 0.243_5), (0.5, 0.756_5)] {
+        let later = law.log_likelihood(-time, 0.0, &[0.0]).exp();
+        // 1 − Φ(log 2) = 0.24410.
+        let exact = if time == 1.0 {
+            share
+        } else {
+            1.0 - crate::math::normal::below(f64::ln(time))
+        };
+        assert!(
+            (later - exact).abs() < 1e-9 && (later - share).abs() < 2e-3,
+            "{time} {later}"
+        );
+    }
+}
+
 /// By the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart a distance like this has a chance
 /// under 1e-7 in each of ten cases.
 #[test]

@@ -1,11 +1,11 @@
 //! From one draw of a run's parameters and one row of public features to the law of its label.
 
 use super::PredictionError;
-use super::law::LabelLaw;
+use super::law::{LabelLaw, odds};
 use super::new_rows::NewRows;
 use super::numeric::{Numeric, chances};
 use crate::config::Plan;
-use crate::data::LabelKind;
+use crate::data::{LabelKind, LabelValues};
 use crate::expression::Law;
 use crate::math::normal;
 use crate::output::Predictive;
@@ -42,7 +42,16 @@ impl Predictor {
     /// # Errors
     /// [`PredictionError`] where the model has no labels, or a declared likelihood too many.
     pub fn new(plan: &Plan, rows: &NewRows) -> Result<Self, PredictionError> {
-        let label = plan.label()?.map(|label| label.kind());
+        let label = plan
+            .label()?
+            .map(|label| match (&label.event, &label.values) {
+                // The kind's bounds are those of both signs; times are predicted, be they seen or not.
+                (Some(_), LabelValues::Clamp { low, high }) => LabelKind::Number {
+                    low: *low,
+                    high: *high,
+                },
+                _ => label.kind(),
+            });
         let (Some(predictive), Some(label)) = (plan.predictive(rows.set())?, label) else {
             let what = "this kind of model has no label to predict";
             return Err(plan.refuse("model.kind", what).into());
@@ -125,9 +134,7 @@ impl Predictor {
             }
             Predictive::Declared(law) => self.named(law.name(), eta, shared),
             // A network has no linear predictor and does not come here.
-            Predictive::Logistic | Predictive::Network(_) => LabelLaw::Binary {
-                chance: inverse_logit(eta),
-            },
+            Predictive::Logistic | Predictive::Network(_) => LabelLaw::Binary { chance: odds(eta) },
         }
     }
 
@@ -172,8 +179,8 @@ impl Predictor {
                 shape: own(0).exp(),
             },
             "beta" => LabelLaw::Beta {
-                mean: inverse_logit(eta),
-                rest: inverse_logit(-eta),
+                mean: odds(eta),
+                rest: odds(-eta),
                 precision: own(0).exp(),
             },
             "weibull" => LabelLaw::Weibull {
@@ -193,10 +200,6 @@ impl Predictor {
             },
         }
     }
-}
-
-fn inverse_logit(eta: f64) -> f64 {
-    1.0 / (1.0 + (-eta).exp())
 }
 
 /// The law that an expression says, over the declared labels.

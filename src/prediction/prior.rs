@@ -1,6 +1,7 @@
 //! What the prior alone predicts: parameters from the prior, labels from their law. No table is
 //! read but a public one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
@@ -59,12 +60,15 @@ pub struct PriorPredictive {
 pub fn made_up_rows(plan: &Plan, seed: u64) -> Result<NewRows, PredictionError> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut table = PublicTable::default();
+    let mut made_by: BTreeMap<String, u8> = BTreeMap::new();
     for entry in &plan.feature_entries()? {
         for column in entry.column.iter().chain(entry.columns.iter().flatten()) {
-            // A column that several declarations read is made of the first one with bounds.
-            if table.column(column).is_some() && entry.scale.or(entry.clamp).is_none() {
+            // A column that several declarations read is made of one that allows fewest cells.
+            let made = made_by.entry(column.clone()).or_insert(u8::MAX);
+            if allows(entry) >= *made {
                 continue;
             }
+            *made = allows(entry);
             let cells = (0..MADE_UP).map(|_| made_up(entry, &mut rng));
             table = table.with(column, cells.collect());
         }
@@ -75,6 +79,16 @@ pub fn made_up_rows(plan: &Plan, seed: u64) -> Result<NewRows, PredictionError> 
         table.columns.push(Arc::new(vec![Value::Missing; MADE_UP]));
     }
     NewRows::of_table(plan, &table, "the made-up table", false)
+}
+
+/// How freely cells of a declaration are chosen: bounds and levels least, indicators, which take any
+/// cell, most.
+fn allows(entry: &FeatureEntry) -> u8 {
+    match (entry.scale.or(entry.clamp), &entry.one_hot, &entry.groups) {
+        (Some(_), _, _) => 0,
+        (None, None, None) => 2,
+        _ => 1,
+    }
 }
 
 fn made_up(entry: &FeatureEntry, rng: &mut ChaCha20Rng) -> Value {

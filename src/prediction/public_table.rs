@@ -9,7 +9,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use super::PredictionError;
-use crate::data::{Cell, Frame, FrameColumn, TextFormat};
+use crate::data::{Cell, Frame, FrameColumn, TextFormat, is_missing};
 
 /// A public cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,10 +37,8 @@ impl Value {
             Value::Number(v) if v.is_nan() => Ok(None),
             Value::Number(v) => Ok(Some(*v)),
             Value::Missing => Ok(None),
-            Value::Text(text) => match text.trim() {
-                "" | "?" | "NA" | "NaN" | "nan" | "null" => Ok(None),
-                text => text.parse().map(Some).map_err(|_| ()),
-            },
+            Value::Text(text) if is_missing(Cell::Text(text)) => Ok(None),
+            Value::Text(text) => text.trim().parse().map(Some).map_err(|_| ()),
         }
     }
 

@@ -128,11 +128,12 @@ fn what_cannot_be_made_up_is_refused() {
 }
 
 /// Estimates of many sets combine into the posterior's own variance by the rule of the guide, and
-/// not by that for partially synthetic data. The variance between 200 sets is off by more than 0.6
-/// of itself with a chance under 1e-6 (chi-square, 199 degrees of freedom).
+/// not by that for partially synthetic data. What the variance between 300 sets makes of it lies below
+/// 0.52 or above 1.6 times the posterior's with a chance under 1e-6 (chi-square, 299 degrees of
+/// freedom, of a variance 1.22 times the posterior's).
 #[test]
 fn sets_combine_into_the_posteriors_own_variance() {
-    const MANY: usize = 200;
+    const MANY: usize = 300;
     let run = edit(RUN, "[[data.features]]\nintercept = true\n", "");
     let run = edit(&run, "[\"a\", \"b\"]", "[\"a\"]");
     let run = edit(&run, "column = \"y\"", "column = \"y\"\nclamp = [-9, 9]");
@@ -169,7 +170,10 @@ fn sets_combine_into_the_posteriors_own_variance() {
     let (between, posterior) = (variance(&estimates), variance(&draws));
     let rule = (1.0 + 1.0 / MANY as f64) * between - own;
     let of_replaced_labels = own + between / MANY as f64;
-    assert!((rule / posterior - 1.0).abs() < 0.6, "{rule} {posterior}");
+    assert!(
+        (0.52..1.6).contains(&(rule / posterior)),
+        "{rule} {posterior}"
+    );
     assert!(
         of_replaced_labels < 0.3 * posterior,
         "{of_replaced_labels} {posterior}"

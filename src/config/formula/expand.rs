@@ -38,20 +38,29 @@ pub(in crate::config) struct Product {
     pub place: usize,
 }
 
-/// What `formula` stands for, with columns as declared. `label`: that of `[data.label]`.
+/// The columns of `[data.label]`.
+#[derive(Clone, Copy, Default)]
+pub(in crate::config) struct LabelColumns<'a> {
+    pub label: Option<&'a str>,
+    /// Says whether a time's event was seen.
+    pub event: Option<&'a str>,
+}
+
+/// What `formula` stands for, with columns as declared.
 ///
 /// # Errors
 /// [`Wrong`], at a character of the formula or at a column's key.
 pub(in crate::config) fn expand(
     formula: &str,
     columns: &BTreeMap<String, ColumnEntry>,
-    label: Option<&str>,
+    label: LabelColumns<'_>,
 ) -> Result<Expansion, Wrong> {
     let parsed = parse(formula)?;
     let own = parsed.label.as_ref().map(|(name, _)| name.as_str());
     let resolver = Resolver {
         columns,
-        label: own.or(label),
+        label: own.or(label.label),
+        event: label.event,
         formula,
     };
     let found = terms(&parsed.terms, &resolver)?;

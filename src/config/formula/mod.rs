@@ -11,7 +11,7 @@ mod parse;
 mod resolve;
 mod token;
 
-pub(super) use expand::{Expansion, expand};
+pub(super) use expand::{Expansion, LabelColumns, expand};
 pub(super) use resolve::toml_key;
 
 /// What is wrong.

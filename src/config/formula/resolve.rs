@@ -11,6 +11,8 @@ use crate::data::Transform;
 pub(super) struct Resolver<'a> {
     pub columns: &'a BTreeMap<String, ColumnEntry>,
     pub label: Option<&'a str>,
+    /// The column that says whether a time's event was seen.
+    pub event: Option<&'a str>,
     pub formula: &'a str,
 }
 
@@ -27,10 +29,10 @@ pub(super) struct Resolved {
 impl Resolver<'_> {
     /// Declared columns but the label, by name.
     pub fn others(&self) -> impl Iterator<Item = &String> {
-        let label = self.label;
+        let apart = [self.label, self.event];
         self.columns
             .keys()
-            .filter(move |c| Some(c.as_str()) != label)
+            .filter(move |c| !apart.contains(&Some(c.as_str())))
     }
 
     pub fn resolve(&self, atom: &Atom) -> Result<Resolved, Wrong> {
@@ -39,6 +41,10 @@ impl Resolver<'_> {
             let what = format!(
                 "'{column}' is the label, which a term of it would predict exactly; drop it here"
             );
+            return Err(Wrong::at(atom.start, what));
+        }
+        if self.event == Some(column) {
+            let what = format!("'{column}' says whether the label's event was seen; drop it here");
             return Err(Wrong::at(atom.start, what));
         }
         let made = match (&atom.shape, self.columns.get(column)) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::expand::expand;
+use super::expand::{LabelColumns, expand};
 use super::{Wrong, written};
 use crate::config::schema::{ColumnEntry, FeatureEntry};
 
@@ -52,7 +52,8 @@ fn short(entry: &FeatureEntry) -> String {
 
 /// Features, then interactions behind a bar.
 fn stands_for(formula: &str) -> String {
-    let found = expand(formula, &columns(), None).unwrap_or_else(|e| panic!("{formula}: {e:?}"));
+    let found = expand(formula, &columns(), LabelColumns::default())
+        .unwrap_or_else(|e| panic!("{formula}: {e:?}"));
     let mains: Vec<String> = found.features.iter().map(|f| short(&f.entry)).collect();
     let products = found.interactions.iter();
     let products: Vec<String> = products.map(|p| p.entry.features.join(":")).collect();
@@ -64,7 +65,7 @@ fn stands_for(formula: &str) -> String {
 
 /// What is refused, with what the character at fault is followed by.
 fn refused(formula: &str) -> String {
-    match expand(formula, &columns(), None) {
+    match expand(formula, &columns(), LabelColumns::default()) {
         Ok(found) => panic!("{formula}: {found:?}"),
         Err(Wrong::Formula { place, what }) => {
             let rest: String = formula.chars().skip(place).collect();
@@ -197,7 +198,7 @@ fn a_dot_is_all_the_others() {
     let mut few = columns();
     few.retain(|name, _| ["age", "region", "visits"].contains(&name.as_str()));
     let found = |formula: &str| {
-        let found = expand(formula, &few, None).unwrap();
+        let found = expand(formula, &few, LabelColumns::default()).unwrap();
         let mains: Vec<String> = found.features.iter().map(|f| short(&f.entry)).collect();
         mains.join(" ")
     };
@@ -209,7 +210,24 @@ fn a_dot_is_all_the_others() {
 #[test]
 fn the_label_is_no_term() {
     assert!(refused("visits ~ age + visits").starts_with("[visits] 'visits' is the label"));
-    assert!(expand("~ age", &columns(), Some("age")).is_err());
+    let label = LabelColumns {
+        label: Some("age"),
+        event: None,
+    };
+    assert!(expand("~ age", &columns(), label).is_err());
+    let label = LabelColumns {
+        label: Some("y"),
+        event: Some("age"),
+    };
+    assert!(expand("~ age", &columns(), label).is_err());
+    let mut two = columns();
+    two.retain(|name, _| ["age", "income"].contains(&name.as_str()));
+    let all = expand("~ .", &two, label).unwrap();
+    assert!(
+        all.features
+            .iter()
+            .all(|m| m.entry.column.as_deref() != Some("age"))
+    );
 }
 
 #[test]
@@ -436,7 +454,11 @@ fn long_and_deep_formulas_are_refused() {
     let names: Vec<String> = (0..40).map(|i| format!("x{i}")).collect();
     let entry = &columns()["age"];
     let many = names.iter().map(|n| (n.clone(), entry.clone())).collect();
-    let error = expand(&format!("~ ({})^4", names.join(" + ")), &many, None);
+    let error = expand(
+        &format!("~ ({})^4", names.join(" + ")),
+        &many,
+        LabelColumns::default(),
+    );
     let Err(Wrong::Formula { what, .. }) = error else {
         panic!("{error:?}");
     };
@@ -455,7 +477,7 @@ fn names_are_written_as_they_are_read() {
     ] {
         assert_eq!(written(name), text);
         let columns = BTreeMap::from([(name.to_string(), columns()["age"].clone())]);
-        let found = expand(&format!("~ {text}"), &columns, None).unwrap();
+        let found = expand(&format!("~ {text}"), &columns, LabelColumns::default()).unwrap();
         assert_eq!(found.features[1].entry.column.as_deref(), Some(name));
     }
 }
@@ -506,7 +528,7 @@ proptest! {
     ) {
         let soup: Vec<&str> = soup.into_iter().map(|i| SOUP[i]).collect();
         for formula in [text, format!("visits ~ {}", soup.join(" ")), soup.concat()] {
-            match expand(&formula, &columns(), None) {
+            match expand(&formula, &columns(), LabelColumns::default()) {
                 Err(Wrong::Formula { place, .. }) => {
                     prop_assert!(place <= formula.chars().count(), "{}", formula);
                 }

@@ -4,7 +4,7 @@
 use super::Plan;
 use super::data::key_of;
 use crate::config::ConfigError;
-use crate::config::formula::{Expansion, Wrong, expand, toml_key};
+use crate::config::formula::{Expansion, LabelColumns, Wrong, expand, toml_key};
 use crate::config::schema::{
     ColumnEntry, FeatureEntry, InteractionEntry, LabelEntry, LevelEntry, ModelKind,
 };
@@ -65,7 +65,12 @@ impl Plan {
                 return Err(self.refuse(key, what));
             }
         }
-        let label = data.label.as_ref().and_then(|l| l.column.as_deref());
+        let declared = data.label.as_ref();
+        let event = declared.and_then(|l| l.event.as_ref());
+        let label = LabelColumns {
+            label: declared.and_then(|l| l.column.as_deref()),
+            event: event.map(|e| e.column.as_str()),
+        };
         let found = expand(formula, &config.columns, label).map_err(|w| self.wrong(w))?;
         let label = self.label_of(&found)?;
         let term = |text, place| Place::Term { text, place };

@@ -211,7 +211,7 @@ impl Plan {
         match ORDINAL_CLASSES.contains(&classes) {
             true => Ok(classes),
             false => Err(self.refuse(
-                "data.label",
+                &self.label_key(),
                 "an ordinal model needs ordered classes, two to nine: levels = [\"low\", …, \"high\"], or classes = k",
             )),
         }
@@ -322,6 +322,7 @@ impl Plan {
                 return Err(self.refuse(&format!("model.{key}"), what));
             }
         }
+        self.check_event()?;
         let needs = match m.kind {
             K::Logistic => "a logistic model needs a declared binary label",
             K::Linear => {
@@ -343,6 +344,26 @@ impl Plan {
             Ok(())
         } else {
             Err(self.refuse(&self.label_key(), needs))
+        }
+    }
+
+    /// Only laws of times know what a time means whose event was not seen.
+    fn check_event(&self) -> Result<(), ConfigError> {
+        let m = &self.config.model;
+        let of_times = [
+            ModelKind::Weibull,
+            ModelKind::LogNormalSurvival,
+            ModelKind::Declared,
+        ];
+        let event = self
+            .declared_label()?
+            .is_some_and(|(_, l)| l.event.is_some());
+        match event && !of_times.contains(&m.kind) {
+            true => Err(self.refuse(
+                &format!("{}.event", self.label_key()),
+                "belongs to times: kind = \"weibull\", \"log-normal-survival\" or a likelihood of your own",
+            )),
+            false => Ok(()),
         }
     }
 
