@@ -4,8 +4,10 @@
 
 mod banana;
 mod gaussian_mean;
+mod layered;
 mod mixture;
 
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
+pub use layered::Layered;
 pub use mixture::Mixture;

@@ -87,6 +87,7 @@ impl Predictor {
     pub fn parameters(&self) -> usize {
         match self.predictive {
             Predictive::Network(shape) => shape.parameters(),
+            Predictive::Layers(network) => network.parameters(),
             Predictive::Declared(law) => self.features + law.shared().len(),
             _ => self.features,
         }
@@ -100,9 +101,15 @@ impl Predictor {
     /// The law of the label of a row of features, by one draw, both of the lengths that
     /// [`Predictor::new`] saw.
     pub fn law(&self, theta: &[f64], row: &[f32]) -> LabelLaw {
-        if let Predictive::Network(shape) = self.predictive {
-            let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
-            let said = shape.probabilities(theta, &row);
+        let said = match self.predictive {
+            Predictive::Network(shape) => {
+                let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+                Some(shape.probabilities(theta, &row))
+            }
+            Predictive::Layers(network) => Some(network.probabilities(theta, row)),
+            _ => None,
+        };
+        if let Some(said) = said {
             return match said.as_slice() {
                 [chance] => LabelLaw::Binary { chance: *chance },
                 _ => LabelLaw::Classes(said),
@@ -124,10 +131,12 @@ impl Predictor {
                 by_numbers(law, self.label, eta, shared)
             }
             Predictive::Declared(law) => self.named(law.name(), eta, shared),
-            // A network has no linear predictor and does not come here.
-            Predictive::Logistic | Predictive::Network(_) => LabelLaw::Binary {
-                chance: inverse_logit(eta),
-            },
+            // Networks have no linear predictor and do not come here.
+            Predictive::Logistic | Predictive::Network(_) | Predictive::Layers(_) => {
+                LabelLaw::Binary {
+                    chance: inverse_logit(eta),
+                }
+            }
         }
     }
 

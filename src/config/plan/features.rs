@@ -60,9 +60,11 @@ impl Plan {
     pub fn notes_on_features(&self) -> Result<Vec<String>, ConfigError> {
         let data = &self.config.data;
         match self.config.model.kind {
-            ModelKind::GaussianMean | ModelKind::Mixture | ModelKind::Banana | ModelKind::Mlp => {
-                Ok(vec![])
-            }
+            ModelKind::GaussianMean
+            | ModelKind::Mixture
+            | ModelKind::Banana
+            | ModelKind::Mlp
+            | ModelKind::Network => Ok(vec![]),
             kind => {
                 let mut source = self.source(&data.file, data.label_file.as_ref())?;
                 if kind == ModelKind::Ordinal {
