@@ -165,7 +165,7 @@ fn rows_in_16_bits_are_the_rounded_rows() {
             }
         }
     }
-    assert_eq!(tables, 18);
+    assert_eq!(tables, 17);
 }
 
 #[test]

@@ -7,10 +7,10 @@
 
 use crate::data::LabelKind;
 use crate::expression::Law;
+use crate::models::NetworkShape;
 use crate::network::Network;
 
 mod anchor;
-mod mlp;
 mod moment_basis;
 mod moment_remainder;
 mod moments;
@@ -19,10 +19,8 @@ mod prior;
 mod regression;
 mod slopes;
 
-use crate::math::softplus;
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
 pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
-pub use mlp::{Mlp, NetworkShape};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 pub use moment_remainder::MomentRemainder;
 pub(crate) use moments::FLAT_CLIP;
