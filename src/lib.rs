@@ -69,6 +69,7 @@ pub mod diagnostics;
 pub mod expression;
 pub mod math;
 mod models;
+pub mod network;
 pub mod output;
 pub mod posterior_run;
 pub mod prediction;

@@ -87,6 +87,8 @@ pub struct PosteriorRun {
     used: bool,
     /// Whether draws have the noise of the releases in them.
     noise_aware: bool,
+    /// Of an optimiser: the iteration whose point was kept last.
+    kept_end: u64,
 }
 
 impl PosteriorRun {
@@ -117,6 +119,7 @@ impl PosteriorRun {
             resolved,
             anchor: None,
             noise_aware: true,
+            kept_end: 0,
         }
     }
 
@@ -198,6 +201,7 @@ impl PosteriorRun {
         }
         self.iteration = state.iteration;
         self.kept_accepted = state.kept_accepted;
+        self.kept_end = if state.parts > 0 { state.iteration } else { 0 };
         self.session = session;
         Ok(())
     }
@@ -226,6 +230,9 @@ impl PosteriorRun {
             Err(Halt::BudgetSpent(_)) => self.status = Status::BudgetSpent,
             Err(Halt::Interrupted) => self.status = Status::Interrupted,
             Err(Halt::Refused(what) | Halt::Failed(what)) => self.status = Status::Failed(what),
+        }
+        if self.sampler.is_optimiser() {
+            self.keep_end();
         }
         &self.status
     }
@@ -277,7 +284,7 @@ impl PosteriorRun {
         let Some(iteration) = self.iteration.checked_sub(self.length.warmup) else {
             return;
         };
-        if iteration == 0 {
+        if iteration == 0 || self.sampler.is_optimiser() {
             return;
         }
         self.kept_accepted += accepted.iter().filter(|a| **a).count() as u64;
@@ -296,6 +303,22 @@ impl PosteriorRun {
                 chain: c as u32,
                 iteration,
                 theta,
+            });
+        }
+    }
+
+    /// Keeps the point where an optimiser ended, once.
+    fn keep_end(&mut self) {
+        let ended = matches!(self.status, Status::Finished | Status::BudgetSpent);
+        if !ended || self.iteration <= self.kept_end {
+            return;
+        }
+        self.kept_end = self.iteration;
+        for (c, theta) in self.chains.thetas.rows().into_iter().enumerate() {
+            self.draws.push(Draw {
+                chain: c as u32,
+                iteration: self.iteration,
+                theta: theta.to_vec(),
             });
         }
     }

@@ -149,7 +149,7 @@ pub struct Overrides {
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// mh, tuna-mh, barker, poisson-barker, anchored-barker, dp-laplace, dp-penalty, dp-barker,
-    /// dp-fast-mh, dp-fast-mh-full, dp-barker-subsampled, hmc, dp-hmc, barker-hmc, sgld, dp-sgld, sghmc, dp-sghmc, sgnht, dp-sgnht, dpvi or ops
+    /// dp-fast-mh, dp-fast-mh-full, dp-barker-subsampled, hmc, dp-hmc, barker-hmc, sgld, dp-sgld, sghmc, dp-sghmc, sgnht, dp-sgnht, sgd, dp-sgd, adam, dp-adam, dpvi or ops
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
     /// dp-sgld or dp-sghmc to the letter of their paper

@@ -237,6 +237,10 @@ impl Report {
                 self.first_step = Some(s.first_step());
                 self.gradients = Some(gradients(s.noise_of_step(1), "1 a step".into()));
             }
+            Sampler::Optimiser(s) => {
+                self.first_step = Some(s.first_step());
+                self.gradients = Some(gradients(s.noise(), "1 a step".into()));
+            }
             Sampler::PosteriorDraws(s) => self.secret_steps_a_draw = Some(s.request().steps),
             Sampler::Variational(s) => {
                 let count = format!("{} in all", s.gradients());

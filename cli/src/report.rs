@@ -10,7 +10,7 @@ use super::CliError;
 use super::args::ReportArguments;
 use super::summary;
 use dpmc::math::normal;
-use dpmc::output::{self, DrawTable, OutputError, RunSummary};
+use dpmc::output::{self, DrawTable, OutputError, Point, RunSummary};
 use dpmc::privacy::Certificate;
 
 const STYLE: &str = include_str!("report.css");
@@ -71,14 +71,20 @@ fn page(summary: &RunSummary, draws: &DrawTable, asked: &str) -> Result<Markup, 
                 main {
                     h1 { (title) }
                     p class="quiet" {
-                        (c.counted()) ", " (summary.parameters.len()) " parameters, " (algorithm)
+                        (c.counted()) ", " (draws.parameters.len()) " parameters, " (algorithm)
                         ", " (summary.chains) " × " (summary.draws) " draws, " (c.status)
                     }
                     (guarantee(c))
                     (warnings(summary))
                     h2 { "Results" }
-                    (results(summary))
-                    (pictures(summary, draws)?)
+                    @match &summary.points {
+                        Some(ends) => (points(ends)),
+                        None => {
+                            (results(summary))
+                            (pictures(summary, draws)?)
+                        }
+                    }
+                    (test_scores(summary))
                     h2 { "What was released, and what it cost" }
                     (costs(c))
                     h2 { "To repeat and to cite" }
@@ -233,6 +239,26 @@ fn results(summary: &RunSummary) -> Markup {
                 } } }
             }
         }
+    }
+}
+
+/// Where an optimiser ended: no draws, so no intervals.
+fn points(ends: &[Point]) -> Markup {
+    html! {
+        p { "Where the optimiser ended, a column for each chain. Coefficients are on the scale of the declared columns." }
+        div class="wide" {
+            table {
+                tbody { @for p in ends { tr {
+                    th scope="row" { (p.name) }
+                    @for value in &p.values { td { (number(*value)) } }
+                } } }
+            }
+        }
+    }
+}
+
+fn test_scores(summary: &RunSummary) -> Markup {
+    html! {
         @if let Some(loss) = summary.test_log_loss {
             p {
                 "On the public test table: "

@@ -8,7 +8,7 @@ use dpmc::config::Plan;
 use dpmc::data::Dataset;
 use dpmc::diagnostics::noise_aware_moments;
 use dpmc::model::MomentAnchor;
-use dpmc::output::{self, NamedNoise, OutputError, RunSummary};
+use dpmc::output::{self, NamedNoise, OutputError, Point, RunSummary};
 use dpmc::privacy::Certificate;
 
 pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
@@ -17,6 +17,13 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     }
     let summary = whole(&a.directory)?;
     if let Some(path) = &a.plot {
+        if summary.points.is_some() {
+            return Err(CliError::Input(format!(
+                "--plot {}: there is no density to draw: {}",
+                path.display(),
+                output::POINT
+            )));
+        }
         plot(&a.directory, &summary.certificate, path)?;
     }
     if a.json {
@@ -144,13 +151,31 @@ pub(super) fn plot(
 
 /// The table a person reads.
 pub(super) fn print(summary: &RunSummary) {
-    let width = summary
-        .parameters
-        .iter()
-        .map(|p| p.name.chars().count())
-        .max()
-        .unwrap_or(9)
-        .max(9);
+    match &summary.points {
+        Some(points) => print_points(points),
+        None => print_parameters(summary),
+    }
+    print_run(summary);
+}
+
+/// Where an optimiser ended, a column a chain.
+fn print_points(points: &[Point]) {
+    let width = width(points.iter().map(|p| &p.name));
+    println!("{:width$} {:>12}", "parameter", "end");
+    for p in points {
+        let values: Vec<String> = p.values.iter().map(|v| format!("{v:>12.4}")).collect();
+        println!("{:width$} {}", p.name, values.join(" "));
+    }
+}
+
+/// Width of a column of names.
+fn width<'a>(names: impl Iterator<Item = &'a String>) -> usize {
+    names.map(|n| n.chars().count()).max().unwrap_or(9).max(9)
+}
+
+/// Moments, quantiles and convergence of a run's draws.
+fn print_parameters(summary: &RunSummary) {
+    let width = width(summary.parameters.iter().map(|p| &p.name));
     println!(
         "{:width$} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>6}",
         "parameter", "mean", "sd", "5%", "50%", "95%", "ess_bulk", "ess_tail", "r_hat"
@@ -162,10 +187,22 @@ pub(super) fn print(summary: &RunSummary) {
         );
     }
     print_noise_aware(summary, width);
+}
+
+/// How the run went, what it scored and what it cost.
+fn print_run(summary: &RunSummary) {
     let c = &summary.certificate;
     println!(
-        "\n{} chain(s), {} draws each, acceptance {:.3}, {}",
-        summary.chains, summary.draws, summary.acceptance, c.status
+        "\n{} chain(s), {}, {}",
+        summary.chains,
+        match summary.points {
+            Some(_) => format!("{} steps, no draws", c.iterations),
+            None => format!(
+                "{} draws each, acceptance {:.3}",
+                summary.draws, summary.acceptance
+            ),
+        },
+        c.status
     );
     if let Some(loss) = summary.test_log_loss {
         let first = match (summary.test_accuracy, summary.test_rmse) {
@@ -173,7 +210,11 @@ pub(super) fn print(summary: &RunSummary) {
             (None, Some(error)) => format!("root mean square error {error:.4}, "),
             (None, None) => String::new(),
         };
-        println!("test {first}log loss {loss:.4} (posterior predictive)");
+        let what = match summary.points {
+            Some(_) => "at that point",
+            None => "posterior predictive",
+        };
+        println!("test {first}log loss {loss:.4} ({what})");
     }
     match (c.epsilon, c.delta, c.epsilon_spent) {
         (Some(epsilon), Some(delta), Some(spent)) => {

@@ -90,6 +90,8 @@ pub enum ModelKind {
     Banana,
     /// Bayesian neural network with one hidden layer.
     Mlp,
+    /// Bayesian neural network of declared layers.
+    Network,
     /// Two classes by the normal distribution function.
     Probit,
     /// Two classes by a rate.
@@ -152,8 +154,8 @@ keyed! {
     pub struct ModelSection {
         /// What a row is: see [models.md](models.md). `poisson` has a log link, `mixture` takes
         /// exactly one feature (θ₁, θ₂: components at θ₁ and θ₁+θ₂), `banana` two, `mlp` is one
-        /// layer of tanh units.
-        kind: ModelKind, "`logistic`, `linear`, `poisson`, `gaussian-mean`, `mixture`, `banana`, `mlp`, `probit`, `cloglog`, `gaussian`, `student-t`, `log-normal`, `gamma`, `negative-binomial`, `beta`, `weibull`, `quantile`, `declared`; required";
+        /// layer of tanh units, `network` what `layers` say.
+        kind: ModelKind, "`logistic`, `linear`, `poisson`, `gaussian-mean`, `mixture`, `banana`, `mlp`, `network`, `probit`, `cloglog`, `gaussian`, `student-t`, `log-normal`, `gamma`, `negative-binomial`, `beta`, `weibull`, `quantile`, `declared`; required";
         /// Label and features: `"label ~ a + b"`, of columns that `[columns]` declares, in place of
         /// `[[data.features]]`; see [formulas](../guide/formulas.md).
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,7 +167,7 @@ keyed! {
         /// or a list of d.
         #[serde(skip_serializing_if = "Option::is_none")]
         prior: Option<PriorEntry>, "`{ kind = \"flat\" }` (the default), `{ kind = \"normal\", mean = 0, sd = … }` or `{ kind = \"laplace\", scale = … }`; kinds: all";
-        /// θ_j outside ±box has density zero. Gives every kind but `mlp` a true bound of row
+        /// θ_j outside ±box has density zero. Gives every kind but `mlp` and `network` a true bound of row
         /// ratios; not for stochastic gradients and `dpvi`; needed by `ops`.
         #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
         support as "box": Option<Numbers>, "number or list of d, none; kinds: all";
@@ -179,6 +181,15 @@ keyed! {
         /// Hidden units.
         #[serde(skip_serializing_if = "Option::is_none")]
         hidden: Option<usize>, "whole number, required; kinds: mlp";
+        /// How a row's features are arranged: height, width and, where a place has several values,
+        /// channels, in the order (row, column, channel).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input: Option<Vec<usize>>, "`[height, width]` or `[height, width, channels]`; a line; kinds: network";
+        /// The layers between the features and the outputs, in order; a dense layer to one output
+        /// (binary label) or one for each class follows them. Strides are 1 (of pools: the side) and
+        /// `padding` is 0 unless they are given.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        layers: Option<Vec<LayerEntry>>, "list of `{ dense = units }`, `{ conv = channels, kernel = side, stride, padding }`, `{ max_pool = side, stride }`, `{ average_pool = side, stride }`, `\"tanh\"`, `\"relu\"`, `\"softplus\"`; required; kinds: network";
         /// The curvature a.
         #[serde(skip_serializing_if = "Option::is_none")]
         curvature: Option<f64>, "number, 20; kinds: banana";
@@ -197,6 +208,46 @@ keyed! {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         constants: BTreeMap<String, f64>, "`{ NAME = number }`; kinds: as for parameters";
     }
+}
+
+/// A layer of a network: a name, or a table with one of the first four keys.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a layer is \"tanh\", \"relu\" or \"softplus\", or a table such as { dense = 32 }, { conv = 16, kernel = 3, stride = 2, padding = 1 }, { max_pool = 2 } or { average_pool = 2 }"
+)]
+pub enum LayerEntry {
+    /// By its name.
+    Named(String),
+    /// With numbers.
+    Sized(SizedLayer),
+}
+
+/// `{ conv = 16, kernel = 3, stride = 2, padding = 1 }`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SizedLayer {
+    /// Units of a dense layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dense: Option<usize>,
+    /// Channels of a convolution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conv: Option<usize>,
+    /// Side of the squares whose largest values are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pool: Option<usize>,
+    /// Side of the squares whose means are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_pool: Option<usize>,
+    /// Side of a convolution's squares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<usize>,
+    /// Places from one square to the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stride: Option<usize>,
+    /// Zeros around the input of a convolution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub padding: Option<usize>,
 }
 
 fn one() -> f64 {

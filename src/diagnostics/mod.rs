@@ -42,7 +42,8 @@ pub use noise_aware::{
     NOISE_AWARE_LEVEL, NoiseAware, noise_aware, noise_aware_moments, with_noise,
 };
 pub use prediction::{
-    accuracy, class_accuracy, class_log_loss, log_loss, logistic_predictive, network_predictive,
+    accuracy, class_accuracy, class_log_loss, layers_predictive, log_loss, logistic_predictive,
+    network_predictive,
 };
 pub use regression::{
     declared_log_loss, linear_log_loss, linear_predictive, poisson_log_loss, root_mean_square_error,

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use super::mean;
 use crate::model::NetworkShape;
+use crate::network::Network;
 
 /// Posterior predictive probability of a positive label for every row: the mean
 /// over draws θ of σ(x·θ), the Monte Carlo form of Gelman et al. (2013),
@@ -44,17 +45,49 @@ pub fn network_predictive(draws: &[Vec<f64>], shape: NetworkShape, rows: &[f32])
     if draws.iter().any(|theta| theta.len() != shape.parameters()) {
         return vec![f64::NAN; rows.len() / shape.features * shape.outputs];
     }
-    rows.par_chunks_exact(shape.features)
-        .flat_map_iter(|row| {
-            let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
-            let mut means = vec![0.0; shape.outputs];
-            for theta in draws {
-                let said = shape.probabilities(theta, &row);
-                means.iter_mut().zip(said).for_each(|(m, p)| *m += p);
-            }
-            means.into_iter().map(|m| m / draws.len() as f64)
-        })
-        .collect()
+    let whole = rows.par_chunks_exact(shape.features);
+    mean_of_heads(draws, whole, |theta, row| {
+        let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+        shape.probabilities(theta, &row)
+    })
+}
+
+/// The same of a network of layers.
+pub fn layers_predictive(draws: &[Vec<f64>], network: Network, rows: &[f32]) -> Vec<f64> {
+    /// Rows of one unit of work.
+    const ROWS: usize = 64;
+    let features = network.features();
+    if draws.is_empty() {
+        return Vec::new();
+    }
+    let rows = &rows[..rows.len() - rows.len() % features];
+    if draws
+        .iter()
+        .any(|theta| theta.len() != network.parameters())
+    {
+        return vec![f64::NAN; rows.len() / features * network.outputs()];
+    }
+    let parts = rows.par_chunks(ROWS * features);
+    mean_of_heads(draws, parts, |theta, rows| {
+        network.probabilities(theta, rows)
+    })
+}
+
+/// What a head says of each part of the rows, averaged over draws.
+fn mean_of_heads<'a>(
+    draws: &[Vec<f64>],
+    parts: impl IndexedParallelIterator<Item = &'a [f32]>,
+    says: impl Fn(&[f64], &[f32]) -> Vec<f64> + Sync,
+) -> Vec<f64> {
+    let mean = |part: &[f32]| {
+        let mut means = says(&draws[0], part);
+        for theta in &draws[1..] {
+            let said = says(theta, part);
+            means.iter_mut().zip(said).for_each(|(m, p)| *m += p);
+        }
+        means.into_iter().map(|m| m / draws.len() as f64)
+    };
+    parts.flat_map_iter(mean).collect()
 }
 
 /// Share of rows whose class, from 0, has the largest of its `classes` probabilities (the first of equal

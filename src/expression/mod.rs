@@ -23,7 +23,7 @@ pub use bounds::Range;
 pub use families::{FAMILIES, Family, Labels, family};
 pub use information::{Information, LabelRange};
 pub use law::{Law, LawError};
-pub(crate) use number::Number;
+pub(crate) use number::{Fast, Number};
 pub use ordinal::{ORDINAL_CLASSES, ordinal, ordinal_parameters};
 pub use parse::{FUNCTIONS, ParseError};
 pub use reach::{Located, Reach};

@@ -12,6 +12,8 @@ pub(crate) trait Number: Copy {
     fn subtract(self, other: Self) -> Self;
     fn multiply(self, other: Self) -> Self;
     fn divide(self, other: Self) -> Self;
+    /// `self · by + more`, in one rounding where that is the faster way.
+    fn fused(self, by: Self, more: Self) -> Self;
     fn exp(self) -> Self;
     fn exp_m1(self) -> Self;
     fn ln(self) -> Self;
@@ -75,6 +77,9 @@ impl Number for f64 {
     }
     fn divide(self, other: Self) -> Self {
         self / other
+    }
+    fn fused(self, by: Self, more: Self) -> Self {
+        self * by + more
     }
     fn exp(self) -> Self {
         f64::exp(self)
@@ -147,6 +152,10 @@ impl<const FMA: bool> Number for Fast<FMA> {
     #[inline(always)]
     fn divide(self, other: Self) -> Self {
         Fast(self.0 / other.0)
+    }
+    #[inline(always)]
+    fn fused(self, by: Self, more: Self) -> Self {
+        Fast(single::multiply_add::<FMA>(self.0, by.0, more.0))
     }
     #[inline(always)]
     fn exp(self) -> Self {

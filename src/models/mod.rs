@@ -6,8 +6,12 @@
 
 mod banana;
 mod gaussian_mean;
+mod layered;
 mod mixture;
+mod mlp;
 
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
+pub use layered::Layered;
 pub use mixture::Mixture;
+pub use mlp::{Mlp, NetworkShape};

@@ -6,12 +6,13 @@ use std::path::Path;
 use super::{OutputError, read_draws};
 use crate::data::{LabelKind, PublicRows};
 use crate::diagnostics::{
-    accuracy, class_accuracy, class_log_loss, declared_log_loss, linear_log_loss,
-    linear_predictive, log_loss, logistic_predictive, network_predictive, poisson_log_loss,
-    root_mean_square_error,
+    accuracy, class_accuracy, class_log_loss, declared_log_loss, layers_predictive,
+    linear_log_loss, linear_predictive, log_loss, logistic_predictive, network_predictive,
+    poisson_log_loss, root_mean_square_error,
 };
 use crate::expression::Law;
 use crate::model::NetworkShape;
+use crate::network::Network;
 
 /// Draws used for predictive averages; more change nothing that can be seen.
 const PREDICTIVE_DRAWS: usize = 500;
@@ -23,6 +24,8 @@ pub enum Predictive {
     Logistic,
     /// A network's head.
     Network(NetworkShape),
+    /// The head of a network of layers.
+    Layers(Network),
     /// `N(x·θ, variance)`.
     Linear {
         /// s² of the noise.
@@ -57,6 +60,7 @@ pub fn test_scores(
     let table = read_draws(directory)?;
     let parameters = match predictive {
         Predictive::Network(shape) => shape.parameters(),
+        Predictive::Layers(network) => network.parameters(),
         Predictive::Declared(law) => test.features().len() + law.shared().len(),
         _ => test.features().len(),
     };
@@ -80,6 +84,15 @@ pub fn test_scores(
             log_loss: log_loss(&p, &labels),
         }
     };
+    let classes = |p: Vec<f64>, outputs: usize| {
+        let numbers = test.numbers().into_iter();
+        let labels: Vec<usize> = numbers.map(|y| y as usize).collect();
+        TestScores {
+            accuracy: Some(class_accuracy(&p, outputs, &labels)),
+            rmse: None,
+            log_loss: class_log_loss(&p, outputs, &labels),
+        }
+    };
     Ok(Some(match (test.label_kind(), predictive) {
         (Some(LabelKind::Binary), Predictive::Logistic) => {
             binary(logistic_predictive(&thetas, &rows))
@@ -88,15 +101,15 @@ pub fn test_scores(
             binary(network_predictive(&thetas, shape, &rows))
         }
         (Some(LabelKind::Class { .. }), Predictive::Network(shape)) => {
-            let p = network_predictive(&thetas, shape, &rows);
-            let numbers = test.numbers().into_iter();
-            let labels: Vec<usize> = numbers.map(|y| y as usize).collect();
-            TestScores {
-                accuracy: Some(class_accuracy(&p, shape.outputs, &labels)),
-                rmse: None,
-                log_loss: class_log_loss(&p, shape.outputs, &labels),
-            }
+            classes(network_predictive(&thetas, shape, &rows), shape.outputs)
         }
+        (Some(LabelKind::Binary), Predictive::Layers(network)) => {
+            binary(layers_predictive(&thetas, network, &rows))
+        }
+        (Some(LabelKind::Class { .. }), Predictive::Layers(network)) => classes(
+            layers_predictive(&thetas, network, &rows),
+            network.outputs(),
+        ),
         (Some(LabelKind::Number { .. }), Predictive::Linear { variance }) => {
             let labels = test.numbers();
             let means = linear_predictive(&thetas, &rows);

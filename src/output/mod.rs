@@ -14,5 +14,5 @@ mod summary;
 pub use directory::{OutputError, RunDirectory};
 pub use draws::{DrawTable, read_draws};
 pub use held_out::{Predictive, test_scores};
-pub use notes::note_on_sampler;
-pub use summary::{NamedNoise, RunSummary, missing_noise, summarize_directory};
+pub use notes::{POINT, note_on_sampler};
+pub use summary::{NamedNoise, Point, RunSummary, missing_noise, summarize_directory};

@@ -24,6 +24,9 @@ const UNDECIDED_PRIVATE: &str = "the noise that was added for privacy is the sam
 /// The same without privacy.
 const UNDECIDED: &str = "no decision corrects the bias of finite steps and of minibatches, which these intervals do not include";
 
+/// What an optimiser ends with.
+pub const POINT: &str = "an optimiser ends at a point: there is no posterior draw here, and no interval or standard error can be had from it";
+
 /// What draws of this sampler do not show, whatever they are.
 pub fn note_on_sampler(sampler: &Sampler, private: bool) -> Option<&'static str> {
     note_on_state(&sampler.state(), private)
@@ -34,6 +37,7 @@ fn note_on_state(state: &SamplerState, private: bool) -> Option<&'static str> {
         (SamplerState::Variational(_), true) => Some(FITTED),
         (SamplerState::StochasticGradient(_), true) => Some(UNDECIDED_PRIVATE),
         (SamplerState::StochasticGradient(_), false) => Some(UNDECIDED),
+        (SamplerState::Optimiser(_), _) => Some(POINT),
         _ => None,
     }
 }

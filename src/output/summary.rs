@@ -10,12 +10,16 @@ use super::{OutputError, read_draws};
 use crate::diagnostics::{NOISE_AWARE_LEVEL, NoiseAware, ParameterSummary, noise_aware, summarize};
 use crate::model::{Anchor, AnchorRelease, Moments};
 use crate::privacy::Certificate;
+use crate::sampler::SamplerState;
 
 /// Summary of a run; `dpmc summary --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSummary {
-    /// One entry a parameter.
+    /// One entry a parameter; none of an optimiser, which has no draws.
     pub parameters: Vec<ParameterSummary>,
+    /// One entry a parameter of an optimiser's run: no posterior draws, so no intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub points: Option<Vec<Point>>,
     /// Chains.
     pub chains: usize,
     /// Kept draws of each chain.
@@ -44,6 +48,25 @@ pub struct RunSummary {
     /// Where the above would mislead a reader: draws that do not tell yet, intervals that lack
     /// something.
     pub notes: Vec<String>,
+}
+
+/// A parameter where an optimiser ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The parameter's name.
+    pub name: String,
+    /// Its last value in each chain.
+    pub values: Vec<f64>,
+}
+
+impl Point {
+    /// The last of each chain's draws of one parameter.
+    fn last(name: &str, chains: &[Vec<f64>]) -> Self {
+        Point {
+            name: name.into(),
+            values: chains.iter().filter_map(|c| c.last().copied()).collect(),
+        }
+    }
 }
 
 /// A parameter's intervals with an anchor's noise in them.
@@ -117,16 +140,27 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
         Some(AnchorRelease::Moments(m)) => (None, Some(m)),
         None => (None, None),
     };
-    let parameters: Vec<ParameterSummary> = table
-        .parameters
-        .iter()
-        .zip(&columns)
-        .map(|(name, column)| summarize(name, column))
-        .collect();
+    let named = table.parameters.iter().zip(&columns);
+    let (mut parameters, mut points) = (Vec::new(), None);
+    match &state.sampler {
+        SamplerState::Optimiser(_) => {
+            points = Some(
+                named
+                    .map(|(name, column)| Point::last(name, column))
+                    .collect(),
+            );
+        }
+        _ => {
+            parameters = named
+                .map(|(name, column)| summarize(name, column))
+                .collect()
+        }
+    }
     let sampler = (&state.sampler, certificate.private);
     Ok(RunSummary {
         notes: [notes(&parameters, &columns, accepted, sampler), doubts].concat(),
         parameters,
+        points,
         noise_aware: noise_aware.map(|noise| NamedNoise::name_all(&table.parameters, noise)),
         moments,
         chains: table.chains.len(),

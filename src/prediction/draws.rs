@@ -8,8 +8,9 @@ use rand_chacha::ChaCha20Rng;
 use super::PredictionError;
 use crate::config::Plan;
 use crate::diagnostics::with_noise;
-use crate::output::{OutputError, missing_noise, read_draws};
+use crate::output::{OutputError, POINT, missing_noise, read_draws};
 use crate::privacy::Certificate;
+use crate::sampler::Family;
 
 /// Draws of a run, evenly spaced.
 #[derive(Clone, Debug)]
@@ -88,6 +89,9 @@ impl Posterior {
             notes.push(if noisy.is_some() { ADDED } else { LACKING }.into());
             draws = noisy.unwrap_or(draws);
         }
+        if ends_at_a_point(&plan) {
+            notes.push(POINT.into());
+        }
         Ok(Posterior {
             plan,
             parameters: table.parameters,
@@ -95,6 +99,11 @@ impl Posterior {
             notes,
         })
     }
+}
+
+/// Whether an optimiser made the run, which has a point in place of draws.
+fn ends_at_a_point(plan: &Plan) -> bool {
+    matches!(plan.family(), Ok(Family::Optimiser { .. }))
 }
 
 /// How the run ended, as its certificate says.

@@ -96,6 +96,7 @@ impl Predictor {
     pub fn parameters(&self) -> usize {
         match self.predictive {
             Predictive::Network(shape) => shape.parameters(),
+            Predictive::Layers(network) => network.parameters(),
             Predictive::Declared(law) => self.features + law.shared().len(),
             _ => self.features,
         }
@@ -109,9 +110,15 @@ impl Predictor {
     /// The law of the label of a row of features, by one draw, both of the lengths that
     /// [`Predictor::new`] saw.
     pub fn law(&self, theta: &[f64], row: &[f32]) -> LabelLaw {
-        if let Predictive::Network(shape) = self.predictive {
-            let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
-            let said = shape.probabilities(theta, &row);
+        let said = match self.predictive {
+            Predictive::Network(shape) => {
+                let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+                Some(shape.probabilities(theta, &row))
+            }
+            Predictive::Layers(network) => Some(network.probabilities(theta, row)),
+            _ => None,
+        };
+        if let Some(said) = said {
             return match said.as_slice() {
                 [chance] => LabelLaw::Binary { chance: *chance },
                 _ => LabelLaw::Classes(said),
@@ -133,8 +140,10 @@ impl Predictor {
                 by_numbers(law, self.label, eta, shared)
             }
             Predictive::Declared(law) => self.named(law.name(), eta, shared),
-            // A network has no linear predictor and does not come here.
-            Predictive::Logistic | Predictive::Network(_) => LabelLaw::Binary { chance: odds(eta) },
+            // Networks have no linear predictor and do not come here.
+            Predictive::Logistic | Predictive::Network(_) | Predictive::Layers(_) => {
+                LabelLaw::Binary { chance: odds(eta) }
+            }
         }
     }
 

@@ -46,6 +46,10 @@ fn rows_a_step(sampler: &Sampler, d: usize, population: Population) -> f64 {
             Batch::Poisson { rate } => all * rate,
             Batch::All => all,
         },
+        Sampler::Optimiser(s) => match s.noise().batch {
+            Batch::Poisson { rate } => all * rate,
+            Batch::All => all,
+        },
         Sampler::PosteriorDraws(s) => all * s.request().steps as f64,
     }
 }

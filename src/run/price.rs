@@ -221,6 +221,7 @@ fn affordable_gradients(
                 "fewer leapfrog steps, a larger gradient.tau or a larger tau"
             }
             Sampler::StochasticGradient(_) => "a smaller step, gradient clip or rate",
+            Sampler::Optimiser(_) => "a larger gradient.tau or a smaller rate",
             Sampler::PosteriorDraws(_) => "a smaller box or tempering",
             _ => "fewer steps, or a larger gradient.tau",
         };

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AnchorSettings, Chains, Hamiltonian, HamiltonianState, PosteriorDraws, RandomWalk,
-    RandomWalkState, StepInfo, StochasticGradient, StochasticGradientState, Variational,
-    VariationalState,
+    AnchorSettings, Chains, Hamiltonian, HamiltonianState, Optimiser, OptimiserState,
+    PosteriorDraws, RandomWalk, RandomWalkState, StepInfo, StochasticGradient,
+    StochasticGradientState, Variational, VariationalState,
 };
 use crate::data::Population;
 use crate::engine::Workload;
@@ -24,6 +24,8 @@ pub enum Sampler {
     Hamiltonian(Box<Hamiltonian>),
     /// Follows released gradients.
     StochasticGradient(Box<StochasticGradient>),
+    /// Climbs along released gradients to one point, which is no draw.
+    Optimiser(Box<Optimiser>),
     /// Fits a Gaussian to the posterior by released gradients, and draws from that.
     Variational(Box<Variational>),
     /// Takes the ends of secret chains for posterior draws.
@@ -40,6 +42,8 @@ pub enum SamplerState {
     Hamiltonian(HamiltonianState),
     /// Of a [`StochasticGradient`].
     StochasticGradient(StochasticGradientState),
+    /// Of an [`Optimiser`].
+    Optimiser(OptimiserState),
     /// Of a [`Variational`].
     Variational(VariationalState),
     /// Of [`PosteriorDraws`], which have none.
@@ -66,6 +70,11 @@ impl Sampler {
     pub fn anchor_rho(&self) -> f64 {
         let anchoring = self.anchoring();
         anchoring.and_then(AnchorSettings::rho).unwrap_or(0.0)
+    }
+
+    /// Whether it ends at a point, and is no sampler: what lies on the way is not kept.
+    pub fn is_optimiser(&self) -> bool {
+        matches!(self, Sampler::Optimiser(_))
     }
 
     /// Whether what a step costs follows released values of an anchor: remainders whose clip
@@ -96,6 +105,12 @@ impl From<StochasticGradient> for Sampler {
     }
 }
 
+impl From<Optimiser> for Sampler {
+    fn from(sampler: Optimiser) -> Self {
+        Sampler::Optimiser(Box::new(sampler))
+    }
+}
+
 impl From<Variational> for Sampler {
     fn from(sampler: Variational) -> Self {
         Sampler::Variational(Box::new(sampler))
@@ -122,6 +137,7 @@ impl Sampler {
             Sampler::Walk(s) => s.step(chains, releases),
             Sampler::Hamiltonian(s) => s.step(chains, releases),
             Sampler::StochasticGradient(s) => s.step(chains, releases),
+            Sampler::Optimiser(s) => s.step(chains, releases),
             Sampler::Variational(s) => s.step(chains, releases),
             Sampler::PosteriorDraws(s) => s.step(chains, releases),
         }
@@ -153,6 +169,7 @@ impl Sampler {
             }
             Sampler::Hamiltonian(_) => true,
             Sampler::StochasticGradient(_)
+            | Sampler::Optimiser(_)
             | Sampler::Variational(_)
             | Sampler::PosteriorDraws(_) => false,
         }
@@ -181,6 +198,10 @@ impl Sampler {
             Sampler::Walk(_) => Ok(StepCost::default()),
             Sampler::Hamiltonian(s) => hamiltonian_cost(s, rows.into(), d),
             Sampler::StochasticGradient(s) => scheduled_cost(s, iterations),
+            Sampler::Optimiser(s) => Ok(StepCost {
+                events: vec![(Curator::gradient_cost(s.noise())?, 1.0)],
+                coins: 0.0,
+            }),
             Sampler::Variational(s) => {
                 let draws = iterations.max(1) as f64 * chains.max(1) as f64;
                 let per_draw = s.gradients() as f64 / draws;
@@ -222,6 +243,9 @@ impl Sampler {
             Sampler::StochasticGradient(s) => {
                 workload.gradients = of_batch(s.noise_of_step(1).batch, steps);
             }
+            Sampler::Optimiser(s) => {
+                workload.gradients = of_batch(s.noise().batch, steps);
+            }
             Sampler::Variational(s) => {
                 workload.gradients = of_batch(s.noise().batch, s.gradients());
             }
@@ -238,6 +262,7 @@ impl Sampler {
             Sampler::Walk(s) => SamplerState::Walk(s.state()),
             Sampler::Hamiltonian(s) => SamplerState::Hamiltonian(s.state()),
             Sampler::StochasticGradient(s) => SamplerState::StochasticGradient(s.state()),
+            Sampler::Optimiser(s) => SamplerState::Optimiser(s.state()),
             Sampler::Variational(s) => SamplerState::Variational(s.state()),
             Sampler::PosteriorDraws(_) => SamplerState::PosteriorDraws,
         }
@@ -259,6 +284,7 @@ impl Sampler {
             (Sampler::StochasticGradient(s), SamplerState::StochasticGradient(t)) => {
                 s.restore(t, chains)
             }
+            (Sampler::Optimiser(s), SamplerState::Optimiser(t)) => s.restore(t, chains),
             (Sampler::Variational(s), SamplerState::Variational(t)) => {
                 s.restore(t, iterations > 0, d)
             }

@@ -51,6 +51,14 @@ pub enum Algorithm {
     Sgnht,
     /// The same, its injected noise charged (Räisä 2021).
     DpSgnht,
+    /// Stochastic gradient descent. Not private, and no sampler: ends at a point.
+    Sgd,
+    /// The same on clipped, noisy gradients (Abadi 2016).
+    DpSgd,
+    /// Adam (Kingma & Ba 2015). Not private, and no sampler: ends at a point.
+    Adam,
+    /// The same on clipped, noisy gradients.
+    DpAdam,
     /// A Gaussian fitted by released gradients (Jälkö 2017), and draws from it. Approximate.
     Dpvi,
     /// One posterior draw each (Wang 2015). Private if the chain behind it has converged.
@@ -66,6 +74,13 @@ pub enum Family {
     StochasticGradient {
         /// Which.
         dynamics: DynamicsName,
+        /// Whether clip and noise make it private.
+        private: bool,
+    },
+    /// Climbs to a point along gradients.
+    Optimiser {
+        /// Which.
+        rule: OptimiserName,
         /// Whether clip and noise make it private.
         private: bool,
     },
@@ -88,9 +103,18 @@ pub enum DynamicsName {
     Sgnht,
 }
 
+/// Optimisers by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptimiserName {
+    /// Along the gradient.
+    Sgd,
+    /// Along the gradient's running mean over its root mean square.
+    Adam,
+}
+
 impl Algorithm {
     /// All of them, in the order of `docs/reference/samplers.md`.
-    pub const ALL: [Algorithm; 22] = [
+    pub const ALL: [Algorithm; 26] = [
         Algorithm::Mh,
         Algorithm::TunaMh,
         Algorithm::Barker,
@@ -111,6 +135,10 @@ impl Algorithm {
         Algorithm::DpSghmc,
         Algorithm::Sgnht,
         Algorithm::DpSgnht,
+        Algorithm::Sgd,
+        Algorithm::DpSgd,
+        Algorithm::Adam,
+        Algorithm::DpAdam,
         Algorithm::Dpvi,
         Algorithm::Ops,
     ];
@@ -138,6 +166,10 @@ impl Algorithm {
             Algorithm::DpSghmc => "dp-sghmc",
             Algorithm::Sgnht => "sgnht",
             Algorithm::DpSgnht => "dp-sgnht",
+            Algorithm::Sgd => "sgd",
+            Algorithm::DpSgd => "dp-sgd",
+            Algorithm::Adam => "adam",
+            Algorithm::DpAdam => "dp-adam",
             Algorithm::Dpvi => "dpvi",
             Algorithm::Ops => "ops",
         }
@@ -152,7 +184,12 @@ impl Algorithm {
     pub fn family(self) -> Family {
         use DynamicsName::{Sghmc, Sgld, Sgnht};
         let gradient = |dynamics, private| Family::StochasticGradient { dynamics, private };
+        let optimiser = |rule, private| Family::Optimiser { rule, private };
         match self {
+            Algorithm::Sgd => optimiser(OptimiserName::Sgd, false),
+            Algorithm::DpSgd => optimiser(OptimiserName::Sgd, true),
+            Algorithm::Adam => optimiser(OptimiserName::Adam, false),
+            Algorithm::DpAdam => optimiser(OptimiserName::Adam, true),
             Algorithm::Sgld => gradient(Sgld, false),
             Algorithm::DpSgld => gradient(Sgld, true),
             Algorithm::Sghmc => gradient(Sghmc, false),
@@ -188,6 +225,10 @@ impl Algorithm {
             | Algorithm::DpSghmc
             | Algorithm::Sgnht
             | Algorithm::DpSgnht
+            | Algorithm::Sgd
+            | Algorithm::DpSgd
+            | Algorithm::Adam
+            | Algorithm::DpAdam
             | Algorithm::Dpvi
             | Algorithm::DpLaplace
             | Algorithm::Ops => return None,
@@ -210,7 +251,9 @@ impl Family {
     pub fn is_private(self) -> bool {
         match self {
             Family::Decisions(combination) => combination.is_private(),
-            Family::StochasticGradient { private, .. } => private,
+            Family::StochasticGradient { private, .. } | Family::Optimiser { private, .. } => {
+                private
+            }
             Family::Laplace | Family::Variational | Family::PosteriorDraws => true,
         }
     }
@@ -230,7 +273,10 @@ impl Family {
         match self {
             Family::Decisions(combination) => combination.reads_listed_rows(),
             // Their batches are drawn on the host.
-            Family::Laplace | Family::StochasticGradient { .. } | Family::Variational => true,
+            Family::Laplace
+            | Family::StochasticGradient { .. }
+            | Family::Optimiser { .. }
+            | Family::Variational => true,
             Family::PosteriorDraws => false,
         }
     }
@@ -247,6 +293,9 @@ impl Family {
                 "as_published" => private && dynamics != DynamicsName::Sgnht,
                 _ => false,
             },
+            Family::Optimiser { .. } => {
+                matches!(key, "gradient" | "schedule" | "step" | "scale")
+            }
             Family::Laplace => key == "anchor",
             Family::Variational => matches!(key, "gradient" | "step" | "scale" | "steps"),
             Family::PosteriorDraws => matches!(key, "step" | "scale" | "steps"),

@@ -1,6 +1,7 @@
 //! Samplers: public post-processing. They propose, integrate and adapt, and see
 //! neither a row, an exact sum nor the secret generator.
 
+mod adam;
 mod adaptation;
 mod anchored;
 mod any;
@@ -10,6 +11,7 @@ mod combination;
 mod fast_mh;
 mod hamiltonian;
 mod langevin;
+mod optimiser;
 mod posterior_draws;
 mod proposal;
 mod random_walk;
@@ -24,7 +26,7 @@ pub use anchored::{
     Decisions, MomentSettings, typical_moment_clip,
 };
 pub use any::{Sampler, SamplerState, StepCost};
-pub use catalog::{Algorithm, DynamicsName, Family};
+pub use catalog::{Algorithm, DynamicsName, Family, OptimiserName};
 pub(crate) use chains::stream;
 pub use chains::{Chains, ChainsState, PublicRng};
 pub use combination::{AcceptanceName, Combination, EstimatorName};
@@ -35,6 +37,7 @@ pub use hamiltonian::{
 pub use langevin::{
     Dynamics, GradientSettings, LiSettings, Schedule, StochasticGradient, StochasticGradientState,
 };
+pub use optimiser::{Optimiser, OptimiserState};
 pub use posterior_draws::PosteriorDraws;
 pub use proposal::{ClipNorm, ClipRule, Preconditioner};
 pub use random_walk::{RandomWalk, RandomWalkState, StepInfo};

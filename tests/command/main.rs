@@ -29,6 +29,7 @@ mod long_fuzz;
 mod many_files;
 mod moments_run_files;
 mod odd_settings;
+mod optimisers;
 mod persons;
 mod predictions;
 mod prior_command;

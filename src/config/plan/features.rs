@@ -60,9 +60,11 @@ impl Plan {
     pub fn notes_on_features(&self) -> Result<Vec<String>, ConfigError> {
         let data = &self.config.data;
         match self.config.model.kind {
-            ModelKind::GaussianMean | ModelKind::Mixture | ModelKind::Banana | ModelKind::Mlp => {
-                Ok(vec![])
-            }
+            ModelKind::GaussianMean
+            | ModelKind::Mixture
+            | ModelKind::Banana
+            | ModelKind::Mlp
+            | ModelKind::Network => Ok(vec![]),
             kind => {
                 let mut source = self.source(&data.file, data.label_file.as_ref())?;
                 if kind == ModelKind::Ordinal {
@@ -81,6 +83,9 @@ impl Plan {
 
 /// One entry's features, one a column.
 pub(super) fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, Wrong> {
+    if let Some(count) = entry.pixels {
+        return pixels(entry, count);
+    }
     check_companions(entry)?;
     let kinds = [
         entry.intercept.is_some(),
@@ -122,6 +127,28 @@ pub(super) fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, Wrong> {
             missing: entry.missing,
         })
         .collect())
+}
+
+/// The bytes of an image, from 0 to 1.
+fn pixels(entry: &FeatureEntry, count: usize) -> Result<Vec<Feature>, Wrong> {
+    let alone = FeatureEntry {
+        pixels: entry.pixels,
+        ..Default::default()
+    };
+    if *entry != alone || !(1..=1 << 20).contains(&count) {
+        return Err(("", "write 'pixels = N' alone, N from 1 to 2^20".into()));
+    }
+    let form = Form::Standardized {
+        mean: 0.0,
+        sd: 255.0,
+    };
+    let kind = FeatureKind::Number(Number::new(0.0, 255.0, None, form));
+    let feature = |j| Feature {
+        column: Some(format!("x{j}")),
+        kind: kind.clone(),
+        missing: None,
+    };
+    Ok((0..count).map(feature).collect())
 }
 
 /// Keys that mean something beside others alone.

@@ -175,7 +175,7 @@ impl Plan {
         Ok(())
     }
 
-    fn tau_within(&self, tau: f64) -> Result<f64, ConfigError> {
+    pub(super) fn tau_within(&self, tau: f64) -> Result<f64, ConfigError> {
         if tau > 0.0 && tau.is_finite() {
             return Ok(tau);
         }

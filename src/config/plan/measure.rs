@@ -124,7 +124,7 @@ impl Plan {
                         AcceptanceName::Penalty | AcceptanceName::NoisyBarker
                     )
             }
-            Family::StochasticGradient { .. } => !self.draws_batches(),
+            Family::StochasticGradient { .. } | Family::Optimiser { .. } => !self.draws_batches(),
             Family::Laplace | Family::Variational => true,
             Family::PosteriorDraws => false,
         };

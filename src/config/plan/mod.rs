@@ -13,6 +13,8 @@ mod ledger;
 mod measure;
 mod model;
 mod moments;
+mod network;
+mod optimiser;
 mod public_table;
 mod range;
 mod run;

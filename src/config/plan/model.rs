@@ -9,7 +9,7 @@ use crate::config::schema::{ModelKind, NormalEntry, PriorEntry, PriorKind};
 use crate::data::{Dataset, LabelKind};
 use crate::expression::{Family, Labels, Law, ORDINAL_CLASSES, ordinal, ordinal_parameters};
 use crate::model::{
-    Banana, Density, GaussianMean, Mixture, Mlp, Model, ModelError, NetworkShape, Prior,
+    Banana, Density, GaussianMean, Layered, Mixture, Mlp, Model, ModelError, NetworkShape, Prior,
     Regression, Support,
 };
 use crate::output::Predictive;
@@ -33,6 +33,10 @@ impl Plan {
             }
             ModelKind::Poisson => Some(Predictive::Poisson),
             ModelKind::Mlp => self.network(data)?.map(Predictive::Network),
+            ModelKind::Network => {
+                let network = self.layered_network(data.features().len())?;
+                Some(Predictive::Layers(network))
+            }
             _ => self.law()?.map(Predictive::Declared),
         })
     }
@@ -90,6 +94,7 @@ impl Plan {
                 let shape = Mlp::shape(features.len(), self.hidden()?, label);
                 shape.map_err(refuse)?.parameters()
             }
+            ModelKind::Network => self.layered_network(features.len())?.parameters(),
             _ => features.len() + law.map_or(0, |law| law.shared().len()),
         };
         let prior = self.prior(d, law)?;
@@ -108,6 +113,10 @@ impl Plan {
             ModelKind::Mlp => {
                 let model = Mlp::new(features, self.hidden()?, label, prior, m.tempering);
                 Arc::new(model.map_err(refuse)?)
+            }
+            ModelKind::Network => {
+                let network = self.layered_network(features.len())?;
+                Arc::new(Layered::new(network, label, prior, m.tempering).map_err(refuse)?)
             }
             ModelKind::Poisson => {
                 let model = Regression::poisson(features, label, row_norm, prior, m.tempering);
@@ -283,7 +292,7 @@ impl Plan {
             let what = "kind = \"declared\" needs 'likelihood', an expression such as \"y * eta - exp(eta)\"";
             return Err(self.refuse("model", what));
         }
-        let keys: [(&str, bool, &[K], &str); 6] = [
+        let keys: [(&str, bool, &[K], &str); 8] = [
             (
                 "variance",
                 m.variance.is_some(),
@@ -297,6 +306,8 @@ impl Plan {
                 "\"gaussian-mean\"",
             ),
             ("hidden", m.hidden.is_some(), &[K::Mlp], "\"mlp\""),
+            ("input", m.input.is_some(), &[K::Network], "\"network\""),
+            ("layers", m.layers.is_some(), &[K::Network], "\"network\""),
             (
                 "likelihood",
                 m.likelihood.is_some(),
@@ -329,15 +340,15 @@ impl Plan {
                 "a linear model needs a numeric label: clamp = [low, high] or scale = [low, high]"
             }
             K::Poisson => "a Poisson model needs counts as its label: count = max",
-            K::Mlp => "a network needs a binary label, or classes = k",
+            K::Mlp | K::Network => "a network needs a binary label, or classes = k",
             K::GaussianMean | K::Mixture | K::Banana => return Ok(()),
             _ => return self.check_label(),
         };
         let fits = match self.label_kind()? {
-            Some(LabelKind::Binary) => matches!(m.kind, K::Logistic | K::Mlp),
+            Some(LabelKind::Binary) => matches!(m.kind, K::Logistic | K::Mlp | K::Network),
             Some(LabelKind::Number { .. }) => m.kind == K::Linear,
             Some(LabelKind::Count { .. }) => m.kind == K::Poisson,
-            Some(LabelKind::Class { .. }) => m.kind == K::Mlp,
+            Some(LabelKind::Class { .. }) => matches!(m.kind, K::Mlp | K::Network),
             None => false,
         };
         if fits {

@@ -68,6 +68,7 @@ impl Plan {
         let (noises, hint) = match sampler {
             Sampler::Walk(_) | Sampler::PosteriorDraws(_) => (vec![], ""),
             Sampler::Hamiltonian(s) => (vec![s.settings().gradient], ""),
+            Sampler::Optimiser(s) => (vec![s.noise()], ""),
             Sampler::Variational(s) => (vec![s.noise()], ""),
             // A schedule's noise is extreme at its ends.
             Sampler::StochasticGradient(s) => (

@@ -48,6 +48,9 @@ impl Plan {
             Family::StochasticGradient { dynamics, private } => Ok(self
                 .stochastic_gradient(s, (dynamics, private), model, (rows.rows, row_norm))?
                 .into()),
+            Family::Optimiser { rule, private } => Ok(self
+                .optimiser(s, (rule, private), model, (rows.rows, row_norm))?
+                .into()),
             Family::Laplace => {
                 let chosen = Combination {
                     estimator: EstimatorName::All,
@@ -255,7 +258,7 @@ impl Plan {
             return Ok(());
         }
         let name = chosen.name();
-        if let Family::StochasticGradient { .. } = chosen {
+        if let Family::StochasticGradient { .. } | Family::Optimiser { .. } = chosen {
             return Err(self.refuse(
                 "sampler.algorithm",
                 format!("'{name}' is not private; choose dp-{name}, which clips gradients and charges their noise, or run it with --not-private"),

@@ -39,17 +39,7 @@ impl Plan {
             ));
         }
         let clip = self.gradient_clip(&section, model, "sampler.gradient", private)?;
-        let batch = match section.rate {
-            None => Batch::All,
-            Some(rate) if rate > 0.0 && rate < 1.0 => Batch::Poisson { rate },
-            Some(1.0) => Batch::All,
-            Some(rate) => {
-                return Err(self.refuse(
-                    "sampler.gradient.rate",
-                    format!("must lie in (0, 1], not {rate}"),
-                ));
-            }
-        };
+        let batch = self.gradient_batch(section.rate)?;
         let gradients = GradientSettings {
             clip,
             batch,
@@ -77,6 +67,18 @@ impl Plan {
         }
     }
 
+    /// The rows of a step.
+    pub(super) fn gradient_batch(&self, rate: Option<f64>) -> Result<Batch, ConfigError> {
+        match rate {
+            None | Some(1.0) => Ok(Batch::All),
+            Some(rate) if rate > 0.0 && rate < 1.0 => Ok(Batch::Poisson { rate }),
+            Some(rate) => Err(self.refuse(
+                "sampler.gradient.rate",
+                format!("is the share of the rows in a batch: it must lie in (0, 1], not {rate}"),
+            )),
+        }
+    }
+
     fn with_step(
         &self,
         s: &SamplerSection,
@@ -86,15 +88,7 @@ impl Plan {
         gradients: GradientSettings,
         step: f64,
     ) -> Result<StochasticGradient, ConfigError> {
-        let schedule = match s.schedule {
-            None | Some(ScheduleEntry::Named(ScheduleName::Fixed)) => Schedule::Fixed { step },
-            Some(ScheduleEntry::Named(ScheduleName::CubeRoot)) => Schedule::CubeRoot { step },
-            Some(ScheduleEntry::Polynomial(p)) => Schedule::Polynomial {
-                step,
-                offset: p.offset,
-                exponent: p.exponent,
-            },
-        };
+        let schedule = schedule(s, step);
         let unpublished = [
             ("preconditioner", s.preconditioner.is_some()),
             ("gradient.extra_tau", gradients.extra_noise != 0.0),
@@ -156,8 +150,7 @@ impl Plan {
         model: &dyn Model,
         build: impl Fn(f64) -> Result<StochasticGradient, ConfigError>,
     ) -> Result<StochasticGradient, ConfigError> {
-        let length = self.length()?;
-        let steps = length.iterations.saturating_add(length.warmup);
+        let steps = self.steps()?;
         let keys = |step: f64| -> Option<Vec<(EventKey, u64)>> {
             let sampler = build(step).ok()?;
             let levels = sampler.levels(steps).into_iter();
@@ -166,9 +159,28 @@ impl Plan {
             });
             keys.collect::<Result<_, _>>().ok()
         };
+        match self.dearest(budget, sampled, model, keys)? {
+            Some(step) => build(step),
+            None => Err(self.refuse(
+                "privacy.epsilon",
+                "no step lets so many iterations fit the budget; fewer iterations, a smaller gradient clip or rate, or a larger budget",
+            )),
+        }
+    }
+
+    /// The largest setting, to a part in 10^4, at which the planned run fits the budget. `keys`: a
+    /// chain's events with their counts at a setting; the larger it is the more they cost. `None`
+    /// where nothing fits; `sampled`: whether they are of Poisson batches.
+    pub(super) fn dearest(
+        &self,
+        budget: Budget,
+        sampled: bool,
+        model: &dyn Model,
+        keys: impl Fn(f64) -> Option<Vec<(EventKey, u64)>>,
+    ) -> Result<Option<f64>, ConfigError> {
         let chains = self.chains() as f64;
-        let fits = |step: f64, measure: Measure, left: f64| -> bool {
-            let Some(keys) = keys(step) else {
+        let fits = |setting: f64, measure: Measure, left: f64| -> bool {
+            let Some(keys) = keys(setting) else {
                 return false;
             };
             let cost: Option<f64> = keys
@@ -196,7 +208,7 @@ impl Plan {
             (None, false) => self.divided_measure(budget)?,
         };
         let mut found = None;
-        // The order and the step depend on one another.
+        // The order and the setting depend on one another.
         for _ in 0..3 {
             let start = self.start_cost(model, budget, measure)?;
             let left = (self.limit(budget, measure)? - start).max(0.0);
@@ -219,7 +231,7 @@ impl Plan {
                     high = middle;
                 }
             }
-            found = Some(low);
+            found = Some(f64::exp2(low));
             let Some(keys) = keys(f64::exp2(low)) else {
                 break;
             };
@@ -230,12 +242,19 @@ impl Plan {
             let order = best_order(&keys, budget);
             measure = Measure::Renyi { order };
         }
-        match found {
-            Some(log) => build(f64::exp2(log)),
-            None => Err(self.refuse(
-                "privacy.epsilon",
-                "no step lets so many iterations fit the budget; fewer iterations, a smaller gradient clip or rate, or a larger budget",
-            )),
-        }
+        Ok(found)
+    }
+}
+
+/// How steps fall, the first of them of this length or, of a polynomial, in its proportion.
+pub(super) fn schedule(s: &SamplerSection, step: f64) -> Schedule {
+    match s.schedule {
+        None | Some(ScheduleEntry::Named(ScheduleName::Fixed)) => Schedule::Fixed { step },
+        Some(ScheduleEntry::Named(ScheduleName::CubeRoot)) => Schedule::CubeRoot { step },
+        Some(ScheduleEntry::Polynomial(p)) => Schedule::Polynomial {
+            step,
+            offset: p.offset,
+            exponent: p.exponent,
+        },
     }
 }

@@ -16,7 +16,7 @@ keyed! {
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>, "text; the file's name without its ending, or the folder's; required with a pattern";
         /// The sensitive table: `.csv`, `.tsv` or `.txt` (each also with `.gz`), `.parquet`,
-        /// `.npy`; a folder of such files, or a pattern such as `visits/*.parquet`: see **Many
+        /// `.npy`, `.idx3-ubyte` (also with `.gz`); a folder of such files, or a pattern such as `visits/*.parquet`: see **Many
         /// files** below. Overridden by `--data`.
         #[serde(with = "path")]
         file: PathBuf, "path, required";
@@ -46,7 +46,7 @@ keyed! {
         /// twice the memory and time. See **Rounding** below.
         #[serde(default)]
         storage: Storage, "`\"i16\"` or `\"f32\"`, `\"i16\"`";
-        /// One-dimensional `.npy` file of labels, one a row: 0/1, or what a `[data.label]` without
+        /// One-dimensional `.npy` or `.idx1-ubyte` file of labels, one a row: 0/1, or what a `[data.label]` without
         /// `column` declares. Not beside a label `column`.
         #[serde(default, with = "path::optional", skip_serializing_if = "Option::is_none")]
         label_file: Option<PathBuf>, "path, none";
@@ -93,11 +93,14 @@ pub struct BoundsEntry {
 }
 
 section! {
-    /// One `[[data.features]]`: exactly one of `intercept`, `scale`, `clamp`, `one_hot`,
+    /// One `[[data.features]]`: exactly one of `intercept`, `pixels`, `scale`, `clamp`, `one_hot`,
     /// `indicator`.
     pub struct FeatureEntry {
         /// The constant 1; alone in its block.
         intercept: Option<bool>, "`true`; in the draws: `intercept`", "";
+        /// The columns `x0`, `x1`, … of so many bytes, divided by 255: pixels of the images in an NPY
+        /// or idx file; alone in its block.
+        pixels: Option<usize>, "number of pixels, 1 to 2²⁰; in the draws: `x0`, `x1`, …", "";
         /// The column; or instead `columns`.
         column: Option<String>, "text", "";
         /// Several columns with the same declaration.

@@ -29,7 +29,7 @@ pub struct ClipEntry {
 section! {
     /// `[sampler]`
     pub struct SamplerSection {
-        /// What each is stands in [samplers.md](samplers.md); six are not private. `--algorithm`
+        /// What each is stands in [samplers.md](samplers.md); eight are not private. `--algorithm`
         /// overrides it and drops settings that the other sampler has no use for.
         algorithm: Option<Algorithm>, "a name", "";
         /// Instead of `algorithm`, with `acceptance`: rows that a step reads.
@@ -88,7 +88,7 @@ section! {
         /// How gradients are clipped and released.
         gradient: Option<GradientSection>, "table, see below", "samplers on gradients";
         /// How the step falls: step · 1, t^(-1/3), or (b + t)^(-g), 0 < g ≤ 1.
-        schedule: Option<ScheduleEntry>, "`\"fixed\"`, `\"cube-root\"`, `{ offset = b, exponent = g }`; fixed", "stochastic gradients";
+        schedule: Option<ScheduleEntry>, "`\"fixed\"`, `\"cube-root\"`, `{ offset = b, exponent = g }`; fixed", "stochastic gradients and optimisers";
         /// Share of momentum lost in a step.
         friction: Option<f64>, "in (0, 1], 0.1", "sghmc and dp-sghmc";
         /// Diffusion of the thermostat.
@@ -109,10 +109,11 @@ section! {
         /// The same as a share of the model's true bound; where there is none, a private run needs
         /// `clip`.
         share: Option<f64>, "number > 0, 1", "";
-        /// Hamiltonian samplers and `dpvi`: noise on the sum over all rows in units of its
-        /// sensitivity, 2 · clip: ρ = 1/(2τ²) a gradient.
+        /// Hamiltonian samplers, `dpvi`, `dp-sgd` and `dp-adam`: noise on the sum over the rows of a
+        /// step in units of its sensitivity, 2 · clip: over all rows ρ = 1/(2τ²) a gradient. Half of
+        /// the noise multiplier that papers state, which is in units of the clip.
         tau: Option<f64>, "number > 0; what the budget allows", "";
-        /// Stochastic gradients: rows enter a step's batch with this probability.
+        /// Stochastic gradients and optimisers: rows enter a step's batch with this probability.
         rate: Option<f64>, "in (0, 1]; all rows", "";
         /// Stochastic gradients: noise beyond what the dynamics inject, in units of 2 · clip.
         extra_tau: Option<f64>, "number ≥ 0, 0", "";

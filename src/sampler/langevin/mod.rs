@@ -4,7 +4,7 @@
 
 mod dynamics;
 #[cfg(test)]
-pub(super) mod known_gradients;
+pub(in crate::sampler) mod known_gradients;
 mod published;
 mod schedule;
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Schedule {
     ///
     /// # Errors
     /// [`SettingError`] for one out of range.
-    pub(super) fn validate(self) -> Result<(), SettingError> {
+    pub(in crate::sampler) fn validate(self) -> Result<(), SettingError> {
         let (Schedule::Fixed { step }
         | Schedule::CubeRoot { step }
         | Schedule::Polynomial { step, .. }) = self;

@@ -3,14 +3,18 @@
 
 use rand_distr::{Distribution, StandardNormal};
 
-use super::adam::Adam;
 use crate::model::Prior;
 use crate::privacy::{GradientNoise, Halt, Releases};
 use crate::sampler::PublicRng;
+use crate::sampler::adam::Adam;
 use ndarray::Array2;
 
 /// Variational means beyond this are not gone to.
 const FARTHEST: f64 = 1e100;
+
+/// Weight of the past in Adam's mean of squares: usually 0.999, whose memory of the first
+/// gradients, far larger than the last, would outlast a fit.
+const DECAY: f64 = 0.99;
 
 /// Standard deviations stay within `e^±this` of the scale.
 const WIDEST: f64 = 60.0;
@@ -104,7 +108,7 @@ impl Dpvi {
         for t in 0..self.steps {
             releases.check_stop()?;
             let gradient = self.elbo_gradient(prior, &fit, noise, releases, rng)?;
-            let step = adam.step(&gradient);
+            let step = adam.step(&gradient, DECAY);
             let rate = self.learning_rate * (1.0 - t as f64 / self.steps as f64);
             for j in 0..d {
                 let next = fit.mean[j] + rate * fit.scale[j] * step[j];

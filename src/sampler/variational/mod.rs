@@ -1,7 +1,6 @@
 //! Variational inference as a sampler of its own Gaussian, and as what puts chains at a start
 //! (Jälkö 2017; Heikkilä 2019, section 5).
 
-mod adam;
 mod fit;
 
 pub use fit::{Dpvi, VariationalPosterior, gradient_sigma};

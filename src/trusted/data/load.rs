@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use super::rows::{BadCells, Rows, Rule};
 use super::storage::{Column, Storage};
 use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, TextFormat};
-use super::{Frame, Part, Unit, frame, read_csv, read_npy, read_parquet};
+use super::{Frame, Part, Unit, frame, read_csv, read_idx, read_npy, read_parquet};
 
 /// A table file and what is declared about it.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// CSV (`.csv`, `.csv.gz`, `.tsv`), Parquet (`.parquet`) or NPY (`.npy`).
+    /// CSV (`.csv`, `.csv.gz`, `.tsv`), Parquet (`.parquet`), NPY (`.npy`) or bytes (`.idx3-ubyte`).
     pub path: PathBuf,
-    /// An NPY file of labels; 0/1 ones unless `label` declares others.
+    /// An NPY or idx file of labels; 0/1 ones unless `label` declares others.
     pub label_file: Option<PathBuf>,
     /// Feature declarations, in order.
     pub features: Vec<Feature>,
@@ -68,6 +68,7 @@ enum Format {
     Csv,
     Parquet,
     Npy,
+    Idx,
 }
 
 /// A file name up to its ending, and the format of that; `None` for an unknown ending.
@@ -79,8 +80,18 @@ fn split_ending(name: &str) -> Option<(&str, Format)> {
         .into_iter()
         .find_map(|ending| Some((text.strip_suffix(ending)?, Format::Csv)))
         .or_else(|| Some((lower.strip_suffix(".parquet")?, Format::Parquet)))
-        .or_else(|| Some((lower.strip_suffix(".npy")?, Format::Npy)))?;
+        .or_else(|| Some((lower.strip_suffix(".npy")?, Format::Npy)))
+        .or_else(|| Some((idx_stem(text)?, Format::Idx)))?;
     Some((&name[..stem.len()], format))
+}
+
+/// What stands before `.idx3-ubyte` or `-idx1-ubyte`, of any digit.
+fn idx_stem(name: &str) -> Option<&str> {
+    let stem = name.strip_suffix("-ubyte")?;
+    let stem = stem
+        .strip_suffix(|c: char| c.is_ascii_digit())?
+        .strip_suffix("idx")?;
+    stem.strip_suffix(['.', '-'])
 }
 
 fn file_name(path: &Path) -> String {
@@ -102,7 +113,8 @@ fn format_of(path: &Path) -> Result<Format, DataError> {
         Some((_, format)) => Ok(format),
         None => Err(DataError::File {
             path: path.into(),
-            what: "unknown kind of file; use .csv, .csv.gz, .tsv, .parquet or .npy".into(),
+            what: "unknown kind of file; use .csv, .csv.gz, .tsv, .parquet, .npy or .idx3-ubyte"
+                .into(),
         }),
     }
 }
@@ -124,6 +136,7 @@ pub fn header(path: &Path, text: TextFormat) -> Result<Vec<String>, DataError> {
         Format::Csv => read_csv::header(path, text),
         Format::Parquet => read_parquet::header(path),
         Format::Npy => read_npy::header(path),
+        Format::Idx => read_idx::header(path),
     }?;
     if looks_like_data(&names) {
         return Err(DataError::File {
@@ -164,6 +177,7 @@ pub fn load_parts(source: &Source, parts: &[Part]) -> Result<Dataset, DataError>
                 Format::Csv => Ok(0),
                 Format::Parquet => read_parquet::count(&part.path, &rows.wanted),
                 Format::Npy => read_npy::count(&part.path),
+                Format::Idx => read_idx::count(&part.path),
             };
             all = all.saturating_add(count.map_err(|e| part.at_fault(e))?);
         }
@@ -201,6 +215,15 @@ fn read(
         Format::Csv => read_csv::rows(path, source.text, rows),
         Format::Parquet => read_parquet::rows(path, rows),
         Format::Npy => read_npy::rows(path, rows),
+        Format::Idx => read_idx::rows(path, rows),
+    }
+}
+
+/// The labels of a file of their own.
+pub(super) fn labels(path: &Path, label: &Label, bad: BadCells) -> Result<Vec<f64>, DataError> {
+    match format_of(path) {
+        Ok(Format::Idx) => read_idx::labels(path, label, bad),
+        _ => read_npy::labels(path, label, bad),
     }
 }
 

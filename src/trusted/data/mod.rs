@@ -23,6 +23,7 @@ mod parquet_columns;
 mod part;
 mod public_rows;
 mod read_csv;
+mod read_idx;
 mod read_npy;
 mod read_parquet;
 mod rows;

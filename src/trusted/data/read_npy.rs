@@ -1,4 +1,4 @@
-//! NPY arrays: a two-dimensional table with columns named `x0`, `x1`, …, or a
+//! NPY arrays: a table of two or more dimensions with columns named `x0`, `x1`, …, or a
 //! one-dimensional column of labels.
 
 use std::fs::File;
@@ -99,12 +99,19 @@ impl<'a> Array<'a> {
         })?;
         let (rows, width) = match header.shape() {
             [rows] => (*rows, 1),
-            [_, columns] if *columns == 0 || *columns > 1 << 20 => {
-                let what = format!("has {columns} columns; 1 to 2^20 are supported");
+            [_, _, _, ..] if header.order() == Order::Fortran => {
+                let what = "of three dimensions and more, rows must come first; save it in C order";
                 return Err(damaged(path, what));
             }
-            [rows, columns] => (*rows, *columns as usize),
-            _ => return Err(damaged(path, "must have one or two dimensions")),
+            // Rows of images are read in the order of their elements.
+            [rows, sides @ ..] => match sides.iter().product() {
+                width @ 1..=0x10_0000 => (*rows, width as usize),
+                columns => {
+                    let what = format!("has {columns} columns; 1 to 2^20 are supported");
+                    return Err(damaged(path, what));
+                }
+            },
+            [] => return Err(damaged(path, "must have a dimension")),
         };
         Ok(Array {
             path,
@@ -192,7 +199,7 @@ impl Wave {
     }
 }
 
-fn names(width: usize) -> Vec<String> {
+pub(super) fn names(width: usize) -> Vec<String> {
     (0..width).map(|j| format!("x{j}")).collect()
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::feature::Cell;
 use super::{
     BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Label, Part, Source, TILE,
-    bounds, read_npy, unit,
+    bounds, load, unit,
 };
 
 /// What becomes of a cell that its declaration cannot read.
@@ -88,7 +88,7 @@ impl<'a> Rule<'a> {
         let unit = source.unit.as_ref();
         let owner_cell = unit.map(|u| index(&mut wanted, &u.column));
         let side_labels = match (&source.label_file, &label) {
-            (Some(path), Some(label)) => Some(read_npy::labels(path, label, source.bad_cells)?),
+            (Some(path), Some(label)) => Some(load::labels(path, label, source.bad_cells)?),
             _ => None,
         };
         Ok(Rule {

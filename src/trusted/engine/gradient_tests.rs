@@ -6,10 +6,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
-use super::test_cases::{self, Case, cpu_alone};
+use super::test_cases::{self, Case, cpu_alone, layered};
 use super::{Engine, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, LabelKind};
-use crate::model::{Mlp, Model, Prior, Regression};
+use crate::model::{Layered, Mlp, Model, Prior, Regression};
+use crate::network::{Layer, Network, Volume};
 
 /// How far a coordinate of an unclipped row may lie from the f64 oracle: relative to the
 /// largest coordinate of the row, f32's rounding through a few operations; the same of what a
@@ -306,5 +307,43 @@ fn gradients_are_derivatives_of_log_ratios() {
                 );
             }
         }
+    }
+}
+
+/// As above for networks of layers, whose gradients are formed row by row: 1e5 parameters, and a
+/// small one with a convolution and a pool.
+#[test]
+fn no_row_of_layers_leaves_the_ball() {
+    let ten = LabelKind::Class { classes: 10 };
+    let layers = [Layer::Dense { units: 98 }, Layer::Tanh];
+    let wide = Network::new(Volume::flat(1000), &layers, 10).unwrap();
+    let prior = Prior::normal(wide.parameters(), 1.0);
+    let wide = Layered::new(wide, ten, prior, 1.0).unwrap();
+    for model in [layered(ten, 1.0), wide] {
+        let (d, features) = (model.dim(), model.features());
+        let names: Vec<String> = (0..features).map(|j| format!("x{j}")).collect();
+        let mut builder = Dataset::builder_with(names, Some(ten), 1e25).unwrap();
+        let mut rows = adversarial(features);
+        rows.push(vec![3e20; features]);
+        for (i, row) in rows.iter().enumerate() {
+            builder.push_value(row, Some((i % 10) as f64)).unwrap();
+        }
+        let data = Arc::new(builder.finish().unwrap());
+        let mut engine = CpuEngine::with(data, InstructionSet::detect(), 16);
+        let mut largest = 0.0f64;
+        for (size, clip) in [(1.0, 1e-4), (1.0, 0.999_999), (1e12, 0.5), (1e-30, 1e-20)] {
+            let mut theta = thetas(d, 1, 3);
+            theta[0].iter_mut().for_each(|t| *t *= size);
+            let q = query(&model, &theta, clip);
+            for sum in each_row(&mut engine, &q, rows.len()) {
+                let what = format!("d {d} size {size} clip {clip}");
+                largest = largest.max(assert_in_ball(&q, &sum, &what));
+            }
+        }
+        let slack = 2e-4 + 3e-6 * (d as f64).sqrt() + 1e-6 * d as f64;
+        assert!(
+            largest > 1.0 - slack,
+            "d {d}: never near the edge, {largest}"
+        );
     }
 }

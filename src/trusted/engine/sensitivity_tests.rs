@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
-use super::test_cases::plain_anchor;
+use super::test_cases::{layered, plain_anchor};
 use super::{
     AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
     MomentSums, RatioQuery, RatioSum, Rows,
@@ -211,7 +211,8 @@ fn check_all(
 #[test]
 fn no_row_moves_a_sum_by_more_than_the_sensitivity_on_the_cpu() {
     for set in InstructionSet::available() {
-        let alone = [network(), anchored_network()];
+        let layers = layered(LabelKind::Class { classes: 3 }, 1.0);
+        let alone = [network(), anchored_network(), family(Box::new(layers))];
         let alone = alone.into_iter().chain(declared());
         let families = families().into_iter().chain(alone).collect();
         let open =

@@ -9,9 +9,10 @@ use super::RatioQuery;
 use crate::data::{Dataset, LabelKind};
 use crate::expression::Law;
 use crate::model::{
-    Anchor, Anchored, Banana, GaussianMean, Metric, Mixture, Mlp, Model, MomentAnchor, MomentBasis,
-    MomentRemainder, Moments, Prior, Regression, RowFunction, Slopes, Surrogate,
+    Anchor, Anchored, Banana, GaussianMean, Layered, Metric, Mixture, Mlp, Model, MomentAnchor,
+    MomentBasis, MomentRemainder, Moments, Prior, Regression, RowFunction, Slopes, Surrogate,
 };
+use crate::network::{Layer, Network, Volume};
 use crate::synthetic;
 
 pub(super) struct Case {
@@ -143,6 +144,9 @@ pub(super) fn cpu_alone() -> Vec<Case> {
             synthetic::classes(777, &[2.0, -1.0], 4, 9).unwrap(),
             network(7),
         ),
+        case(synthetic::classes(555, &[2.0, -1.0], 3, 9).unwrap(), |d| {
+            Box::new(layered(d.label_kind().unwrap(), 0.7))
+        }),
         case(
             synthetic::logistic(1_103, &[2.0, -1.0, 0.5], 3).unwrap(),
             |d| Box::new(declared(d, "probit", &[], 0.7)),
@@ -173,6 +177,36 @@ pub(super) fn cpu_alone() -> Vec<Case> {
             },
         ),
     ])
+}
+
+/// A network of a few layers over two features, taken for a picture of two places.
+pub(super) fn layered(label: LabelKind, tempering: f64) -> Layered {
+    let conv = Layer::Conv {
+        channels: 5,
+        kernel: 2,
+        stride: 1,
+        padding: 1,
+    };
+    let pool = Layer::MaxPool {
+        kernel: 2,
+        stride: 1,
+    };
+    let input = Volume {
+        height: 1,
+        width: 2,
+        channels: 1,
+    };
+    let layers = [
+        conv,
+        Layer::Softplus,
+        pool,
+        Layer::Dense { units: 3 },
+        Layer::Tanh,
+    ];
+    let outputs = Layered::outputs(label).unwrap();
+    let network = Network::new(input, &layers, outputs).unwrap();
+    let prior = Prior::normal(network.parameters(), 2.0);
+    Layered::new(network, label, prior, tempering).unwrap()
 }
 
 /// A family's likelihood over some rows, in a box; parameters that are not fixed are sampled.

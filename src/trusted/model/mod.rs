@@ -7,9 +7,10 @@
 
 use crate::data::LabelKind;
 use crate::expression::Law;
+use crate::models::NetworkShape;
+use crate::network::Network;
 
 mod anchor;
-mod mlp;
 mod moment_basis;
 mod moment_remainder;
 mod moments;
@@ -18,10 +19,8 @@ mod prior;
 mod regression;
 mod slopes;
 
-use crate::math::softplus;
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
 pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
-pub use mlp::{Mlp, NetworkShape};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 pub use moment_remainder::MomentRemainder;
 pub(crate) use moments::FLAT_CLIP;
@@ -84,6 +83,8 @@ pub enum RowFunction {
     },
     /// A network, which sees the whole row: weights θ, then Δθ.
     Network(NetworkShape),
+    /// A network of layers: weights θ, then θ'.
+    Layers(Network),
     /// What a network of one output leaves over its expansion at θ*: weights θ*, θ − θ*, Δθ.
     NetworkRemainder(NetworkShape),
 }
@@ -103,7 +104,9 @@ impl RowFunction {
     /// Number K of affine forms; 0 where the row function sees the row itself.
     pub fn forms(self) -> usize {
         match self {
-            RowFunction::Network(_) | RowFunction::NetworkRemainder(_) => 0,
+            RowFunction::Network(_) | RowFunction::Layers(_) | RowFunction::NetworkRemainder(_) => {
+                0
+            }
             RowFunction::Affine => 1,
             RowFunction::Logistic
             | RowFunction::Linear
@@ -132,6 +135,7 @@ impl RowFunction {
     pub fn weights(self, features: usize) -> usize {
         match self {
             RowFunction::Network(shape) => 2 * shape.parameters(),
+            RowFunction::Layers(network) => 2 * network.parameters(),
             RowFunction::NetworkRemainder(shape) => 3 * shape.parameters(),
             _ => self.forms() * features,
         }
@@ -143,6 +147,11 @@ impl RowFunction {
             RowFunction::Network(shape) | RowFunction::NetworkRemainder(shape) => Some(shape),
             _ => None,
         }
+    }
+
+    /// Whether it sees whole rows; others see affine forms of them.
+    pub(in crate::trusted) fn sees_rows(self) -> bool {
+        matches!(self, RowFunction::Layers(_)) || self.network().is_some()
     }
 
     /// Stem of the WGSL file in `shaders/model`; none where the CPU engine alone computes it.
@@ -157,6 +166,7 @@ impl RowFunction {
             RowFunction::Poisson => Some("poisson"),
             RowFunction::MixtureRemainder { .. } => Some("mixture_remainder"),
             RowFunction::Network(_)
+            | RowFunction::Layers(_)
             | RowFunction::NetworkRemainder(_)
             | RowFunction::Declared(_)
             | RowFunction::DeclaredRemainder(_) => None,
@@ -178,6 +188,8 @@ pub enum GradientFunction {
     Declared(Law),
     /// Back-propagation through a network, whose weights are θ.
     Network(NetworkShape),
+    /// The same through a network of layers.
+    Layers(Network),
 }
 
 /// Derivative of a row's log likelihood in its linear predictor η.
@@ -197,7 +209,9 @@ impl GradientFunction {
     /// Offsets of a query for d parameters.
     pub fn offsets(self, d: usize) -> usize {
         match self {
-            GradientFunction::Score(_) | GradientFunction::Network(_) => 0,
+            GradientFunction::Score(_)
+            | GradientFunction::Network(_)
+            | GradientFunction::Layers(_) => 0,
             GradientFunction::Affine => d,
             GradientFunction::Mixture => 3,
             GradientFunction::Declared(law) => law.shared().len(),
@@ -210,7 +224,7 @@ impl GradientFunction {
             GradientFunction::Score(_) | GradientFunction::Declared(_) => features,
             GradientFunction::Affine => d * features,
             GradientFunction::Mixture => 3 * features,
-            GradientFunction::Network(_) => d,
+            GradientFunction::Network(_) | GradientFunction::Layers(_) => d,
         }
     }
 }

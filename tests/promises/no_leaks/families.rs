@@ -155,6 +155,8 @@ fn families() -> Vec<(&'static str, String, [&'static str; 2])> {
         "algorithm = \"dp-sgld\"\nstep = 1e-4".into(),
         "algorithm = \"dp-sghmc\"\nstep = 1e-4".into(),
         "algorithm = \"dp-sgnht\"\nstep = 1e-4".into(),
+        format!("algorithm = \"dp-sgd\"\n{noise}"),
+        format!("algorithm = \"dp-adam\"\n{noise}"),
         format!("algorithm = \"dpvi\"\nsteps = 20\n{noise}"),
         "algorithm = \"dp-laplace\"".into(),
         "algorithm = \"anchored-barker\"".into(),

@@ -13,6 +13,7 @@ use crate::engine::AnchorSums;
 use crate::engine::anchor_rows::{self, TileRows};
 use crate::expression::Law;
 use crate::model::{NetworkShape, RowFunction, Score};
+use crate::network::{Network, Room};
 
 /// Instruction sets the kernels are compiled for. A value exists only where the
 /// machine has the set ([`InstructionSet::available`]), which makes the calls sound.
@@ -194,6 +195,13 @@ loops! {
     /// Quantised gradients of a block of a network's rows.
     pub(super) network_gradients(shape: NetworkShape, block: &Block<'_>, scratch: &mut Scratch) {
         network_gradient::gradients::<false>, network_gradient::gradients::<true>
+    }
+    /// Gradients of one tile of rows through a network of layers.
+    pub(super) layer_gradients(
+        network: Network, weights: &[f32], rows: (&[Lanes], &Lanes), room: &mut Room<f32, TILE>,
+        gradients: &mut [Lanes]
+    ) {
+        Network::gradients::<false>, Network::gradients::<true>
     }
     /// Sums of some tiles at an anchor.
     pub(in crate::trusted::engine) anchor_sums(

@@ -4,7 +4,7 @@
 use super::dispatch::InstructionSet;
 use super::kernel::floats;
 use super::lanes::{exp, multiply_add};
-use super::network_gradient;
+use super::{layers, network_gradient};
 use crate::data::{TILE, Tiles};
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::engine::{GradientQuery, GradientSum};
@@ -55,6 +55,10 @@ pub(super) fn sum_tiles(
             sums,
         );
     }
+    if let GradientFunction::Layers(network) = query.function() {
+        let tiles = floats(set, tiles, &mut room);
+        return layers::sum_tiles(set, (query, network), first, (tiles, labels), rows, sums);
+    }
     let strip = (STRIP_FLOATS / width).clamp(1, STRIP);
     let mut work = Work::new(query, first, sums.len(), strip);
     for (s, part) in tiles.chunks(width * strip).enumerate() {
@@ -69,16 +73,22 @@ pub(super) fn sum_tiles(
             GradientFunction::Score(score) => work.scores(set, query, score, part, &y, live),
             // Networks have left above.
             GradientFunction::Declared(law) => work.declared(set, query, law, part, &y, live),
-            GradientFunction::Affine | GradientFunction::Mixture | GradientFunction::Network(_) => {
-                work.gradients(set, query, part, live)
-            }
+            GradientFunction::Affine
+            | GradientFunction::Mixture
+            | GradientFunction::Network(_)
+            | GradientFunction::Layers(_) => work.gradients(set, query, part, live),
         }
     }
     add_integers(&work.integers, &work.clipped, tiles.len() / width, sums);
 }
 
 /// Adds lanes to the sums: every lane carries the bits of ROUND once a tile.
-fn add_integers(integers: &[[u32; TILE]], clipped: &[u64], tiles: usize, sums: &mut [GradientSum]) {
+pub(super) fn add_integers(
+    integers: &[[u32; TILE]],
+    clipped: &[u64],
+    tiles: usize,
+    sums: &mut [GradientSum],
+) {
     let excess = ROUND_BITS.wrapping_mul(tiles as u32);
     let mut integers = integers.iter();
     for (sum, clipped) in sums.iter_mut().zip(clipped) {

@@ -225,9 +225,10 @@ fn row_steps<const F: usize, const R: usize>(
     let form = |k: usize| &forms[k * group.chains + c][..];
     let row = match group.function {
         // Networks have no forms and never come here.
-        RowFunction::Affine | RowFunction::Network(_) | RowFunction::NetworkRemainder(_) => {
-            RowForms::Affine { ratio: form(0) }
-        }
+        RowFunction::Affine
+        | RowFunction::Network(_)
+        | RowFunction::Layers(_)
+        | RowFunction::NetworkRemainder(_) => RowForms::Affine { ratio: form(0) },
         RowFunction::Logistic => RowForms::Logistic {
             eta: form(0),
             delta: form(1),

@@ -5,6 +5,7 @@ mod dispatch;
 mod gradient;
 mod kernel;
 mod lanes;
+mod layers;
 mod network;
 mod network_gradient;
 mod network_remainder;
@@ -94,7 +95,7 @@ impl Engine for CpuEngine {
             let weight = weights.get(t0 * TILE..t1 * TILE).unwrap_or(&ones);
             let mut sums = vec![RatioSum::default(); query.chains()];
             let tiles = data.tiles().slice(t0 * width..t1 * width);
-            if query.function().network().is_some() {
+            if query.function().sees_rows() {
                 let mut room = Vec::new();
                 let tiles = kernel::floats(set, tiles, &mut room);
                 let rows = network::Rows {
@@ -121,9 +122,9 @@ impl Engine for CpuEngine {
         };
         let zero = || vec![RatioSum::default(); query.chains()];
         let blocks = rows.div_ceil(block);
-        let work = match query.function().network() {
-            Some(shape) => shape.parameters(),
-            None => data.features().len(),
+        let work = match query.function().sees_rows() {
+            true => query.function().weights(data.features().len()),
+            false => data.features().len(),
         };
         let mut sums = if rows * work * query.chains() < SERIAL_WORK {
             (0..blocks).map(block_sum).fold(zero(), add)
@@ -163,9 +164,9 @@ impl Engine for CpuEngine {
                     }
                 }
                 let (set, tile) = (self.set, &self.scratch);
-                let steps = match query.function().network() {
-                    Some(_) => network::ratio_tile(set, query, c, tile, &labels, &weights),
-                    None => {
+                let steps = match query.function().sees_rows() {
+                    true => network::ratio_tile(set, query, c, tile, &labels, &weights),
+                    false => {
                         let (labels, weights) = (&labels[..], &weights[..]);
                         let beside = kernel::Beside { labels, weights };
                         kernel::ratio_tile(set, &group, tile, beside)
@@ -227,7 +228,9 @@ impl CpuEngine {
         let rows = data.lines();
         let (work, most) = match query.function() {
             // Smaller blocks: a row is work enough to share out.
-            GradientFunction::Network(shape) => (shape.parameters(), NETWORK_ROWS),
+            GradientFunction::Network(_) | GradientFunction::Layers(_) => {
+                (query.dim(), NETWORK_ROWS)
+            }
             _ => (query.features(), gradient::MOST_TILES * TILE),
         };
         let block = self.block_rows.min(most);
@@ -265,23 +268,43 @@ impl CpuEngine {
                 query.chains()
             )));
         }
-        let width = query.features() * TILE;
-        let mut sums = no_gradients(query);
-        let mut tiles = vec![0.0; width * GATHERED];
-        let mut labels = [0.0; TILE * GATHERED];
-        for (c, list) in lists.iter().enumerate() {
-            for chunk in list.chunks(TILE * GATHERED) {
-                for (tile, rows) in tiles.chunks_exact_mut(width).zip(chunk.chunks(TILE)) {
-                    self.data.gather(rows, tile);
-                }
-                for (label, &row) in labels.iter_mut().zip(chunk) {
-                    *label = self.data.labels().get(row as usize).copied().unwrap_or(0.0);
-                }
-                let sum = &mut sums[c..=c];
-                let tiles = Tiles::F32(&tiles);
-                gradient::sum_tiles(self.set, query, c, tiles, &labels, chunk.len(), sum);
-            }
+        let add_chunk = |mut sums: Vec<GradientSum>, (c, chunk): (usize, &[u64])| {
+            self.add_listed(query, c, chunk, &mut sums[c]);
+            sums
+        };
+        let zero = || no_gradients(query);
+        if let GradientFunction::Layers(_) = query.function() {
+            // A row is work enough to share out, evenly.
+            let parts = 2 * rayon::current_num_threads();
+            let chunks = lists.iter().enumerate().flat_map(|(c, list)| {
+                let rows = list.len().div_ceil(parts).next_multiple_of(TILE);
+                list.chunks(rows.clamp(TILE, TILE * GATHERED))
+                    .map(move |chunk| (c, chunk))
+            });
+            let chunks: Vec<(usize, &[u64])> = chunks.collect();
+            return Ok(chunks
+                .into_par_iter()
+                .fold(zero, add_chunk)
+                .reduce(zero, add_gradients));
         }
-        Ok(sums)
+        let chunks = lists.iter().enumerate().flat_map(|(c, list)| {
+            let chunks = list.chunks(TILE * GATHERED);
+            chunks.map(move |chunk| (c, chunk))
+        });
+        Ok(chunks.fold(zero(), add_chunk))
+    }
+
+    /// Adds the gradients of up to 16·[`GATHERED`] listed rows.
+    fn add_listed(&self, query: &GradientQuery, c: usize, chunk: &[u64], sum: &mut GradientSum) {
+        let width = query.features() * TILE;
+        let mut tiles = vec![0.0; width * chunk.len().div_ceil(TILE)];
+        for (tile, rows) in tiles.chunks_exact_mut(width).zip(chunk.chunks(TILE)) {
+            self.data.gather(rows, tile);
+        }
+        let label = |row: &u64| self.data.labels().get(*row as usize).copied();
+        let mut labels: Vec<f32> = chunk.iter().map(|row| label(row).unwrap_or(0.0)).collect();
+        labels.resize(chunk.len().next_multiple_of(TILE), 0.0);
+        let (tiles, sums) = (Tiles::F32(&tiles), std::slice::from_mut(sum));
+        gradient::sum_tiles(self.set, query, c, tiles, &labels, chunk.len(), sums);
     }
 }

@@ -83,6 +83,7 @@ pub(super) fn rows<const FMA: bool>(
 ) -> Lanes {
     match function {
         RowFunction::Network(shape) => ratios::<FMA>(shape, weights, tile, labels),
+        RowFunction::Layers(network) => network.ratios::<FMA>(weights, tile, labels),
         RowFunction::NetworkRemainder(shape) => remainders::<FMA>(shape, weights, tile, labels),
         // Other rows never come here.
         _ => [0.0; TILE],

@@ -50,7 +50,9 @@ fn tile_vectors(query: &GradientQuery, tile: usize, steps: &[f32]) -> usize {
         GradientFunction::Affine | GradientFunction::Mixture => {
             tile * query.dim().div_ceil(4) * (features + 1) + steps.len().div_ceil(4)
         }
-        GradientFunction::Declared(_) | GradientFunction::Network(_) => 0,
+        GradientFunction::Declared(_)
+        | GradientFunction::Network(_)
+        | GradientFunction::Layers(_) => 0,
     }
 }
 
@@ -88,7 +90,9 @@ fn tile_coefficients(
             out.resize(end - 4 * steps.len().div_ceil(4), 0.0);
             out.extend(steps);
         }
-        GradientFunction::Declared(_) | GradientFunction::Network(_) => {}
+        GradientFunction::Declared(_)
+        | GradientFunction::Network(_)
+        | GradientFunction::Layers(_) => {}
     }
     out.resize(end, 0.0);
 }
@@ -102,6 +106,7 @@ impl GpuEngine {
     /// How the device sums these gradients; `None` where it cannot, and the CPU is to.
     pub(super) fn gradient_shape(&self, query: &GradientQuery) -> Option<GradientShape> {
         if let GradientFunction::Network(_)
+        | GradientFunction::Layers(_)
         | GradientFunction::Declared(_)
         | GradientFunction::Score(Score::Declared(_)) = query.function()
         {

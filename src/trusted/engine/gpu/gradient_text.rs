@@ -64,7 +64,8 @@ impl GradientShape {
             // No shape is made for them; an empty text would not compile.
             GradientFunction::Score(Score::Declared(_))
             | GradientFunction::Declared(_)
-            | GradientFunction::Network(_) => "",
+            | GradientFunction::Network(_)
+            | GradientFunction::Layers(_) => "",
         };
         let text = match self.scored() {
             true => self.scores(),

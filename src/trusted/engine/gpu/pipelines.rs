@@ -107,6 +107,7 @@ fn model_source(function: RowFunction) -> &'static str {
         }
         // The engine hands these to the CPU; without a row function this does not compile.
         RowFunction::Network(_)
+        | RowFunction::Layers(_)
         | RowFunction::NetworkRemainder(_)
         | RowFunction::Declared(_)
         | RowFunction::DeclaredRemainder(_) => "",

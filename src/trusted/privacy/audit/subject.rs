@@ -86,7 +86,10 @@ impl Subject {
     /// [`AuditError::Setting`] where there is none; for an unknown name with the nearest.
     pub fn parse(name: &str, as_published: bool) -> Result<Self, AuditError> {
         let refuse = |key, what: String| Err(AuditError::setting(key, what));
-        if matches!(name, "mh" | "tuna-mh" | "hmc" | "sgld" | "sghmc" | "sgnht") {
+        if matches!(
+            name,
+            "mh" | "tuna-mh" | "hmc" | "sgld" | "sghmc" | "sgnht" | "sgd" | "adam"
+        ) {
             return refuse(
                 "algorithm",
                 format!("{name} is not private and claims nothing: there is nothing to audit"),

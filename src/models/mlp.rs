@@ -3,11 +3,11 @@
 //!
 //! Parameters, in order: W₁ (hidden × features), b₁, W₂ (outputs × hidden), b₂, row-major.
 
-use super::{
-    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Slopes, check_tempering,
-    softplus, wrong_label,
-};
 use crate::data::LabelKind;
+use crate::math::softplus;
+use crate::model::{
+    Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Slopes, check_tempering,
+};
 
 /// Widths of a network with one hidden layer. One output is the log odds of the label +1;
 /// several are the log weights of as many classes.
@@ -22,7 +22,7 @@ pub struct NetworkShape {
 }
 
 /// A network's parameters, or as many numbers of another use, layer by layer.
-pub(in crate::trusted) struct Layers<'a, T> {
+pub(crate) struct Layers<'a, T> {
     /// W₁, H rows of F.
     pub first: &'a [T],
     /// b₁, H values.
@@ -43,7 +43,7 @@ impl NetworkShape {
     }
 
     /// Cuts d values into layers.
-    pub(in crate::trusted) fn layers<T>(self, theta: &[T]) -> Layers<'_, T> {
+    pub(crate) fn layers<T>(self, theta: &[T]) -> Layers<'_, T> {
         let (first, rest) = theta.split_at(self.features * self.hidden);
         let (first_bias, rest) = rest.split_at(self.hidden);
         let (second, second_bias) = rest.split_at(self.hidden * self.outputs);
@@ -162,7 +162,13 @@ impl Mlp {
         let outputs = match label {
             LabelKind::Binary => 1,
             LabelKind::Class { classes } => classes as usize,
-            _ => return Err(wrong_label("mlp", "a binary label or classes = k", label)),
+            _ => {
+                let what = format!(
+                    "model 'mlp' needs a binary label or classes = k, not {}",
+                    label.describe()
+                );
+                return Err(ModelError::new("data.label", what));
+            }
         };
         // Each width alone is small enough that their products overflow nothing.
         let fits = |w: usize| (1..=MOST).contains(&w);
