@@ -2,7 +2,7 @@
 // second, untempered and in units of the noise variance.
 //
 // Formula: (y − η, 1). A η that is not a number never gets here.
-// Units: the label's, and 1. Bindings: none. Twin: Score::slopes in src/trusted/model/slopes.rs.
+// Units: the label's, and 1. Bindings: none. Twin: Score::slopes in src/models/slopes.rs.
 
 fn slopes(eta: f32, label: f32) -> vec2<f32> {
     return vec2<f32>(label - eta, 1.0);

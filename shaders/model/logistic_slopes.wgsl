@@ -2,7 +2,7 @@
 // the second, untempered.
 //
 // Formula: ([y > 0] − σ(η), σ(η)σ(−η)), y = ±1. A η that is not a number never gets here.
-// Units: nats. Bindings: none. Needs softplus.wgsl. Twin: Score::slopes in src/trusted/model/slopes.rs.
+// Units: nats. Bindings: none. Needs softplus.wgsl. Twin: Score::slopes in src/models/slopes.rs.
 
 fn slopes(eta: f32, label: f32) -> vec2<f32> {
     let p = 1.0 / (1.0 + exp_accurate(-eta));

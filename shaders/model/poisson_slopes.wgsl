@@ -2,7 +2,7 @@
 // second, untempered.
 //
 // Formula: (y − e^η, e^η). A η that is not a number never gets here.
-// Units: counts. Bindings: none. Needs softplus.wgsl. Twin: Score::slopes in src/trusted/model/slopes.rs.
+// Units: counts. Bindings: none. Needs softplus.wgsl. Twin: Score::slopes in src/models/slopes.rs.
 
 fn slopes(eta: f32, label: f32) -> vec2<f32> {
     let rate = exp_accurate(eta);

@@ -1,6 +1,6 @@
-//! Models that are no regressions: what the papers sample. They say in f64 what a row tells and
-//! what affine forms the engines make of it. They lie outside of the trusted part, for the engines
-//! clip what comes out. One answer is trusted all the same: `ops` pays for its draw by
+//! What a row tells, in f64: models that are no regressions (those that the papers sample), and
+//! scores and weights of regressions with the public bounds that anchors clip them to (`slopes`).
+//! All of that lies outside of the trusted part, for the engines clip what comes out. One answer is trusted all the same: `ops` pays for its draw by
 //! `Model::ratio_rate` as a true bound, since a chain of clipped ratios has another posterior
 //! (docs/proofs/guarantee.md). Whoever reads the trusted part reads those functions too.
 
@@ -9,9 +9,13 @@ mod gaussian_mean;
 mod layered;
 mod mixture;
 mod mlp;
+mod network_anchor;
+mod slopes;
 
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
 pub use layered::Layered;
 pub use mixture::Mixture;
 pub use mlp::{Mlp, NetworkShape};
+pub use slopes::{Influence, Joint, Predictor, Slopes};
+pub(crate) use slopes::{MOST_SDS, label_range};

@@ -2,7 +2,8 @@
 
 use super::path::STAGE_BOUND;
 use crate::math::normal::within;
-use crate::model::{MOST_SDS, Score, Slopes};
+use crate::model::{Score, Slopes};
+use crate::models::MOST_SDS;
 use crate::privacy::{Expansion, profile_thresholds};
 
 /// Bias of rows beyond the bound, mean square, where the profile is lost in its noise.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Forms, GradientFunction, Lower, Model, ModelError, Predictor, Prior, RowFunction, Score,
-    Surrogate,
+    Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction, Score, Surrogate,
 };
 use crate::data::LabelKind;
 use crate::math::{exponential_difference, remainder_difference};
+use crate::models::Predictor;
 
 /// Public coordinates `u = Lᵀ(θ − θ*)` in which an anchor is released, with the bound that
 /// rows are clipped to in them: `‖L⁻¹x‖ ≤ row_bound`.

@@ -7,17 +7,15 @@
 
 use crate::data::LabelKind;
 use crate::expression::Law;
-use crate::models::NetworkShape;
+use crate::models::{NetworkShape, Slopes};
 use crate::network::Network;
 
 mod anchor;
 mod moment_basis;
 mod moment_remainder;
 mod moments;
-mod network_anchor;
 mod prior;
 mod regression;
-mod slopes;
 
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
 pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
@@ -27,8 +25,6 @@ pub(crate) use moments::FLAT_CLIP;
 pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
 pub use prior::{Density, Prior, Support, Surrogate};
 pub use regression::Regression;
-pub(crate) use slopes::MOST_SDS;
-pub use slopes::{Influence, Joint, Predictor, Slopes};
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]

@@ -2,11 +2,12 @@
 //! linear predictor η = x·θ.
 
 use super::{
-    Density, Forms, GradientFunction, Joint, Model, ModelError, Prior, RowFunction, Score, Slopes,
-    Support, check_tempering, radius, slopes::label_range, softplus_difference, wrong_label,
+    Density, Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Support,
+    check_tempering, radius, softplus_difference, wrong_label,
 };
 use crate::data::LabelKind;
 use crate::expression::{Law, Range};
+use crate::models::{Joint, Slopes, label_range};
 
 /// The law of a label given η.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,11 +1,12 @@
 //! What an anchor needs of a network with one output: f and its gradient in θ, a bound on that,
 //! and a row's own Gauss–Newton expansion (mathematics, section 4.1).
 
-use super::{NetworkShape, Score};
+use super::NetworkShape;
+use crate::model::Score;
 
 impl NetworkShape {
     /// f(x; θ) of a network with one output; `slope` (d values) becomes ∇f.
-    pub(in crate::trusted) fn slope(self, theta: &[f64], row: &[f64], slope: &mut [f64]) -> f64 {
+    pub(crate) fn slope(self, theta: &[f64], row: &[f64], slope: &mut [f64]) -> f64 {
         let weights = self.layers(theta);
         let (first, rest) = slope.split_at_mut(self.features * self.hidden);
         let (first_bias, rest) = rest.split_at_mut(self.hidden);
@@ -29,7 +30,7 @@ impl NetworkShape {
     }
 
     /// A true bound on ‖∇f‖ for rows of norm at most `row_norm`: `√((B² + 1)‖W₂‖² + H + 1)`.
-    pub(in crate::trusted) fn slope_norm(self, theta: &[f64], row_norm: f64) -> f64 {
+    pub(crate) fn slope_norm(self, theta: &[f64], row_norm: f64) -> f64 {
         let second = self.layers(theta).second;
         let squares: f64 = second.iter().map(|w| w * w).sum();
         ((row_norm * row_norm + 1.0) * squares + self.hidden as f64 + 1.0).sqrt()
@@ -37,7 +38,7 @@ impl NetworkShape {
 
     /// Change from θ to θ' of a row's own expansion at θ*, `s J·v − ½w(J·v)²` with v the distance
     /// from there; untempered nats, f64.
-    pub(super) fn expansion_change(
+    pub(crate) fn expansion_change(
         self,
         (row, label): (&[f64], f64),
         at: &[f64],

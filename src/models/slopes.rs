@@ -1,10 +1,11 @@
 //! Score and weight of a row in its predictor η, with the public bounds that an anchor clips
 //! them to (mathematics, section 4.1).
 
-use super::{NetworkShape, Score};
+use super::NetworkShape;
 use crate::data::LabelKind;
 use crate::expression::{LabelRange, Law, Located, Reach};
 use crate::math::remainder::{self, THIRD};
+use crate::model::Score;
 
 /// Noise sds (or counts' sds) beyond which any residual is clipped; those of rows beyond the row
 /// bound are clipped at the share of it.
@@ -70,7 +71,7 @@ impl Predictor {
 }
 
 /// Derivatives of a row's log likelihood in η with public bounds, in units of
-/// [`super::Model::unit`]. A bound that is no true one clips rows: the expansion is then another,
+/// [`crate::model::Model::unit`]. A bound that is no true one clips rows: the expansion is then another,
 /// and the guarantee the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slopes {
@@ -343,7 +344,7 @@ impl Slopes {
 }
 
 /// The labels of a kind, for expectations and bounds.
-pub(super) fn label_range(label: LabelKind) -> LabelRange {
+pub(crate) fn label_range(label: LabelKind) -> LabelRange {
     match label {
         LabelKind::Binary => LabelRange::Classes(vec![-1.0, 1.0]),
         LabelKind::Number { low, high } => LabelRange::Numbers { low, high },
@@ -354,7 +355,7 @@ pub(super) fn label_range(label: LabelKind) -> LabelRange {
 
 impl Score {
     /// First derivative of a row's log likelihood in η and minus the second, unclipped, in units
-    /// of [`super::Model::unit`]; `label` as stored.
+    /// of [`crate::model::Model::unit`]; `label` as stored.
     pub fn slopes(self, eta: f64, label: f64) -> (f64, f64) {
         match self {
             Score::Logistic => {
