@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict
 
 from ._errors import InputError
@@ -40,60 +41,63 @@ class Column(TypedDict, total=False):
     classes: int
 
 
-def chosen_model(
-    run: Any,
-    data: Any,
-    model: tuple[Any, Any, Any, Any],
-    not_private: bool,
-) -> tuple[Any, Any]:
+@dataclass
+class ByFormula:
+    """What stands beside ``formula=``, as it was given."""
+
+    formula: str | None
+    columns: Mapping[str, Column] | None
+    model: str | Mapping[str, Any] | None
+    name: str | None
+    unit: str | None
+    rows_per_unit: int | None
+
+
+def chosen_model(run: Any, data: Any, asked: ByFormula, not_private: bool) -> tuple[Any, Any]:
     """Run and table as they are given; with a formula the first argument is the table."""
-    formula, columns, kind, name = model
-    if formula is None:
-        given = [("columns", columns), ("model", kind), ("name", name)]
-        for argument, value in given:
-            if value is not None:
+    if asked.formula is None:
+        for argument in fields(asked):
+            if getattr(asked, argument.name) is not None:
                 what = "belongs to formula=; a run file says it in a section of its own"
-                raise InputError(f"{argument}=: {what}", argument)
+                raise InputError(f"{argument.name}=: {what}", argument.name)
         return run, data
     if data is not None:
         what = "the table is the first argument beside formula=; a run file holds its own formula"
         raise InputError(f"data=: {what}", "data=")
-    if kind is None:
+    if asked.model is None:
         raise InputError("model=: say what the label is, such as 'logistic' or 'poisson'", "model")
-    return _of_formula(run, formula, columns, kind, name, not not_private)
+    return _of_formula(run, asked, not not_private)
 
 
-def _of_formula(
-    table: Any,
-    formula: str,
-    columns: Mapping[str, Column] | None,
-    model: str | Mapping[str, Any],
-    name: str | None,
-    private: bool,
-) -> tuple[dict[str, Any], Any]:
+def _of_formula(table: Any, asked: ByFormula, private: bool) -> tuple[dict[str, Any], Any]:
     """The dict of a run file, and its table where that is in memory."""
+    model = asked.model
     if isinstance(model, str):
         model = {"kind": model}
     if not isinstance(model, Mapping):
         raise InputError("model=: give a kind, such as 'logistic', or a dict of [model]", "model")
     if "formula" in model:
         raise InputError("model=: holds a formula too; keep formula= alone", "model")
-    if columns is not None and not isinstance(columns, Mapping):
+    if asked.columns is not None and not isinstance(asked.columns, Mapping):
         what = "give a dict by name, such as {'age': {'scale': [17, 90]}}"
         raise InputError(f"columns=: {what}", "columns")
-    data: dict[str, Any] = {"name": name}
+    data: dict[str, Any] = {"name": asked.name}
+    if asked.unit is not None:
+        data["unit"] = asked.unit
+    if asked.rows_per_unit is not None:
+        data["rows_per_unit"] = asked.rows_per_unit
     in_memory = not isinstance(table, (str, os.PathLike))
     if not in_memory:
         data["file"] = os.fspath(table)
     elif table is None:
         raise InputError("formula=: give the table as the first argument", "formula")
-    elif name is None and private:
+    elif asked.name is None and private:
         what = "name the table: ledger and records know it by that name, whoever hands it over"
         raise InputError(f"name=: {what}", "name")
     run = {
         "data": data,
-        "columns": dict(columns or {}),
-        "model": {**model, "formula": formula},
+        "columns": dict(asked.columns or {}),
+        "model": {**model, "formula": asked.formula},
         "sampler": {"algorithm": "anchored-barker"},
     }
     return run, table if in_memory else None

@@ -18,7 +18,7 @@ import numpy as np
 from . import _dpmc, _plot
 from ._draws import Draws, needed
 from ._errors import Error, InputError, RunWarning
-from ._formula import Column, chosen_model
+from ._formula import ByFormula, Column, chosen_model
 from ._progress import Progress, Shown, chosen
 from ._tables import names, table
 
@@ -440,6 +440,8 @@ def sample(
     columns: Mapping[str, Column] | None = None,
     model: str | Mapping[str, Any] | None = None,
     name: str | None = None,
+    unit: str | None = None,
+    rows_per_unit: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     not_private: bool = False,
@@ -465,7 +467,8 @@ def sample(
     what ledgers call it, ``columns`` what is public about its columns (:class:`Column`), ``model``
     a kind or a dict of ``[model]``: ``{"kind": "logistic", "prior": {"kind": "normal", "sd": 5}}``.
     docs/guide/formulas.md says what a formula may hold. The sampler is ``anchored-barker`` unless
-    ``algorithm`` says otherwise.
+    ``algorithm`` says otherwise. ``unit`` is the column that says whose a row is, where a person
+    has several, and ``rows_per_unit`` how many of one count: docs/guide/persons.md.
 
     ``epsilon``, ``delta``: the budget, of this run or of its ``ledger``, a file that all runs on
     one table share. ``not_private``: no noise, the draws may reveal any row. ``seed`` fixes
@@ -493,7 +496,8 @@ def sample(
         "engine": engine,
         "seed": seed,
     }
-    run, data = chosen_model(run, data, (formula, columns, model, name), not_private)
+    asked = ByFormula(formula, columns, model, name, unit, rows_per_unit)
+    run, data = chosen_model(run, data, asked, not_private)
     settings, rows = prepared(run, data, arguments)
     own = out is None
     folder = Path(tempfile.mkdtemp(prefix="dpmc-")) if out is None else Path(out)
@@ -514,6 +518,8 @@ def check(
     columns: Mapping[str, Column] | None = None,
     model: str | Mapping[str, Any] | None = None,
     name: str | None = None,
+    unit: str | None = None,
+    rows_per_unit: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     not_private: bool = False,
@@ -537,7 +543,8 @@ def check(
         "chains": chains,
         "iterations": iterations,
     }
-    run, data = chosen_model(run, data, (formula, columns, model, name), not_private)
+    asked = ByFormula(formula, columns, model, name, unit, rows_per_unit)
+    run, data = chosen_model(run, data, asked, not_private)
     return json.loads(_dpmc.check(*prepared(run, data, arguments)))
 
 

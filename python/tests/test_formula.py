@@ -57,9 +57,26 @@ def test_check_lists_the_coefficients(table):
     assert terms["ns(age, knots=[40, 60]):town"] == [f"age~s{k}:town=north" for k in (1, 2, 3)]
 
 
+def test_persons_are_protected_with_all_of_their_rows(table):
+    people = {**table, "person": np.arange(len(table["age"])) // 3}
+    run = dpmc.sample(
+        people,
+        formula=FORMULA,
+        columns=DECLARED,
+        model=MODEL,
+        name="people",
+        unit="person",
+        rows_per_unit=2,
+        **BUDGET,
+    )
+    assert run.certificate["unit"] == {"column": "person", "rows": 2}
+    assert run.certificate["rows"] == len(set(people["person"]))
+
+
 @pytest.mark.parametrize(
     "changes, key, words",
     [
+        ({"unit": "age"}, "data.rows_per_unit", "how many rows of one unit count"),
         ({"formula": "ill ~ agee"}, "model.formula", "at character 7 of 'ill ~ agee'"),
         ({"columns": {"ill": {}}}, "model.formula", "column 'age' is not declared"),
         ({"columns": {**DECLARED, "age": {"scale": [3, 2]}}}, "columns.age", "reversed"),
@@ -82,7 +99,7 @@ def test_what_is_wrong_is_said_by_key(table, changes, key, words):
 
 
 def test_arguments_of_formulas_need_one(table):
-    for name, value in (("columns", DECLARED), ("model", "logistic"), ("name", "people")):
+    for name, value in (("columns", DECLARED), ("model", "logistic"), ("name", "people"), ("unit", "age")):
         with pytest.raises(dpmc.InputError, match=f"{name}=: belongs to formula="):
             dpmc.sample(run_file(), data=table, **{name: value})
     with pytest.raises(dpmc.InputError, match="give the table as the first argument"):

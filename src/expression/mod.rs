@@ -26,6 +26,7 @@ pub use law::{Law, LawError};
 pub(crate) use number::{Fast, Number};
 pub use ordinal::{ORDINAL_CLASSES, ordinal, ordinal_parameters};
 pub use parse::{FUNCTIONS, ParseError};
+pub(crate) use reach::MOST_SDS;
 pub use reach::{Located, Reach};
 
 #[cfg(test)]

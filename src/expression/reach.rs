@@ -34,9 +34,11 @@ pub struct Located {
     pub information: Information,
 }
 
-/// Sds of a score beyond which it is clipped: of classes, and of other labels.
+/// Sds of a class's score beyond which it is clipped.
 const CLASS_SDS: f64 = 4.0;
-const MOST_SDS: f64 = 8.0;
+/// Sds of other labels' scores (of noise, of counts) beyond which any is clipped; those of rows
+/// beyond the row bound are clipped at the share of it.
+pub(crate) const MOST_SDS: f64 = 8.0;
 /// |η| of rows whose class is all but certain.
 const CERTAIN: f64 = 8.0;
 /// Chance of a class that is seldom seen.

@@ -18,4 +18,4 @@ pub use layered::Layered;
 pub use mixture::Mixture;
 pub use mlp::{Mlp, NetworkShape};
 pub use slopes::{Influence, Joint, Predictor, Slopes};
-pub(crate) use slopes::{MOST_SDS, label_range};
+pub(crate) use slopes::label_range;

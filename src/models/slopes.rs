@@ -3,13 +3,9 @@
 
 use super::NetworkShape;
 use crate::data::LabelKind;
-use crate::expression::{LabelRange, Law, Located, Reach};
+use crate::expression::{LabelRange, Law, Located, MOST_SDS, Reach};
 use crate::math::remainder::{self, THIRD};
 use crate::model::Score;
-
-/// Noise sds (or counts' sds) beyond which any residual is clipped; those of rows beyond the row
-/// bound are clipped at the share of it.
-pub(crate) const MOST_SDS: f64 = 8.0;
 
 /// What η is of a row, and z, its gradient in θ.
 #[derive(Clone, Copy, Debug, PartialEq)]

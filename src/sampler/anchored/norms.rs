@@ -1,9 +1,9 @@
 //! What a released profile of rows' norms says of a bound on them.
 
 use super::path::STAGE_BOUND;
+use crate::expression::MOST_SDS;
 use crate::math::normal::within;
 use crate::model::{Score, Slopes};
-use crate::models::MOST_SDS;
 use crate::privacy::{Expansion, profile_thresholds};
 
 /// Bias of rows beyond the bound, mean square, where the profile is lost in its noise.
