@@ -17,5 +17,5 @@ pub use gaussian_mean::GaussianMean;
 pub use layered::Layered;
 pub use mixture::Mixture;
 pub use mlp::{Mlp, NetworkShape};
-pub use slopes::{Influence, Joint, Predictor, Slopes};
 pub(crate) use slopes::label_range;
+pub use slopes::{Influence, Joint, Predictor, Slopes};

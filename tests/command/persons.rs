@@ -69,7 +69,13 @@ fn everything_that_is_said_is_of_units() {
 #[test]
 fn only_the_first_rows_of_a_patient_count() {
     let place = place("\"dp-laplace\"");
-    let json = |place: &Place| place.works("check run.toml --json");
+    let json = |place: &Place| {
+        let said = place.works("check run.toml --json");
+        let mut said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        // Of the machine, not of the table.
+        said["memory"]["available_bytes"].take();
+        said
+    };
     let draws = |extra: &str| {
         place.write("visits.csv", &visits(extra));
         let _ = std::fs::remove_dir_all(place.path("out"));
