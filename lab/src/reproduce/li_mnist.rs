@@ -43,7 +43,7 @@ prior = { kind = "normal", sd = 1.0 }
 const DELTA: f64 = 1e-5;
 /// Budgets under substitution; under adding or removing a row about half of them.
 const BUDGETS: [f64; 2] = [2.0, 6.0];
-const STEPS: u64 = 1_800;
+const STEPS: u64 = 1_000;
 /// Of the accountants, relative.
 const TOLERANCE: f64 = 5e-3;
 /// Draws that predictions are averaged over.
