@@ -4,7 +4,7 @@ use dpmc::config::Plan;
 
 /// Columns a, s and y of any format; an array has its own names.
 fn run_file(file: &str, settings: &str) -> String {
-    let (number, text, label) = match file.ends_with(".npy") {
+    let (number, text, label) = match file.ends_with(".npy") || file.contains("ubyte") {
         true => ("x0", "x1", "x2"),
         false => ("a", "s", "y"),
     };

@@ -43,7 +43,8 @@ struct ReproduceArguments {
     /// Seconds instead of minutes; the numbers mean nothing then
     #[arg(long)]
     quick: bool,
-    /// Folder with mnist79_train.parquet and mnist79_test.parquet
+    /// Folder with mnist79_train.parquet and mnist79_test.parquet; of li-table-mnist with
+    /// train-images.idx3-ubyte.gz and the three files beside it
     #[arg(long, value_name = "DIR", default_value = "examples/data")]
     data: PathBuf,
 }

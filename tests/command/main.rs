@@ -28,6 +28,7 @@ mod labels;
 mod long_fuzz;
 mod many_files;
 mod moments_run_files;
+mod network_files;
 mod odd_settings;
 mod optimisers;
 mod persons;

@@ -2,6 +2,7 @@
 //! says what is plotted, and never calls private what is not.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
 use crate::place::Place;
 
@@ -49,8 +50,58 @@ fn figures_are_drawn_quickly() {
 fn every_figure_is_drawn_quickly() {
     let place = Place::new();
     let names = names(&place);
-    assert_eq!(names.len(), 24);
-    draw(&place, names.iter().map(String::as_str));
+    assert_eq!(names.len(), 25);
+    // The images of MNIST are not in the repository: below.
+    let here = names.iter().filter(|name| *name != "li-table-mnist");
+    draw(&place, here.map(String::as_str));
+}
+
+/// Made-up digits in the files of MNIST: every method runs, says what it costs by either neighbour,
+/// and a missing file is named.
+#[test]
+fn the_table_of_mnist_is_drawn_from_its_files() {
+    let place = Place::new();
+    let missing = place.refuses("reproduce li-table-mnist --quick --data .");
+    assert!(
+        missing.contains("train-images.idx3-ubyte.gz is missing"),
+        "{missing}"
+    );
+    let packed = |name: &str, sides: &[u32], byte: &dyn Fn(u32) -> u8| {
+        let mut bytes = vec![0, 0, 8, sides.len() as u8];
+        sides.iter().for_each(|s| bytes.extend(s.to_be_bytes()));
+        bytes.extend((0..sides.iter().product()).map(byte));
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(&bytes).unwrap();
+        std::fs::write(place.path(name), encoder.finish().unwrap()).unwrap();
+    };
+    let pixel = |k: u32| ((k / 784 % 10) * 25 + k % 7) as u8;
+    for (name, count) in [("train", 120), ("t10k", 40)] {
+        packed(
+            &format!("{name}-images.idx3-ubyte.gz"),
+            &[count, 28, 28],
+            &pixel,
+        );
+        packed(&format!("{name}-labels.idx1-ubyte.gz"), &[count], &|k| {
+            (k % 10) as u8
+        });
+    }
+    let text = place.works("reproduce li-table-mnist --quick --data . --out out");
+    let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("  ")).collect();
+    assert_eq!(rows.len(), 1 + 3 + 2 * 3, "{text}");
+    for row in &rows[1..] {
+        let open = row.contains("adam");
+        assert_eq!(row.contains("NOT private"), open, "{row}");
+        if !open {
+            let cells = row
+                .split("  ")
+                .map(str::trim)
+                .filter_map(|c| c.parse::<f64>().ok());
+            let cells: Vec<f64> = cells.collect();
+            let at = cells.len() - 7;
+            // Adding a row moves a sum half as far as replacing one.
+            assert!(cells[at] > cells[at + 1] && cells[at + 1] > 0.0, "{row}");
+        }
+    }
 }
 
 fn draw<'a>(place: &Place, names: impl IntoIterator<Item = &'a str>) {

@@ -6,6 +6,7 @@
 //! made up or, for MNIST, public: nothing here is a private release, and secret coins have fixed
 //! seeds.
 
+mod calibration;
 mod drawing;
 mod error;
 mod heikkila_correction;
@@ -14,6 +15,7 @@ mod heikkila_posterior;
 mod held_out;
 mod li_adult;
 mod li_mechanism;
+mod li_mnist;
 mod li_steps;
 mod li_table;
 mod meter;
@@ -42,7 +44,8 @@ pub use error::ReproduceError;
 pub struct Effort {
     /// Seconds: fewer rows and iterations. The numbers mean nothing then.
     pub quick: bool,
-    /// Folder with `mnist79_train.parquet` and `mnist79_test.parquet`.
+    /// Folder with `mnist79_train.parquet` and `mnist79_test.parquet`, and of `li-table-mnist` with
+    /// the images of MNIST as they are published.
     pub data: PathBuf,
 }
 
@@ -94,6 +97,7 @@ impl Figure {
         match number.strip_prefix('s') {
             Some(number) => format!("{paper}, supplement, figure {number}"),
             None if number == "table" => format!("{paper}, table 1"),
+            None if number == "table-mnist" => format!("{paper}, table 1 on all of MNIST"),
             None => format!("{paper}, figure {number}"),
         }
     }
@@ -228,5 +232,10 @@ pub const FIGURES: &[Figure] = &[
         name: "li-table",
         shows: "the MNIST row, on sevens against nines: test accuracy against true epsilon at delta = 1e-5, logistic regression and a network",
         draw: li_table::draw,
+    },
+    Figure {
+        name: "li-table-mnist",
+        shows: "the MNIST row: test accuracy and log loss against true epsilon at delta = 1e-5, a network of two convolutions",
+        draw: li_mnist::draw,
     },
 ];

@@ -81,7 +81,8 @@ impl<'a> Bytes<'a> {
         }
         match self.rest.read(&mut [0]) {
             Ok(0) => Ok(()),
-            _ => Err(damaged(self.path, "it is longer than its header says")),
+            Ok(_) => Err(damaged(self.path, "it is longer than its header says")),
+            Err(_) => Err(damaged(self.path, "it is cut off before its end")),
         }
     }
 }
