@@ -247,6 +247,7 @@ mod tests {
             radius: 100.0,
             spread: Vec::new(),
             doubts: Default::default(),
+            alone: None,
         };
         let sample = sd(&draws);
         let ess = ess_mean(std::slice::from_ref(&draws));
@@ -281,6 +282,7 @@ mod tests {
             radius: 100.0,
             spread: vec![0.5, 0.2, 0.2, 0.4],
             doubts: Default::default(),
+            alone: None,
         };
         let t = |i: u32| f64::from(i) * 2.399_963;
         let draws: Vec<Vec<f64>> = (0..40_000)

@@ -9,6 +9,7 @@ use super::algebra::{factor, forward, forward_matrix, lower, solve, solve_vector
 use super::centre::{centre_of, spread};
 use super::denoise::{compose, eigen, floored, noise_edge, shrink};
 use super::norms::Norms;
+use super::scales;
 use super::secant::{self, Observation};
 use super::warm_start::multiplier;
 use crate::model::{Anchor, Doubts, Metric, Prior, Score, Slopes};
@@ -98,6 +99,8 @@ impl Purse {
 struct Path<'a> {
     plan: &'a Anchoring,
     prior: &'a Prior,
+    /// Whether the anchor is to tell what the rows say without a prior.
+    alone: bool,
     at: Vec<f64>,
     /// Scores and weights there, and the scales of parameters that rows share.
     slopes: Slopes,
@@ -134,11 +137,13 @@ impl Anchoring {
             rho: self.split.map(|s| s.start + s.gradient + s.curvature),
             left: 1.0,
         };
+        let working = prior.working(self.start.len());
         // What the stages may not touch.
         let kept = self
             .split
             .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
-        let mut path = Path::begin(self, prior, &mut purse, releases)?;
+        let mut path = Path::begin(self, &working, &mut purse, releases)?;
+        path.alone = prior.blocks().is_some();
         for stage in 0..self.stages {
             if !path.stage(stage, kept, &mut purse, releases)? {
                 break;
@@ -202,6 +207,7 @@ impl<'a> Path<'a> {
         Ok(Path {
             plan,
             prior,
+            alone: false,
             at: plan.start.clone(),
             slopes,
             scales,
@@ -648,9 +654,20 @@ impl<'a> Path<'a> {
             // Without noise a hundredth of a posterior sd a coordinate is far.
             false => length / (1e-4 * d as f64),
         };
+        let inflation = (unsettled / BELIEVED_UNSETTLED).clamp(1.0, 1e4);
+        let noise = match sd > 0.0 {
+            true => self.noise(&precision, &centre, (sd, bias)),
+            false => DMatrix::zeros(d, d),
+        };
+        let alone = match self.alone {
+            true => {
+                let noise = &noise * inflation;
+                Some(scales::alone(&own, &raised, &bent.believed, &noise)?)
+            }
+            false => None,
+        };
         let (own, centre, spread) = match sd > 0.0 {
             true => {
-                let noise = self.noise(&precision, &centre, (sd, bias));
                 let answer = |h: &DMatrix<f64>| centre_of(h, &noise, &prior, &own, &prior_pull);
                 let (centre, variance) = answer(&raised)?;
                 // Where the floor made a step short, it may be as much longer.
@@ -663,7 +680,6 @@ impl<'a> Path<'a> {
             }
             false => (own, centre, Vec::new()),
         };
-        let inflation = (unsettled / BELIEVED_UNSETTLED).clamp(1.0, 1e4);
         let spread: Vec<f64> = spread.into_iter().map(|v| v * inflation).collect();
         let least = eigen(&precision).0.min().max(1e-12);
         Ok(Anchor {
@@ -681,6 +697,7 @@ impl<'a> Path<'a> {
                 weighted_down: 0.0,
                 unsettled,
             },
+            alone,
         })
     }
 

@@ -20,7 +20,7 @@ mod slopes;
 
 use crate::math::softplus;
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
-pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
+pub use anchor::{Alone, Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use mlp::{Mlp, NetworkShape};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 pub use moment_remainder::MomentRemainder;
