@@ -156,9 +156,7 @@ impl Block {
     pub(super) fn add_slopes(&self, theta: &[f64], gradient: &mut [f64], precision: &mut [f64]) {
         let log = self.of_scale(theta);
         let shared = match self.law {
-            BlockLaw::Shared { .. } => {
-                integral(&log, self.about(theta), |t| (-2.0 * t).exp()).1
-            }
+            BlockLaw::Shared { .. } => integral(&log, self.about(theta), |t| (-2.0 * t).exp()).1,
             _ => 0.0,
         };
         for (i, &j) in self.members.iter().enumerate() {

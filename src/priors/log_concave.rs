@@ -29,10 +29,7 @@ fn mode(log: &impl Fn(f64) -> f64, from: f64) -> f64 {
         (before, at, step) = (at, next, 2.0 * step);
     }
     let (mut low, mut high) = (before, at + sign * step);
-    let (mut a, mut b) = (
-        high - GOLDEN * (high - low),
-        low + GOLDEN * (high - low),
-    );
+    let (mut a, mut b) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
     let (mut log_a, mut log_b) = (log(a), log(b));
     for _ in 0..40 {
         if log_a > log_b {
@@ -81,7 +78,10 @@ fn fallen(log: &impl Fn(f64) -> f64, mode: f64, sign: f64, by: f64) -> f64 {
 pub(super) fn draw(log: &impl Fn(f64) -> f64, from: f64, rng: &mut impl rand::Rng) -> f64 {
     let middle = mode(log, from);
     let top = log(middle);
-    let (left, right) = (fallen(log, middle, -1.0, 1.5), fallen(log, middle, 1.0, 1.5));
+    let (left, right) = (
+        fallen(log, middle, -1.0, 1.5),
+        fallen(log, middle, 1.0, 1.5),
+    );
     // Chords, which lie above the logarithm outside of their ends.
     let rise = (top - log(left)) / (middle - left);
     let fall = (top - log(right)) / (right - middle);
@@ -156,5 +156,10 @@ pub(super) fn integral(
             first += weight * of(x);
         }
     }
-    (top + (sum * width).ln(), first / sum)
+    let area = (sum * width).ln();
+    // A peak narrower than numbers can tell.
+    match area.is_finite() {
+        true => (top + area, first / sum),
+        false => (top, of(middle)),
+    }
 }

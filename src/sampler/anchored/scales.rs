@@ -124,7 +124,10 @@ pub(super) fn alone(
         false => raised.clone(),
     };
     let known = (&known + known.transpose()) * 0.5;
-    let centre = solve(raised, &DMatrix::from_column_slice(d, 1, gradient.as_slice()))?;
+    let centre = solve(
+        raised,
+        &DMatrix::from_column_slice(d, 1, gradient.as_slice()),
+    )?;
     let pull = &known * centre;
     Ok(Alone {
         precision: known.transpose().iter().copied().collect(),
