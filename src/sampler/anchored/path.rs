@@ -402,6 +402,8 @@ impl<'a> Path<'a> {
                 v
             }
         });
+        let edge = noise_edge(d, sd);
+        let cautious = values.map(|v| (v * v.abs() - edge * edge).max(0.0).sqrt());
         let lift = compose(&vectors, &(&raised - &believed));
         let raised = compose(&vectors, &raised);
         self.curvature = l * &raised * l.transpose();
@@ -409,6 +411,7 @@ impl<'a> Path<'a> {
         self.uncertain = kept.max(LEAST_NOISE).sqrt() * seen.curvature_sd;
         Ok(Bent {
             believed: compose(&vectors, &believed),
+            cautious: floored(&compose(&vectors, &cautious), LEAST_BELIEVED),
             lift,
             sd,
             lost: values.iter().filter(|v| **v < floor).count(),
@@ -490,7 +493,10 @@ impl<'a> Path<'a> {
         let seen = forward(&root, &gradient)?.norm_squared();
         let noise = forward_matrix(&root, &coordinates.factor)?.norm_squared() * sd * sd;
         let kept = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
-        let whole = solve_vector(&precision, &gradient)? * kept;
+        let whole = match self.alone && sd > 0.0 {
+            true => self.believed_step(&gradient, coordinates, sd)?,
+            false => solve_vector(&precision, &gradient)? * kept,
+        };
         if self.slopes.is_quadratic() || self.change(&whole) <= LONGEST_STEP {
             return Ok((whole, kept));
         }
@@ -503,6 +509,24 @@ impl<'a> Path<'a> {
             damping *= 1.3;
         }
         Ok((whole * 0.0, kept))
+    }
+
+    /// The step where gradients count by what their noise leaves of them, direction by direction, and
+    /// the prior has the rest: levels of few rows stay where their prior has them. `pull` is that of
+    /// likelihood and prior.
+    fn believed_step(
+        &self,
+        pull: &DVector<f64>,
+        coordinates: &Coordinates,
+        sd: f64,
+    ) -> Result<DVector<f64>, Halt> {
+        let l = &coordinates.factor;
+        let (prior_gradient, prior) = self.prior_slopes();
+        let noise = l * l.transpose() * (sd * sd);
+        let seen = &self.curvature + &noise;
+        let known = &self.curvature * solve(&seen, &self.curvature)?;
+        let own = &self.curvature * solve_vector(&seen, &(pull - &prior_gradient))?;
+        solve_vector(&(known + prior), &(own + prior_gradient))
     }
 
     /// Moves, inside the prior's support.
@@ -662,7 +686,7 @@ impl<'a> Path<'a> {
         let alone = match self.alone {
             true => {
                 let noise = &noise * inflation;
-                Some(scales::alone(&own, &raised, &bent.believed, &noise)?)
+                Some(scales::alone(&own, &raised, &bent.cautious, &noise)?)
             }
             false => None,
         };
@@ -722,6 +746,9 @@ impl<'a> Path<'a> {
 struct Bent {
     /// Without the floor: for intervals.
     believed: DMatrix<f64>,
+    /// With eigenvalues drawn in by what noise adds to them, and none within its edge: that of least
+    /// mean square error (Donoho, Gavish & Johnstone 2018).
+    cautious: DMatrix<f64>,
     /// What the floor made of it in the path's steps, less that.
     lift: DMatrix<f64>,
     /// Noise that is left on its diagonal.
