@@ -37,7 +37,7 @@ pub(super) fn print_setting(r: &Report) {
     for h in &r.hierarchies {
         let (first, n) = (h.coefficients.first(), h.coefficients.len());
         println!(
-            "hierarchy  {}: standard deviation of {}, … ({n} in all), sampled; prior {}",
+            "hierarchy  {}, sampled, of {}, … ({n} in all); prior {}",
             h.name,
             first.map_or("", String::as_str),
             h.prior

@@ -41,7 +41,14 @@ pub fn noise_aware(
         return None;
     }
     if !anchor.spread.is_empty() {
-        let variance = |j: usize| quadratic(anchor, j);
+        // With sampled scales the spread is that of a wider working prior; draws that have the noise in
+        // them vary by all of it and more.
+        let pooled_prior = anchor.alone.is_some() && aware;
+        let most = |j: usize| match pooled_prior {
+            true => sd(&pooled[j]).powi(2),
+            false => f64::INFINITY,
+        };
+        let variance = |j: usize| quadratic(anchor, j).min(most(j));
         return Some(widened(parameters, variance, aware));
     }
     let draws = (0..n).map(|i| pooled.iter().map(|p| p[i]).collect::<Vec<f64>>());

@@ -42,7 +42,7 @@ pub struct AnchoredMoves {
     /// Factor of the covariance of what the releases' noise leaves unknown; `None` without noise.
     shift: Option<Lower>,
     /// What draws where the prior's scales are sampled too.
-    gibbs: Option<Gibbs>,
+    gibbs: Option<Box<Gibbs>>,
 }
 
 /// Public clip of remainders: `rate · max(‖u‖,‖u'‖)^power ‖u'−u‖`, nats.
@@ -65,7 +65,7 @@ impl AnchoredMoves {
     ) -> Option<Self> {
         let d = anchor.at.len();
         let gibbs = match prior.blocks() {
-            Some(blocks) => Some(Gibbs::new(&anchor, blocks.clone())?),
+            Some(blocks) => Some(Box::new(Gibbs::new(&anchor, blocks.clone())?)),
             None => None,
         };
         let (precision, centre) = gaussian(&anchor, &prior.working(d), 0.0)?;
