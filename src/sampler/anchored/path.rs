@@ -494,7 +494,7 @@ impl<'a> Path<'a> {
         let noise = forward_matrix(&root, &coordinates.factor)?.norm_squared() * sd * sd;
         let kept = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
         let whole = match self.alone && sd > 0.0 {
-            true => self.believed_step(&gradient, coordinates, sd)?,
+            true => self.believed_step(&gradient, coordinates, sd)? * kept,
             false => solve_vector(&precision, &gradient)? * kept,
         };
         if self.slopes.is_quadratic() || self.change(&whole) <= LONGEST_STEP {
