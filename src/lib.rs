@@ -73,6 +73,7 @@ pub mod network;
 pub mod output;
 pub mod posterior_run;
 pub mod prediction;
+mod priors;
 pub mod run;
 pub mod sampler;
 pub mod synthetic;
@@ -83,5 +84,6 @@ pub use trusted::{data, engine, privacy};
 /// Models: what a row says about θ, and what is known about it in public.
 pub mod model {
     pub use crate::models::*;
+    pub use crate::priors::{Block, BlockLaw, Blocks, ScaleLaw};
     pub use crate::trusted::model::*;
 }

@@ -60,7 +60,8 @@ pub struct Draw {
     pub chain: u32,
     /// Iteration after warm-up, from 1.
     pub iteration: u64,
-    /// θ.
+    /// θ, and the standard deviations that a prior samples, as [`PosteriorRun::parameters`] names
+    /// them.
     pub theta: Vec<f64>,
 }
 
@@ -299,6 +300,11 @@ impl PosteriorRun {
                 }
                 _ => theta,
             };
+            let mut theta = theta;
+            if let Some(blocks) = self.curator.model().prior().blocks() {
+                let scales = blocks.scales(&theta, &mut self.chains.rngs[c]);
+                theta.extend(scales);
+            }
             self.draws.push(Draw {
                 chain: c as u32,
                 iteration,
@@ -364,6 +370,15 @@ impl PosteriorRun {
             (self.kept_accepted as f64, kept as f64 * chains)
         };
         hits / moves.max(1.0)
+    }
+
+    /// Names of what draws hold: the model's parameters, then the standard deviations that its prior
+    /// samples.
+    pub fn parameters(&self) -> Vec<String> {
+        let model = self.curator.model();
+        let scales = model.prior().blocks().map(|b| b.names());
+        let names = model.parameters().iter().cloned();
+        names.chain(scales.into_iter().flatten()).collect()
     }
 
     /// Kept draws not yet taken by the output.

@@ -7,7 +7,7 @@ use super::CliError;
 use super::check_report::Report;
 use dpmc::config::{DECISIONS_A_DRAW, Forecast, Plan};
 use dpmc::data::Population;
-use dpmc::model::{Density, Predictor, Prior, Support};
+use dpmc::model::{Block, BlockLaw, Density, Predictor, Prior, Support};
 use dpmc::privacy::{Budget, Measure};
 use dpmc::run::{NO_DRAW, Outlay, Prepared, Price, price_of_decision};
 use dpmc::sampler::{AnchorSettings, Family, RandomWalk, Sampler};
@@ -212,10 +212,38 @@ pub(super) fn prior(prior: &Prior) -> String {
         Density::Flat => "flat".into(),
         Density::Normal { mean, sd } => format!("normal, mean {}, sd {}", span(mean), span(sd)),
         Density::Laplace { scale } => format!("Laplace, scale {}", span(scale)),
+        Density::Blocks(blocks) => {
+            let each = blocks.blocks.iter().map(block);
+            each.collect::<Vec<String>>().join("; ")
+        }
     };
     match &prior.support {
         Support::Unbounded => density,
         Support::Box(bounds) => format!("{density}, inside |theta| ≤ {}", span(bounds)),
+    }
+}
+
+/// A block of a prior in words.
+fn block(block: &Block) -> String {
+    let law = match &block.law {
+        BlockLaw::Normal { mean, sd } => format!("normal, mean {}, sd {}", span(mean), span(sd)),
+        BlockLaw::StudentT {
+            degrees,
+            mean,
+            scale,
+        } => format!(
+            "Student-t, {degrees} degrees of freedom, mean {}, scale {}",
+            span(mean),
+            span(scale)
+        ),
+        BlockLaw::Shared { name, .. } => format!("normal, mean 0, sd {name}"),
+        BlockLaw::Horseshoe { name, scale } => {
+            format!("horseshoe, {name} half-Cauchy of scale {scale}")
+        }
+    };
+    match block.members.len() {
+        1 => format!("1 parameter {law}"),
+        n => format!("{n} parameters {law}"),
     }
 }
 

@@ -38,6 +38,15 @@ pub(super) fn print_setting(r: &Report) {
     if let Some(formula) = &r.formula {
         print_formula(formula);
     }
+    for h in &r.hierarchies {
+        let (first, n) = (h.coefficients.first(), h.coefficients.len());
+        println!(
+            "hierarchy  {}, sampled, of {}, … ({n} in all); prior {}",
+            h.name,
+            first.map_or("", String::as_str),
+            h.prior
+        );
+    }
     println!("prior      {}", r.prior);
     println!(
         "memory     {:.1} MiB of rows{}",

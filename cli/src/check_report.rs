@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::check_budget::BudgetReport;
 use super::{CliError, check_budget};
-use dpmc::config::{Forecast, FormulaTerms};
+use dpmc::config::{Forecast, FormulaTerms, Hierarchy};
 use dpmc::data::Population;
 use dpmc::data::Unit;
 use dpmc::model::Predictor;
@@ -19,6 +19,8 @@ pub(super) struct Report {
     pub model: ModelPart,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formula: Option<FormulaTerms>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hierarchies: Vec<Hierarchy>,
     /// In words.
     pub prior: String,
     pub memory: Memory,
@@ -179,6 +181,7 @@ impl Report {
                 tempering: model.tempering(),
             },
             formula: plan.formula_terms()?,
+            hierarchies: plan.hierarchies()?,
             prior: check_budget::prior(model.prior()),
             memory: Memory {
                 rows_bytes: data.bytes(),

@@ -73,6 +73,20 @@ def test_persons_are_protected_with_all_of_their_rows(table):
     assert run.certificate["rows"] == len(set(people["person"]))
 
 
+def test_levels_may_share_a_prior(table):
+    declared = {**DECLARED, "town": {"levels": ["south", "north"], "strict": True}}
+    model = {**MODEL, "hierarchy": [{"name": "town", "scale": 1.0}]}
+    formula = "ill ~ age + (1 | town)"
+    told = {"formula": formula, "columns": declared, "model": model, "name": "people"}
+    report = dpmc.check(table, **told, **BUDGET)
+    assert report["hierarchies"][0]["name"] == "sd(town)"
+    run = dpmc.sample(table, **told, **BUDGET)
+    assert run.draws.parameters[2:] == ["town=south", "town=north", "sd(town)"]
+    assert run.predict({"age": [30, 50], "town": ["south", "north"]}).shape == (2,)
+    with pytest.raises(dpmc.InputError, match="needs a prior"):
+        dpmc.check(table, **{**told, "model": MODEL}, **BUDGET)
+
+
 @pytest.mark.parametrize(
     "changes, key, words",
     [

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::schema::{
-    AnchorSection, ColumnEntry, DataSection, FeatureEntry, GradientSection, Key, LabelEntry,
-    ModelSection, PrivacySection, RunSection, SamplerSection,
+    AnchorSection, ColumnEntry, DataSection, FeatureEntry, GradientSection, HierarchyEntry, Key,
+    LabelEntry, ModelSection, PrivacySection, RunSection, SamplerSection,
 };
 use crate::sampler::{Algorithm, Family};
 
@@ -66,6 +66,7 @@ fn renewed(page: &str) -> String {
         ("data.features", FeatureEntry::KEYS),
         ("columns", ColumnEntry::KEYS),
         ("model", ModelSection::KEYS),
+        ("model.hierarchy", HierarchyEntry::KEYS),
         ("run", RunSection::KEYS),
         ("privacy", PrivacySection::KEYS),
         ("sampler", SamplerSection::KEYS),

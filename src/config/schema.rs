@@ -163,10 +163,15 @@ keyed! {
         /// Power κ of the likelihood: cheaper, and another, wider posterior.
         #[serde(default = "one")]
         tempering: f64, "number in (0, 1], 1; kinds: all";
-        /// Independent; `sd` and `scale` are required; each value is one number for all parameters
-        /// or a list of d.
+        /// Independent, but for the horseshoe's; `sd`, `scale` and `degrees` are required; `mean`,
+        /// `sd` and `scale` are one number for all parameters or a list of d, of those that are in
+        /// no hierarchy. See [priors](../guide/hierarchies.md).
         #[serde(skip_serializing_if = "Option::is_none")]
-        prior: Option<PriorEntry>, "`{ kind = \"flat\" }` (the default), `{ kind = \"normal\", mean = 0, sd = … }` or `{ kind = \"laplace\", scale = … }`; kinds: all";
+        prior: Option<PriorEntry>, "`{ kind = \"flat\" }` (the default), `{ kind = \"normal\", mean = 0, sd = … }`, `{ kind = \"laplace\", scale = … }`, `{ kind = \"student-t\", degrees = …, mean = 0, scale = … }` or `{ kind = \"horseshoe\", scale = …, intercept_sd = 10 }`; kinds: all, horseshoe: regressions";
+        /// Coefficients that share a prior, N(0, τ²), whose τ is sampled with them and reported as
+        /// `sd(NAME)`; see below.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hierarchy: Vec<HierarchyEntry>, "list of tables, none; kinds: regressions";
         /// θ_j outside ±box has density zero. Gives every kind but `mlp` and `network` a true bound of row
         /// ratios; not for stochastic gradients and `dpvi`; needed by `ops`.
         #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
@@ -275,6 +280,44 @@ pub enum PriorKind {
     Normal,
     /// Independent Laplace.
     Laplace,
+    /// Independent Student's t.
+    StudentT,
+    /// Sparse: N(0, τ²λ_j²), λ_j half-Cauchy.
+    Horseshoe,
+}
+
+/// Priors of a standard deviation that is sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScaleKind {
+    /// |N(0, scale²)|.
+    #[default]
+    HalfNormal,
+    /// Student's t with one degree of freedom, positive.
+    HalfCauchy,
+    /// Student's t, positive.
+    HalfStudentT,
+}
+
+keyed! {
+    /// One `[[model.hierarchy]]`: coefficients that share a prior N(0, τ²).
+    pub struct HierarchyEntry {
+        /// What it is called: τ is reported as `sd(NAME)`. Of a formula's `(1 | g)` it is `g`, of
+        /// its `(x | g)` also `x | g`.
+        name: String, "text; required";
+        /// Prior of τ.
+        #[serde(default)]
+        kind: ScaleKind, "`half-normal` (default), `half-cauchy`, `half-student-t`";
+        /// Its scale, in units of the coefficients: about the largest that τ may well be.
+        scale: f64, "number > 0; required";
+        /// Its degrees of freedom.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        degrees: Option<f64>, "number > 0; required; kinds: half-student-t";
+        /// Whose coefficients they are: columns of `[[data.features]]` with levels, products `x:g`,
+        /// or names of single coefficients. A formula says them itself.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        features: Vec<String>, "list of texts; required without a formula";
+    }
 }
 
 /// `prior = { kind = "normal", sd = 10 }`
@@ -283,15 +326,21 @@ pub enum PriorKind {
 pub struct PriorEntry {
     /// Family.
     pub kind: PriorKind,
-    /// Normal: means (default 0).
+    /// Normal and Student-t: means (default 0).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<Numbers>,
     /// Normal: standard deviations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sd: Option<Numbers>,
-    /// Laplace: scales.
+    /// Laplace and Student-t: scales; horseshoe: that of its global one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<Numbers>,
+    /// Student-t: degrees of freedom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub degrees: Option<f64>,
+    /// Horseshoe: of the intercept, which is not shrunk; its prior is normal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intercept_sd: Option<f64>,
 }
 
 keyed! {

@@ -41,7 +41,14 @@ pub fn noise_aware(
         return None;
     }
     if !anchor.spread.is_empty() {
-        let variance = |j: usize| quadratic(anchor, j);
+        // With sampled scales the spread is that of a wider working prior; draws that have the noise in
+        // them vary by all of it and more.
+        let pooled_prior = anchor.alone.is_some() && aware;
+        let most = |j: usize| match pooled_prior {
+            true => sd(&pooled[j]).powi(2),
+            false => f64::INFINITY,
+        };
+        let variance = |j: usize| quadratic(anchor, j).min(most(j));
         return Some(widened(parameters, variance, aware));
     }
     let draws = (0..n).map(|i| pooled.iter().map(|p| p[i]).collect::<Vec<f64>>());
@@ -247,6 +254,7 @@ mod tests {
             radius: 100.0,
             spread: Vec::new(),
             doubts: Default::default(),
+            alone: None,
         };
         let sample = sd(&draws);
         let ess = ess_mean(std::slice::from_ref(&draws));
@@ -281,6 +289,7 @@ mod tests {
             radius: 100.0,
             spread: vec![0.5, 0.2, 0.2, 0.4],
             doubts: Default::default(),
+            alone: None,
         };
         let t = |i: u32| f64::from(i) * 2.399_963;
         let draws: Vec<Vec<f64>> = (0..40_000)

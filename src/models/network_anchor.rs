@@ -134,6 +134,7 @@ mod tests {
             radius: 100.0,
             spread: Vec::new(),
             doubts: Default::default(),
+            alone: None,
         };
         let anchored = Anchored::new(model, anchor).unwrap();
         let (row, h) = ([0.8, -0.6], 1e-4);

@@ -257,7 +257,7 @@ impl RunDirectory {
     /// # Errors
     /// [`OutputError`]; draws not yet published are lost with the run.
     pub fn publish(&mut self, run: &mut PosteriorRun) -> Result<(), OutputError> {
-        let parameters = run.curator().model().parameters().to_vec();
+        let parameters = run.parameters();
         // Where the part or the state cannot be written, or the run is killed in between, it can
         // be gone on with, so it has not ended.
         self.write_certificate(&run.certificate_before_the_end())?;

@@ -65,14 +65,16 @@ pub fn test_scores(
         _ => test.features().len(),
     };
     let total: usize = table.chains.iter().map(|c| c[0].len()).sum();
-    if table.parameters.len() != parameters || total == 0 {
+    // Behind them stand the standard deviations that a prior samples.
+    if table.parameters.len() < parameters || total == 0 {
         return Ok(None);
     }
     let stride = total.div_ceil(PREDICTIVE_DRAWS);
     let mut thetas = Vec::new();
     for chain in &table.chains {
         for i in (0..chain[0].len()).step_by(stride) {
-            thetas.push(chain.iter().map(|column| column[i]).collect::<Vec<f64>>());
+            let own = chain[..parameters].iter();
+            thetas.push(own.map(|column| column[i]).collect::<Vec<f64>>());
         }
     }
     let rows = test.rows();

@@ -135,7 +135,9 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     let (noise_aware, moments) = match state.anchor {
         Some(AnchorRelease::Expansion(a)) => {
             doubts.extend(notes_on_anchor(&a, state.free));
-            (noise_aware(&columns, &a, state.noise_aware), None)
+            // Standard deviations that the prior samples stand behind the anchor's parameters.
+            let own = &columns[..a.at.len().min(columns.len())];
+            (noise_aware(own, &a, state.noise_aware), None)
         }
         Some(AnchorRelease::Moments(m)) => (None, Some(m)),
         None => (None, None),

@@ -17,7 +17,7 @@ use crate::sampler::Family;
 pub struct Posterior {
     /// The run's own run file.
     pub plan: Plan,
-    /// Names of parameters.
+    /// Names of parameters; standard deviations that a prior samples are left out.
     pub parameters: Vec<String>,
     /// Draws.
     pub draws: Vec<Vec<f64>>,
@@ -59,7 +59,7 @@ impl Posterior {
                 directory.display()
             ))
         };
-        let table = read_draws(directory)?;
+        let mut table = read_draws(directory)?;
         let plan = Plan::read(&directory.join("run.toml"))?;
         if table.is_empty() {
             return Err(refuse(
@@ -82,6 +82,10 @@ impl Posterior {
         };
         let stride = all.len().div_ceil(most).max(1);
         let mut draws: Vec<Vec<f64>> = all.into_iter().step_by(stride).collect();
+        // Labels depend on the coefficients alone.
+        let own = (table.parameters.len()).saturating_sub(plan.sampled_scales()?.len());
+        table.parameters.truncate(own);
+        draws.iter_mut().for_each(|draw| draw.truncate(own));
         let mut notes = Vec::new();
         if let Some(anchor) = missing_noise(directory)? {
             let mut rng = ChaCha20Rng::seed_from_u64(NOISE_SEED);

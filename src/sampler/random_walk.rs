@@ -193,7 +193,8 @@ impl RandomWalk {
     }
 
     /// One step on what is released alone: prior and expansion. No row is asked, so Metropolis'
-    /// rule decides by public coins; where the prior is normal, every proposal is a draw.
+    /// rule decides by public coins; where the prior is normal, every proposal is a draw. Where its
+    /// scales are sampled a Gibbs sampler steps.
     fn free_step(&self, chains: &mut Chains) -> Vec<bool> {
         let (count, d) = chains.thetas.dim();
         let mut accepted = vec![false; count];
@@ -201,6 +202,14 @@ impl RandomWalk {
             let mut proposal = Array1::zeros(d);
             let theta = chains.thetas.row(c).to_owned();
             let rng = &mut chains.rngs[c];
+            if let Some(AnchoredWalk::Expansion(moves)) = &self.anchored
+                && let Some(drawn) = moves.gibbs(&theta.to_vec(), rng)
+            {
+                chains.thetas.row_mut(c).assign(&Array1::from_vec(drawn));
+                chains.accepted[c] += 1;
+                *accepted = true;
+                continue;
+            }
             let (_, hastings) = self.propose(theta.view(), proposal.view_mut(), rng);
             let log = |t: &Array1<f64>| self.prior.log_density(t.as_slice().unwrap_or(&[f64::NAN]));
             let change = log(&proposal) - log(&theta) + hastings;

@@ -24,6 +24,7 @@ mod fuzz_input;
 mod gradient_resumed;
 mod gradient_run_files;
 mod held_out_scores;
+mod hierarchies;
 mod labels;
 mod long_fuzz;
 mod many_files;

@@ -111,6 +111,7 @@ impl Table {
             radius,
             spread: Vec::new(),
             doubts: Default::default(),
+            alone: None,
         }
     }
 

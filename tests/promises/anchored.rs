@@ -59,6 +59,7 @@ fn anchor(noise: AnchorNoise, radius: f64) -> Anchor {
         radius,
         spread: Vec::new(),
         doubts: Default::default(),
+        alone: None,
     }
 }
 

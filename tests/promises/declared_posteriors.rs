@@ -193,6 +193,7 @@ fn check_anchored(
         radius: 9.0,
         spread: Vec::new(),
         doubts: Default::default(),
+        alone: None,
     };
     let poisson = Estimator::Poisson {
         lambda: Lambda::Ratio(0.5),

@@ -1,7 +1,7 @@
 //! From sums and products to a list of terms, each a product of columns.
 
 use super::Wrong;
-use super::parse::{Atom, Node, Shape};
+use super::parse::{Atom, Group, Node, Shape};
 use super::resolve::{Resolved, Resolver};
 
 /// Most terms of a formula.
@@ -37,6 +37,18 @@ pub(super) struct Terms {
     pub columns: Vec<Resolved>,
     /// In the order of the formula.
     pub terms: Vec<Term>,
+    /// Levels that share a prior, each with one effect.
+    pub shared: Vec<Shared>,
+}
+
+/// What each level of a column has of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    /// The levels.
+    pub levels: Resolved,
+    /// The column whose slope it is, by its number in [`Terms::columns`]; none for an intercept.
+    pub effect: Option<usize>,
+    pub place: usize,
 }
 
 /// Terms of a part of the formula; `intercept` where it says.
@@ -44,6 +56,8 @@ pub(super) struct Terms {
 struct Set {
     intercept: Option<bool>,
     terms: Vec<Term>,
+    /// Where levels that share a prior stand in it.
+    shared: Option<usize>,
 }
 
 impl Set {
@@ -61,6 +75,12 @@ impl Set {
 
     /// Terms that may be multiplied: an intercept belongs to no product.
     fn factors(self, place: usize) -> Result<Vec<Term>, Wrong> {
+        if let Some(place) = self.shared {
+            return Err(Wrong::at(
+                place,
+                "levels that share a prior are added alone, and belong to no product: a + (1 | g)",
+            ));
+        }
         match self.intercept {
             None => Ok(self.terms),
             Some(_) => Err(Wrong::at(
@@ -75,18 +95,21 @@ pub(super) fn terms(root: &Node, resolver: &Resolver<'_>) -> Result<Terms, Wrong
     let mut reader = Reader {
         resolver,
         columns: Vec::new(),
+        shared: Vec::new(),
     };
     let set = reader.read(root)?;
     Ok(Terms {
         intercept: set.intercept.unwrap_or(true),
         columns: reader.columns,
         terms: set.terms,
+        shared: reader.shared,
     })
 }
 
 struct Reader<'a> {
     resolver: &'a Resolver<'a>,
     columns: Vec<Resolved>,
+    shared: Vec<Shared>,
 }
 
 impl Reader<'_> {
@@ -103,8 +126,9 @@ impl Reader<'_> {
             Node::Power(base, power) => self.power(base, *power),
             Node::Constant(value, _) => Ok(Set {
                 intercept: Some(*value),
-                terms: Vec::new(),
+                ..Set::default()
             }),
+            Node::Group(group) => self.group(group),
             Node::All(place) => self.all(*place),
             Node::Atom(atom) => {
                 let mut set = Set::default();
@@ -118,6 +142,11 @@ impl Reader<'_> {
         let mut sum = Set::default();
         for (added, node) in parts {
             let part = self.read(node)?;
+            if let (false, Some(place)) = (added, part.shared) {
+                let what = "levels that share a prior are not taken away: leave them out";
+                return Err(Wrong::at(place, what));
+            }
+            sum.shared = sum.shared.or(part.shared);
             sum.intercept = part.intercept.map(|one| one == *added).or(sum.intercept);
             for term in part.terms {
                 if *added {
@@ -149,8 +178,50 @@ impl Reader<'_> {
             });
         }
         Ok(Set {
-            intercept: None,
             terms: all.unwrap_or_default(),
+            ..Set::default()
+        })
+    }
+
+    /// `(1 + x | g)`: an intercept for each level, and a slope of each column.
+    fn group(&mut self, group: &Group) -> Result<Set, Wrong> {
+        let place = group.place;
+        let levels = self.resolver.levels(&group.column)?;
+        let effects = self.read(&group.effects)?;
+        if let Some(inner) = effects.shared {
+            return Err(Wrong::at(
+                inner,
+                "levels within levels need a column of their own",
+            ));
+        }
+        if effects.intercept == Some(false) {
+            let what = "slopes without intercepts are not to be had: (x | g) gives each level both";
+            return Err(Wrong::at(place, what));
+        }
+        let mut found = vec![None];
+        for term in effects.terms {
+            match term.parts[..] {
+                [one] => found.push(Some(one)),
+                _ => {
+                    let what = "a level's slopes are of single columns, not of products";
+                    return Err(Wrong::at(term.place, what));
+                }
+            }
+        }
+        for effect in found {
+            let same = |s: &Shared| s.levels.column == levels.column && s.effect == effect;
+            if !self.shared.iter().any(same) {
+                let levels = levels.clone();
+                self.shared.push(Shared {
+                    levels,
+                    effect,
+                    place,
+                });
+            }
+        }
+        Ok(Set {
+            shared: Some(place),
+            ..Set::default()
         })
     }
 
@@ -218,6 +289,7 @@ fn start_of(node: &Node) -> usize {
         Node::Cross(parts) | Node::Join(parts) => parts.first().map_or(0, start_of),
         Node::Power(base, _) => start_of(base),
         Node::Constant(_, place) | Node::All(place) => *place,
+        Node::Group(group) => group.place,
         Node::Atom(atom) => atom.start,
     }
 }

@@ -73,7 +73,7 @@ impl Parser {
         Ok((column, *transform))
     }
 
-    fn column(&mut self) -> Result<String, Wrong> {
+    pub(super) fn column(&mut self) -> Result<String, Wrong> {
         match self.peek().cloned() {
             Some(Word::Name { name, quoted }) if quoted || name != "." => {
                 self.at += 1;

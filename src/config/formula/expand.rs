@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Wrong;
-use super::algebra::{Term, Terms, terms};
+use super::algebra::{Shared, Term, Terms, terms};
 use super::parse::parse;
 use super::resolve::{Resolved, Resolver, classes};
 use crate::config::schema::{ColumnEntry, FeatureEntry, InteractionEntry};
@@ -28,6 +28,8 @@ pub(in crate::config) struct Main {
     pub text: String,
     /// The character where it stands, from 0.
     pub place: usize,
+    /// The hierarchy whose prior its coefficients share: `g`.
+    pub hierarchy: Option<String>,
 }
 
 /// A term of several columns.
@@ -36,6 +38,8 @@ pub(in crate::config) struct Product {
     pub entry: InteractionEntry,
     pub text: String,
     pub place: usize,
+    /// The same: `x | g`.
+    pub hierarchy: Option<String>,
 }
 
 /// The columns of `[data.label]`.
@@ -69,7 +73,10 @@ pub(in crate::config) fn expand(
     let mut columns: Vec<Resolved> = order.iter().map(|&i| found.columns[i].clone()).collect();
     check_apart(&columns)?;
     let complete = set_references(&mut columns, found.intercept);
-    let interactions = products(&found, &order, &columns, complete)?;
+    let mut interactions = products(&found, &order, &columns, complete)?;
+    let levels = levels_that_share(&found.shared, &columns)?;
+    let slopes = slopes_that_share(&found, &order, &columns, complete)?;
+    interactions.extend(slopes);
     let intercept = found.intercept.then(|| Main {
         entry: FeatureEntry {
             intercept: Some(true),
@@ -77,13 +84,16 @@ pub(in crate::config) fn expand(
         },
         text: "intercept".into(),
         place: 0,
+        hierarchy: None,
     });
     let mains = columns.into_iter().map(|c| Main {
         entry: c.entry,
         text: c.text,
         place: c.place,
+        hierarchy: None,
     });
-    let features: Vec<Main> = intercept.into_iter().chain(mains).collect();
+    let features = intercept.into_iter().chain(mains).chain(levels);
+    let features: Vec<Main> = features.collect();
     if features.is_empty() {
         let what = "no term is left; a model needs one, or the intercept";
         return Err(Wrong::at(formula.chars().count(), what));
@@ -176,6 +186,61 @@ fn products(
             entry: InteractionEntry { features: names },
             text,
             place: term.place,
+            hierarchy: None,
+        });
+    }
+    Ok(products)
+}
+
+/// `(1 | g)`: the levels of g, each with a coefficient.
+fn levels_that_share(shared: &[Shared], columns: &[Resolved]) -> Result<Vec<Main>, Wrong> {
+    let mut mains = Vec::new();
+    for one in shared.iter().filter(|s| s.effect.is_none()) {
+        let (name, text) = (&one.levels.column, &one.levels.text);
+        let twice = columns
+            .iter()
+            .any(|c| c.column == *name && c.entry.one_hot.is_some());
+        if twice {
+            let what = format!(
+                "the levels of '{name}' are a term of their own too; keep {text}, or (1 | {text}), in which they share a prior"
+            );
+            return Err(Wrong::at(one.place, what));
+        }
+        mains.push(Main {
+            entry: one.levels.entry.clone(),
+            text: format!("(1 | {text})"),
+            place: one.place,
+            hierarchy: Some(name.clone()),
+        });
+    }
+    Ok(mains)
+}
+
+/// `(x | g)`: the slopes of x, one for each level of g.
+fn slopes_that_share(
+    found: &Terms,
+    order: &[usize],
+    columns: &[Resolved],
+    complete: Option<usize>,
+) -> Result<Vec<Product>, Wrong> {
+    let mut products = Vec::new();
+    for one in &found.shared {
+        let Some(effect) = one.effect else { continue };
+        let (slope, levels) = (&found.columns[effect].text, &one.levels);
+        let i = order.iter().position(|&o| o == effect);
+        let Some(i) = i.filter(|i| complete != Some(*i)) else {
+            let what = format!(
+                "({slope} | {0}) are deviations from the slope of {slope} over all levels, which is not among the terms; add it: {slope} + ({slope} | {0})",
+                levels.text
+            );
+            return Err(Wrong::at(one.place, what));
+        };
+        let names = vec![name_of(columns, i, one.place)?, levels.column.clone()];
+        products.push(Product {
+            entry: InteractionEntry { features: names },
+            text: format!("({slope} | {})", levels.text),
+            place: one.place,
+            hierarchy: Some(format!("{slope} | {}", levels.column)),
         });
     }
     Ok(products)

@@ -32,7 +32,20 @@ pub(super) enum Node {
     Constant(bool, usize),
     /// `.`
     All(usize),
+    /// `(1 + x | g)`
+    Group(Group),
     Atom(Atom),
+}
+
+/// Coefficients of a column's levels that share a prior.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// What each level has of its own: 1, and columns.
+    pub effects: Box<Node>,
+    /// The column of the levels, as it stands.
+    pub column: Atom,
+    /// Where it begins.
+    pub place: usize,
 }
 
 /// What is made of one column.
@@ -66,7 +79,10 @@ pub(super) enum Curve {
     Spline(Vec<f64>),
 }
 
-const GROUPS: &str = "levels that share a prior, such as (1 | g), have no place in a formula yet; for now declare the levels of g in [columns] and write g as a term: its coefficients have the model's prior, whose sd may be given one by one";
+const GROUPS: &str = "levels that share a prior stand in parentheses: (1 | g) for intercepts, (x | g) for slopes of x too";
+const ONE_COLUMN: &str = "the levels of one column share a prior: (1 | a) + (1 | b); levels within levels need a column of their own";
+const NO_FUNCTION: &str =
+    "the levels that share a prior stand in [columns], all of them and no reference: (1 | g)";
 
 pub(super) fn parse(text: &str) -> Result<Formula, Wrong> {
     let tokens = tokens(text)?;
@@ -230,6 +246,9 @@ impl Parser {
             Some(Word::Sign("(")) => {
                 self.at += 1;
                 let inside = self.sum()?;
+                if self.take("|") || self.take("||") {
+                    return self.group(inside, start);
+                }
                 self.expect(")")?;
                 Ok(inside)
             }
@@ -262,6 +281,31 @@ impl Parser {
             }
             _ => Err(self.unexpected("a column, a function of one or '('")),
         }
+    }
+}
+
+impl Parser {
+    /// `g)` behind `(effects |`.
+    fn group(&mut self, effects: Node, place: usize) -> Result<Node, Wrong> {
+        let start = self.place();
+        let column = self.column()?;
+        match self.peek() {
+            Some(Word::Sign("(")) => return Err(Wrong::at(start, NO_FUNCTION)),
+            Some(Word::Sign("/" | ":" | "*" | "+" | "%in%")) => return Err(self.here(ONE_COLUMN)),
+            _ => {}
+        }
+        let end = self.behind();
+        self.expect(")")?;
+        Ok(Node::Group(Group {
+            effects: Box::new(effects),
+            column: Atom {
+                column,
+                shape: Shape::Plain,
+                start,
+                end,
+            },
+            place,
+        }))
     }
 }
 

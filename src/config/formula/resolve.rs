@@ -74,6 +74,23 @@ impl Resolver<'_> {
         })
     }
 
+    /// A column whose levels share a prior: all of them, without a reference.
+    pub fn levels(&self, atom: &Atom) -> Result<Resolved, Wrong> {
+        let found = self.resolve(atom)?;
+        let (name, key) = (&atom.column, toml_key(&atom.column));
+        if found.entry.one_hot.is_none() {
+            let what = format!(
+                "'{name}' has no levels in [columns], and levels share a prior: {key} = {{ levels = [\"A\", \"B\"] }}"
+            );
+            return Err(Wrong::at(atom.start, what));
+        }
+        if found.entry.reference.is_some() {
+            let what = "levels that share a prior have a coefficient each, and none is a reference; delete it, or write the column as a term of its own";
+            return Err(wrong_column(name, "reference", what));
+        }
+        Ok(found)
+    }
+
     /// A column that nothing is declared of, with the nearest that something is.
     fn undeclared(&self, atom: &Atom) -> Wrong {
         let column = &atom.column;

@@ -50,6 +50,31 @@ fn short(entry: &FeatureEntry) -> String {
     words
 }
 
+/// Levels that share a prior have all their coefficients, after the others', and their slopes come
+/// last; each says its hierarchy. Twice the same is once.
+#[test]
+fn levels_may_share_a_prior() {
+    for (formula, short) in [
+        ("visits ~ age + (1 | region)", "1 age region/all"),
+        (
+            "visits ~ (age + insured || region) + age*insured",
+            "1 age insured=yes region/all | age:insured=yes age:region insured=yes:region",
+        ),
+        (
+            "visits ~ 0 + (1 | region) + (1 + age | region) + age",
+            "age region/all | age:region",
+        ),
+    ] {
+        assert_eq!(stands_for(formula), short, "{formula}");
+    }
+    let formula = "visits ~ log(income) + (log(income) | region)";
+    let found = expand(formula, &columns(), LabelColumns::default()).unwrap();
+    let mains = found.features.iter().map(|m| m.hierarchy.as_deref());
+    assert_eq!(mains.collect::<Vec<_>>(), [None, None, Some("region")]);
+    let own = found.interactions[0].hierarchy.as_deref();
+    assert_eq!(own, Some("log(income) | region"));
+}
+
 /// Features, then interactions behind a bar.
 fn stands_for(formula: &str) -> String {
     let found = expand(formula, &columns(), LabelColumns::default())
@@ -428,14 +453,56 @@ fn what_is_wrong_is_said_at_its_character() {
             "visits ~ age + offset(income)",
             "[offset(income)] an offset has no place in a formula yet; for now",
         ),
+        // Levels that share a prior.
         (
-            "visits ~ age + (1 | region)",
-            "[| region)] levels that share a prior",
+            "visits ~ age + 1 | region",
+            "[| region] levels that share a prior stand in parentheses",
         ),
         (
-            "visits ~ age + (1 + age || region)",
-            "[|| region)] levels that share a prior",
+            "visits ~ (1 | nowhere)",
+            "[nowhere)] column 'nowhere' is not declared",
         ),
+        (
+            "visits ~ insured + (1 | age)",
+            "[age)] 'age' has no levels in [columns]",
+        ),
+        (
+            "visits ~ (1 | town)",
+            "town.reference: levels that share a prior have a coefficient each",
+        ),
+        (
+            "visits ~ (1 | factor(region))",
+            "[factor(region))] the levels that share a prior stand in [columns]",
+        ),
+        (
+            "visits ~ (1 | region:town)",
+            "[:town)] the levels of one column",
+        ),
+        (
+            "visits ~ region + (1 | region)",
+            "[(1 | region)] the levels of 'region' are a term of their own too",
+        ),
+        (
+            "visits ~ (age | region)",
+            "[(age | region)] (age | region) are deviations from the slope of age",
+        ),
+        (
+            "visits ~ age + (0 + age | region)",
+            "[(0 + age | region)] slopes without intercepts",
+        ),
+        (
+            "visits ~ age * (1 | region)",
+            "[(1 | region)] levels that share a prior are added alone",
+        ),
+        (
+            "visits ~ age - (1 | region)",
+            "[(1 | region)] levels that share a prior are not taken away",
+        ),
+        (
+            "visits ~ age + insured + (age:insured | region)",
+            "[age:insured | region)] a level's slopes are of single columns",
+        ),
+        ("visits ~ (1 | region", "[] ')' is expected"),
         // Declarations that fit no feature.
         ("age ~ visits", "visits.count: says how a label is read"),
         ("visits ~ empty", "empty.: give exactly one of"),

@@ -3,7 +3,7 @@
 use super::Plan;
 use super::forecast::DECISIONS_A_DRAW;
 use crate::config::ConfigError;
-use crate::config::schema::{AnchorSection, SamplerSection, StartEntry};
+use crate::config::schema::{AnchorSection, DrawsName, SamplerSection, StartEntry};
 use crate::model::{Density, Model, Predictor, Slopes, Support, check_anchorable};
 use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
 use crate::sampler::{
@@ -122,6 +122,10 @@ impl Plan {
             ));
         }
         let slopes = slopes.of_units(unit.as_ref().map_or(1, |u| u.rows));
+        let blocks = model.prior().blocks().is_some();
+        if blocks {
+            self.check_blocks_at_anchor(s, model, network, &section)?;
+        }
         let share = self.remainder_share(s, model, &slopes)?;
         let length = self.length()?;
         let mut settings = AnchoredSettings {
@@ -146,6 +150,7 @@ impl Plan {
             refresh_after: section.refresh.map(|_| length.warmup),
             decisions: match laplace
                 || joint
+                || blocks
                 || unit.is_some()
                 || slopes.is_quadratic() && !explicit
             {
@@ -157,6 +162,47 @@ impl Plan {
             self.divide(&mut settings, &section, budget, rule)?;
         }
         Ok(AnchorSettings::Expansion(settings))
+    }
+
+    /// What draws of a prior that is a mixture of normals cannot have at an anchor: they are those of
+    /// the released expansion, by a Gibbs sampler.
+    fn check_blocks_at_anchor(
+        &self,
+        s: &SamplerSection,
+        model: &dyn Model,
+        network: bool,
+        section: &AnchorSection,
+    ) -> Result<(), ConfigError> {
+        let refuse = |key: &str, what: &str| Err(self.refuse(key, what));
+        if network {
+            return refuse(
+                "model.prior",
+                "an anchored network needs a normal prior: its draws are moves that rows decide on",
+            );
+        }
+        if s.is_explicit() || section.decisions.is_some() {
+            return refuse(
+                self.choice("sampler.anchored"),
+                "a hierarchy, a student-t prior or a horseshoe makes no decisions at an anchor: its draws are those of the released expansion; name algorithm = \"anchored-barker\" or \"dp-laplace\" alone, or another sampler",
+            );
+        }
+        if s.proposal.is_some() {
+            let what = "belongs to moves, and draws of a hierarchy, a student-t prior or a horseshoe are a Gibbs sampler's; leave it out";
+            return refuse("sampler.proposal", what);
+        }
+        if model.prior().support != Support::Unbounded {
+            return refuse(
+                "model.box",
+                "no box holds the draws of a hierarchy, a student-t prior or a horseshoe at an anchor; leave it out",
+            );
+        }
+        if self.config.run.draws == DrawsName::Chain {
+            return refuse(
+                "run.draws",
+                "draws of a hierarchy, a student-t prior or a horseshoe at an anchor have the noise of the releases in them always; leave it out",
+            );
+        }
+        Ok(())
     }
 
     /// Clip of remainders in units of [`Slopes::remainder_rate`].

@@ -25,8 +25,23 @@ pub(super) struct Declared {
 pub(super) enum Place {
     /// A key of the run file.
     Key(String),
-    /// A term of the formula, by its text and character.
-    Term { text: String, place: usize },
+    /// A term of the formula, by its text and character, and the hierarchy whose prior its
+    /// coefficients share.
+    Term {
+        text: String,
+        place: usize,
+        hierarchy: Option<String>,
+    },
+}
+
+impl Place {
+    /// The hierarchy of a formula's term.
+    pub fn hierarchy(&self) -> Option<&str> {
+        match self {
+            Place::Term { hierarchy, .. } => hierarchy.as_deref(),
+            Place::Key(_) => None,
+        }
+    }
 }
 
 impl Declared {
@@ -73,7 +88,11 @@ impl Plan {
         };
         let found = expand(formula, &config.columns, label).map_err(|w| self.wrong(w))?;
         let label = self.label_of(&found)?;
-        let term = |text, place| Place::Term { text, place };
+        let term = |text, place, hierarchy| Place::Term {
+            text,
+            place,
+            hierarchy,
+        };
         // Cutpoints are the intercepts of ordered classes; references stay as beside one.
         let ordered = config.model.kind == ModelKind::Ordinal;
         let features = found.features.into_iter();
@@ -81,9 +100,11 @@ impl Plan {
         let interactions = found.interactions.into_iter();
         Ok(Declared {
             label,
-            features: features.map(|m| (term(m.text, m.place), m.entry)).collect(),
+            features: features
+                .map(|m| (term(m.text, m.place, m.hierarchy), m.entry))
+                .collect(),
             interactions: interactions
-                .map(|p| (term(p.text, p.place), p.entry))
+                .map(|p| (term(p.text, p.place, p.hierarchy), p.entry))
                 .collect(),
         })
     }
@@ -192,7 +213,7 @@ impl Plan {
     }
 
     /// An error at a character of the formula, from 0.
-    fn refuse_formula(&self, place: usize, what: &str) -> ConfigError {
+    pub(super) fn refuse_formula(&self, place: usize, what: &str) -> ConfigError {
         let text = self.config.model.formula.as_deref().unwrap_or_default();
         let error = ParseError {
             // On one line, where a run file has several.

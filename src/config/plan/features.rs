@@ -67,6 +67,15 @@ impl Plan {
             | ModelKind::Network => Ok(vec![]),
             kind => {
                 let mut source = self.source(&data.file, data.label_file.as_ref())?;
+                // Levels that share a prior are told apart from a constant by that.
+                let pooled: Vec<String> = (self.hierarchies()?.into_iter())
+                    .flat_map(|h| h.coefficients)
+                    .collect();
+                if !pooled.is_empty() {
+                    let own = |f: &Feature| !f.names().iter().any(|n| pooled.contains(n));
+                    source.features.retain(own);
+                    source.interactions.clear();
+                }
                 if kind == ModelKind::Ordinal {
                     // Its cutpoints are one.
                     source.features.push(Feature {

@@ -139,6 +139,7 @@ fn prior_width(anchoring: &Anchoring, prior: &Density) -> f64 {
         Density::Flat => f64::INFINITY,
         Density::Normal { sd, .. } => least(sd),
         Density::Laplace { scale } => 2f64.sqrt() * least(scale),
+        Density::Blocks(blocks) => least(&blocks.working(anchoring.start.len()).1),
     };
     let column = anchoring.row_norm / (anchoring.start.len() as f64).sqrt();
     sd * column * whole_weight(anchoring).sqrt()

@@ -9,6 +9,7 @@ mod fast_mh;
 mod features;
 mod forecast;
 mod gradient;
+mod hierarchy;
 mod ledger;
 mod measure;
 mod model;
@@ -26,6 +27,7 @@ mod terms;
 
 pub use forecast::DECISIONS_A_DRAW;
 pub use forecast::{Forecast, noise_of_means};
+pub use hierarchy::Hierarchy;
 pub use terms::{FormulaTerms, Term};
 
 use std::path::{Path, PathBuf};

@@ -97,7 +97,7 @@ impl Plan {
             ModelKind::Network => self.layered_network(features.len())?.parameters(),
             _ => features.len() + law.map_or(0, |law| law.shared().len()),
         };
-        let prior = self.prior(d, law)?;
+        let prior = self.prior(features, d, law)?;
         Ok(match m.kind {
             ModelKind::Logistic => Arc::new(
                 Regression::logistic(features, row_norm, prior, m.tempering).map_err(refuse)?,
@@ -418,24 +418,16 @@ impl Plan {
         }
     }
 
-    fn prior(&self, d: usize, law: Option<Law>) -> Result<Prior, ConfigError> {
+    fn prior(&self, features: &[String], d: usize, law: Option<Law>) -> Result<Prior, ConfigError> {
         let m = &self.config.model;
-        let own = law.map_or(0, |law| law.shared().len());
-        let mut density = self.density(m.prior.as_ref(), d - own)?;
-        match &mut density {
-            _ if own == 0 => {}
-            Density::Normal { mean, sd } => {
-                let parameters = self.shared_parameters()?;
-                mean.extend(parameters.values().map(|p| p.mean));
-                sd.extend(parameters.values().map(|p| p.sd));
-            }
-            _ => {
-                return Err(self.refuse(
-                    "model.prior",
-                    "coefficients need a normal prior beside [model.parameters]: prior = { kind = \"normal\", sd = … }",
-                ));
-            }
-        }
+        let shared = match law {
+            Some(law) if !law.shared().is_empty() => self.shared_parameters()?,
+            _ => BTreeMap::new(),
+        };
+        let density = match self.prior_in_blocks(features, d, &shared)? {
+            Some(blocks) => blocks,
+            None => self.beside(&shared, d)?,
+        };
         Ok(Prior {
             density,
             support: m
@@ -446,32 +438,43 @@ impl Plan {
         })
     }
 
-    fn density(&self, prior: Option<&PriorEntry>, d: usize) -> Result<Density, ConfigError> {
+    /// The prior of the coefficients, followed by that of `shared` parameters, d in all.
+    fn beside(
+        &self,
+        shared: &BTreeMap<String, NormalEntry>,
+        d: usize,
+    ) -> Result<Density, ConfigError> {
+        let own = self.density(self.config.model.prior.as_ref(), d - shared.len())?;
+        match own {
+            own if shared.is_empty() => Ok(own),
+            Density::Normal { mut mean, mut sd } => {
+                mean.extend(shared.values().map(|p| p.mean));
+                sd.extend(shared.values().map(|p| p.sd));
+                Ok(Density::Normal { mean, sd })
+            }
+            _ => Err(self.refuse(
+                "model.prior",
+                "coefficients need a normal prior beside [model.parameters]: prior = { kind = \"normal\", sd = … }",
+            )),
+        }
+    }
+
+    /// `[model.prior]` of d coefficients, where it is no mixture of normals.
+    pub(super) fn density(
+        &self,
+        prior: Option<&PriorEntry>,
+        d: usize,
+    ) -> Result<Density, ConfigError> {
         let Some(p) = prior else {
             return Ok(Density::Flat);
         };
-        let unused = |key: &str, present: bool| {
-            if present {
-                Err(self.refuse(
-                    &format!("model.prior.{key}"),
-                    "does not belong to this prior",
-                ))
-            } else {
-                Ok(())
-            }
-        };
+        self.check_prior_keys(p)?;
+        let missing = |what: &str| self.refuse("model.prior", what);
         match p.kind {
-            PriorKind::Flat => {
-                unused("mean", p.mean.is_some())?;
-                unused("sd", p.sd.is_some())?;
-                unused("scale", p.scale.is_some())?;
-                Ok(Density::Flat)
-            }
+            PriorKind::Flat => Ok(Density::Flat),
             PriorKind::Normal => {
-                unused("scale", p.scale.is_some())?;
-                let sd =
-                    p.sd.as_ref()
-                        .ok_or_else(|| self.refuse("model.prior", "a normal prior needs 'sd'"))?;
+                let sd = p.sd.as_ref();
+                let sd = sd.ok_or_else(|| missing("a normal prior needs 'sd'"))?;
                 let mean = p
                     .mean
                     .as_ref()
@@ -482,16 +485,40 @@ impl Plan {
                 })
             }
             PriorKind::Laplace => {
-                unused("mean", p.mean.is_some())?;
-                unused("sd", p.sd.is_some())?;
-                let scale = p
-                    .scale
-                    .as_ref()
-                    .ok_or_else(|| self.refuse("model.prior", "a laplace prior needs 'scale'"))?;
+                let scale = p.scale.as_ref();
+                let scale = scale.ok_or_else(|| missing("a laplace prior needs 'scale'"))?;
                 Ok(Density::Laplace {
                     scale: scale.expand(d),
                 })
             }
+            // They are made of blocks.
+            PriorKind::StudentT | PriorKind::Horseshoe => {
+                Err(missing("this prior is for coefficients one by one"))
+            }
         }
+    }
+
+    /// Refuses keys of another kind of prior.
+    pub(super) fn check_prior_keys(&self, p: &PriorEntry) -> Result<(), ConfigError> {
+        use PriorKind as K;
+        for (key, given, kinds) in [
+            ("mean", p.mean.is_some(), &[K::Normal, K::StudentT][..]),
+            ("sd", p.sd.is_some(), &[K::Normal]),
+            (
+                "scale",
+                p.scale.is_some(),
+                &[K::Laplace, K::StudentT, K::Horseshoe],
+            ),
+            ("degrees", p.degrees.is_some(), &[K::StudentT]),
+            ("intercept_sd", p.intercept_sd.is_some(), &[K::Horseshoe]),
+        ] {
+            if given && !kinds.contains(&p.kind) {
+                return Err(self.refuse(
+                    &format!("model.prior.{key}"),
+                    "does not belong to this prior",
+                ));
+            }
+        }
+        Ok(())
     }
 }

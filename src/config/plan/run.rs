@@ -83,7 +83,16 @@ impl Plan {
         let refuse = |what: &str| Err(self.refuse("run.start", what));
         let point = match &self.config.run.start {
             // A fit and a secret chain start there too.
-            StartEntry::Usual | StartEntry::Dpvi(_) | StartEntry::Ops(_) => model.usual_start(),
+            StartEntry::Usual | StartEntry::Dpvi(_) | StartEntry::Ops(_) => {
+                let start = model.usual_start();
+                let blocks = prior.blocks();
+                blocks.map_or(start.clone(), |blocks| blocks.usual_start(start))
+            }
+            StartEntry::Zero if prior.blocks().is_some_and(|b| !b.names().is_empty()) => {
+                return refuse(
+                    "the prior's density has a pole where all coefficients of a hierarchy or a horseshoe are 0, which no chain would leave; leave start out, or give { value = […] }",
+                );
+            }
             StartEntry::Zero => vec![0.0; d],
             StartEntry::Value(v) if v.len() == d => v.clone(),
             StartEntry::Value(v) => {

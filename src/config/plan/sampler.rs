@@ -40,6 +40,7 @@ impl Plan {
         self.check_privacy(family)?;
         self.check_unit(family)?;
         self.check_keys(s, family)?;
+        self.check_scales(family, model)?;
         match family {
             Family::Decisions(chosen) if chosen.leapfrog => {
                 Ok(self.hamiltonian(s, chosen, model, (rows, row_norm))?.into())

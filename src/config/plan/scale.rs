@@ -17,7 +17,10 @@ impl PublicCurvature {
     /// in an interval varies by at most that). Without either it is that of unit scale.
     pub(super) fn of(model: &dyn Model, rows: usize, row_norm: f64) -> Self {
         let d = model.dim() as f64;
-        let (_, prior) = model.prior().slopes(&vec![0.0; model.dim()]);
+        let (_, prior) = model
+            .prior()
+            .working(model.dim())
+            .slopes(&vec![0.0; model.dim()]);
         let prior = prior.iter().fold(0.0f64, |most, p| most.max(*p));
         let rows = rows as f64 * model.tempering();
         let slopes = model.slopes();

@@ -51,7 +51,10 @@ impl Plan {
             terms.push(Term {
                 term: text_of(place),
                 coefficients: made.iter().flat_map(|f| f.names()).collect(),
-                meaning: meaning(entry),
+                meaning: match place.hierarchy() {
+                    Some(name) => shared(name, entry.column.as_deref()),
+                    None => meaning(entry),
+                },
             });
         }
         let mains: usize = terms.iter().map(|t| t.coefficients.len()).sum();
@@ -61,7 +64,10 @@ impl Plan {
             terms.push(Term {
                 term: text_of(place),
                 coefficients: alone.names().split_off(mains),
-                meaning: "products".into(),
+                meaning: match place.hierarchy() {
+                    Some(name) => shared(name, None),
+                    None => "products".into(),
+                },
             });
         }
         let label = declared.label.map(|(_, l)| l);
@@ -72,6 +78,15 @@ impl Plan {
             terms,
         }))
     }
+}
+
+/// Of levels that share a prior.
+fn shared(name: &str, column: Option<&str>) -> String {
+    let what = match column {
+        Some(column) => format!("one for each level of {column}"),
+        None => "deviations from the slope, one for each level".into(),
+    };
+    format!("{what}, N(0, sd({name})²)")
 }
 
 fn text_of(place: &Place) -> String {

@@ -9,6 +9,9 @@ mod moves;
 mod norms;
 mod path;
 mod refresh;
+mod scales;
+#[cfg(test)]
+mod scales_tests;
 mod secant;
 mod walk;
 mod warm_start;

@@ -7,6 +7,7 @@ use ndarray::{ArrayView1, ArrayViewMut1};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
+use super::scales::Gibbs;
 use crate::model::{Anchor, FLAT_CLIP, Lower, Prior};
 use crate::sampler::PublicRng;
 
@@ -40,6 +41,8 @@ pub struct AnchoredMoves {
     clip: RemainderClip,
     /// Factor of the covariance of what the releases' noise leaves unknown; `None` without noise.
     shift: Option<Lower>,
+    /// What draws where the prior's scales are sampled too.
+    gibbs: Option<Box<Gibbs>>,
 }
 
 /// Public clip of remainders: `rate · max(‖u‖,‖u'‖)^power ‖u'−u‖`, nats.
@@ -61,7 +64,11 @@ impl AnchoredMoves {
         clip: RemainderClip,
     ) -> Option<Self> {
         let d = anchor.at.len();
-        let (precision, centre) = gaussian(&anchor, prior, 0.0)?;
+        let gibbs = match prior.blocks() {
+            Some(blocks) => Some(Box::new(Gibbs::new(&anchor, blocks.clone())?)),
+            None => None,
+        };
+        let (precision, centre) = gaussian(&anchor, &prior.working(d), 0.0)?;
         let usable = precision.dim() == d && centre.iter().all(|v| v.is_finite());
         let size = anchor.spread.iter().fold(0.0f64, |m, v| m.max(v.abs()));
         let shift = match size > 0.0 {
@@ -75,6 +82,7 @@ impl AnchoredMoves {
             proposal,
             clip,
             shift,
+            gibbs,
         })
     }
 
@@ -133,9 +141,15 @@ impl AnchoredMoves {
         -0.5 * z.iter().map(|v| v * v).sum::<f64>()
     }
 
-    /// A draw of what the releases' noise moves θ by; zeros without noise.
+    /// Where one step of the Gibbs sampler leads, if there is one.
+    pub(in crate::sampler) fn gibbs(&self, theta: &[f64], rng: &mut PublicRng) -> Option<Vec<f64>> {
+        self.gibbs.as_ref().map(|gibbs| gibbs.step(theta, rng))
+    }
+
+    /// A draw of what the releases' noise moves θ by; zeros without noise, and where draws have it.
     pub(super) fn noise(&self, rng: &mut PublicRng) -> Vec<f64> {
-        let Some(shift) = &self.shift else {
+        let shift = self.shift.as_ref().filter(|_| self.gibbs.is_none());
+        let Some(shift) = shift else {
             return vec![0.0; self.centre.len()];
         };
         let z: Vec<f64> = (0..self.centre.len())
@@ -144,8 +158,17 @@ impl AnchoredMoves {
         self.anchor.metric.factor.solve_transposed(&shift.times(&z))
     }
 
-    /// A draw of the expansion's Gaussian inside the ellipsoid: where a chain starts.
+    /// Where a chain starts: a draw of the expansion's Gaussian inside the ellipsoid, and from there
+    /// where a Gibbs sampler has forgotten it.
     pub(super) fn start(&self, prior: &Prior, rng: &mut PublicRng) -> Vec<f64> {
+        let start = self.gaussian_start(prior, rng);
+        match &self.gibbs {
+            Some(gibbs) => gibbs.burn_in(&start, rng),
+            None => start,
+        }
+    }
+
+    fn gaussian_start(&self, prior: &Prior, rng: &mut PublicRng) -> Vec<f64> {
         for _ in 0..100 {
             let z: Vec<f64> = self
                 .centre

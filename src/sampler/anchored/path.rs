@@ -9,6 +9,7 @@ use super::algebra::{factor, forward, forward_matrix, lower, solve, solve_vector
 use super::centre::{centre_of, spread};
 use super::denoise::{compose, eigen, floored, noise_edge, shrink};
 use super::norms::Norms;
+use super::scales;
 use super::secant::{self, Observation};
 use super::warm_start::multiplier;
 use crate::model::{Anchor, Doubts, Metric, Prior, Score, Slopes};
@@ -98,6 +99,8 @@ impl Purse {
 struct Path<'a> {
     plan: &'a Anchoring,
     prior: &'a Prior,
+    /// Whether the anchor is to tell what the rows say without a prior.
+    alone: bool,
     at: Vec<f64>,
     /// Scores and weights there, and the scales of parameters that rows share.
     slopes: Slopes,
@@ -134,11 +137,13 @@ impl Anchoring {
             rho: self.split.map(|s| s.start + s.gradient + s.curvature),
             left: 1.0,
         };
+        let working = prior.working(self.start.len());
         // What the stages may not touch.
         let kept = self
             .split
             .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
-        let mut path = Path::begin(self, prior, &mut purse, releases)?;
+        let mut path = Path::begin(self, &working, &mut purse, releases)?;
+        path.alone = prior.blocks().is_some();
         for stage in 0..self.stages {
             if !path.stage(stage, kept, &mut purse, releases)? {
                 break;
@@ -203,6 +208,7 @@ impl<'a> Path<'a> {
         Ok(Path {
             plan,
             prior,
+            alone: false,
             at: plan.start.clone(),
             slopes,
             scales,
@@ -400,6 +406,8 @@ impl<'a> Path<'a> {
                 v
             }
         });
+        let edge = noise_edge(d, sd);
+        let cautious = values.map(|v| (v * v.abs() - edge * edge).max(0.0).sqrt());
         let lift = compose(&vectors, &(&raised - &believed));
         let raised = compose(&vectors, &raised);
         self.curvature = l * &raised * l.transpose();
@@ -407,6 +415,7 @@ impl<'a> Path<'a> {
         self.uncertain = kept.max(LEAST_NOISE).sqrt() * seen.curvature_sd;
         Ok(Bent {
             believed: compose(&vectors, &believed),
+            cautious: floored(&compose(&vectors, &cautious), LEAST_BELIEVED),
             lift,
             sd,
             lost: values.iter().filter(|v| **v < floor).count(),
@@ -488,7 +497,10 @@ impl<'a> Path<'a> {
         let seen = forward(&root, &gradient)?.norm_squared();
         let noise = forward_matrix(&root, &coordinates.factor)?.norm_squared() * sd * sd;
         let kept = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
-        let whole = solve_vector(&precision, &gradient)? * kept;
+        let whole = match self.alone && sd > 0.0 {
+            true => self.believed_step(&gradient, coordinates, sd)? * kept,
+            false => solve_vector(&precision, &gradient)? * kept,
+        };
         if self.slopes.is_quadratic() || self.change(&whole) <= LONGEST_STEP {
             return Ok((whole, kept));
         }
@@ -501,6 +513,24 @@ impl<'a> Path<'a> {
             damping *= 1.3;
         }
         Ok((whole * 0.0, kept))
+    }
+
+    /// The step where gradients count by what their noise leaves of them, direction by direction, and
+    /// the prior has the rest: levels of few rows stay where their prior has them. `pull` is that of
+    /// likelihood and prior.
+    fn believed_step(
+        &self,
+        pull: &DVector<f64>,
+        coordinates: &Coordinates,
+        sd: f64,
+    ) -> Result<DVector<f64>, Halt> {
+        let l = &coordinates.factor;
+        let (prior_gradient, prior) = self.prior_slopes();
+        let noise = l * l.transpose() * (sd * sd);
+        let seen = &self.curvature + &noise;
+        let known = &self.curvature * solve(&seen, &self.curvature)?;
+        let own = &self.curvature * solve_vector(&seen, &(pull - &prior_gradient))?;
+        solve_vector(&(known + prior), &(own + prior_gradient))
     }
 
     /// Moves, inside the prior's support.
@@ -652,9 +682,20 @@ impl<'a> Path<'a> {
             // Without noise a hundredth of a posterior sd a coordinate is far.
             false => length / (1e-4 * d as f64),
         };
+        let inflation = (unsettled / BELIEVED_UNSETTLED).clamp(1.0, 1e4);
+        let noise = match sd > 0.0 {
+            true => self.noise(&precision, &centre, (sd, bias)),
+            false => DMatrix::zeros(d, d),
+        };
+        let alone = match self.alone {
+            true => {
+                let noise = &noise * inflation;
+                Some(scales::alone(&own, &raised, &bent.cautious, &noise)?)
+            }
+            false => None,
+        };
         let (own, centre, spread) = match sd > 0.0 {
             true => {
-                let noise = self.noise(&precision, &centre, (sd, bias));
                 let answer = |h: &DMatrix<f64>| centre_of(h, &noise, &prior, &own, &prior_pull);
                 let (centre, variance) = answer(&raised)?;
                 // Where the floor made a step short, it may be as much longer.
@@ -667,7 +708,6 @@ impl<'a> Path<'a> {
             }
             false => (own, centre, Vec::new()),
         };
-        let inflation = (unsettled / BELIEVED_UNSETTLED).clamp(1.0, 1e4);
         let spread: Vec<f64> = spread.into_iter().map(|v| v * inflation).collect();
         let least = eigen(&precision).0.min().max(1e-12);
         Ok(Anchor {
@@ -685,6 +725,7 @@ impl<'a> Path<'a> {
                 weighted_down: 0.0,
                 unsettled,
             },
+            alone,
         })
     }
 
@@ -709,6 +750,9 @@ impl<'a> Path<'a> {
 struct Bent {
     /// Without the floor: for intervals.
     believed: DMatrix<f64>,
+    /// With eigenvalues drawn in by what noise adds to them, and none within its edge: that of least
+    /// mean square error (Donoho, Gavish & Johnstone 2018).
+    cautious: DMatrix<f64>,
     /// What the floor made of it in the path's steps, less that.
     lift: DMatrix<f64>,
     /// Noise that is left on its diagonal.

@@ -151,6 +151,7 @@ impl Anchoring {
             radius: self.radius,
             spread: Vec::new(),
             doubts: Default::default(),
+            alone: None,
         }
     }
 

@@ -65,7 +65,7 @@ impl Interaction {
     }
 
     /// Names of its columns; `main` are those of the features.
-    pub(super) fn names(&self, main: &[String]) -> Vec<String> {
+    pub fn names(&self, main: &[String]) -> Vec<String> {
         let mut names = vec![String::new()];
         for (i, part) in self.parts.iter().enumerate() {
             let columns = main.get(part.columns.clone()).unwrap_or_default();

@@ -268,6 +268,7 @@ pub(super) fn plain_anchor(at: Vec<f64>, norm: f64) -> Anchor {
         radius: 1e6,
         spread: Vec::new(),
         doubts: Default::default(),
+        alone: None,
     }
 }
 

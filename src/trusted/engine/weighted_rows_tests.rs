@@ -95,6 +95,7 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
             radius: 1e3,
             spread: Vec::new(),
             doubts: Default::default(),
+            alone: None,
         };
         let quadratic = anchor.log_density(&end) - anchor.log_density(&theta);
         let anchored = Anchored::new(model.clone(), anchor).unwrap();

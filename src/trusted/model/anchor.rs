@@ -69,6 +69,18 @@ pub struct Anchor {
     /// What its releases say of how hard the table was.
     #[serde(default)]
     pub doubts: Doubts,
+    /// For priors whose scales are sampled: what the rows say without any prior.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
+}
+
+/// A Gaussian log likelihood `pull·u − ½ uᵀ(precision)u` with the releases' noise in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alone {
+    /// d×d, symmetric.
+    pub precision: Vec<f64>,
+    /// d values.
+    pub pull: Vec<f64>,
 }
 
 /// How hard a table was for its anchor: of released values alone.
@@ -83,6 +95,13 @@ pub struct Doubts {
     pub unsettled: f64,
 }
 
+impl Alone {
+    fn is_valid(&self, d: usize) -> bool {
+        let usable = |values: &[f64], n| values.len() == n && values.iter().all(|v| v.is_finite());
+        usable(&self.precision, d * d) && usable(&self.pull, d)
+    }
+}
+
 impl Anchor {
     /// Whether the arrays fit d parameters and hold numbers.
     pub fn is_valid(&self, d: usize) -> bool {
@@ -94,6 +113,7 @@ impl Anchor {
             && self.centre.len() == d
             && (self.spread.is_empty() || self.spread.len() == d * d)
             && self.radius > 0.0
+            && self.alone.as_ref().is_none_or(|a| a.is_valid(d))
             && [
                 &self.at,
                 &self.gradient,

@@ -18,7 +18,7 @@ mod prior;
 mod regression;
 
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
-pub use anchor::{Anchor, Anchored, Doubts, Metric, check_anchorable};
+pub use anchor::{Alone, Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 pub use moment_remainder::MomentRemainder;
 pub(crate) use moments::FLAT_CLIP;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Anchor, ModelError, MomentAnchor};
+use crate::priors::Blocks;
 
 /// The public part of a target: an independent prior of every parameter, an optional
 /// public support, and in anchored runs what was released of the log likelihood.
@@ -64,6 +65,8 @@ pub enum Density {
         /// Scales, one a parameter.
         scale: Vec<f64>,
     },
+    /// Blocks of parameters, some with a standard deviation that is sampled too.
+    Blocks(Arc<Blocks>),
 }
 
 /// Public set outside which the prior is zero.
@@ -129,6 +132,7 @@ impl Prior {
                 }
             }
             Density::Laplace { scale } => positive("model.prior.scale", scale)?,
+            Density::Blocks(blocks) => blocks.validate(d)?,
         }
         match &self.support {
             Support::Unbounded => Ok(()),
@@ -169,6 +173,7 @@ impl Prior {
                 .map(|(t, (m, s))| -0.5 * ((t - m) / s).powi(2))
                 .sum(),
             Density::Laplace { scale } => theta.iter().zip(scale).map(|(t, s)| -t.abs() / s).sum(),
+            Density::Blocks(blocks) => blocks.log_density(theta),
         };
         let log = log + self.anchor.as_ref().map_or(0.0, |a| a.log_density(theta));
         log.max(LOWEST)
@@ -189,6 +194,30 @@ impl Prior {
                 .zip(scale)
                 .map(|(t, s)| (-t.signum() / s, 0.0))
                 .unzip(),
+            Density::Blocks(blocks) => blocks.slopes(theta),
+        }
+    }
+
+    /// The blocks, where it is made of them.
+    pub fn blocks(&self) -> Option<&Arc<Blocks>> {
+        match &self.density {
+            Density::Blocks(blocks) => Some(blocks),
+            _ => None,
+        }
+    }
+
+    /// What an anchor of d parameters is looked for with: of blocks their normal working prior.
+    pub fn working(&self, d: usize) -> Prior {
+        let density = match &self.density {
+            Density::Blocks(blocks) => {
+                let (mean, sd) = blocks.working(d);
+                Density::Normal { mean, sd }
+            }
+            other => other.clone(),
+        };
+        Prior {
+            density,
+            ..self.clone()
         }
     }
 
@@ -219,6 +248,7 @@ impl Prior {
                         if rng.random::<bool>() { s * e } else { -s * e }
                     })
                     .collect(),
+                (Density::Blocks(blocks), _) => blocks.draw(rng),
             };
             if self.contains(&theta) {
                 return Some(theta);

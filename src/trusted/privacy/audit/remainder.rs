@@ -49,6 +49,7 @@ pub(super) fn anchor() -> Anchor {
         radius: 10.0,
         spread: Vec::new(),
         doubts: Default::default(),
+        alone: None,
     }
 }
 
