@@ -167,10 +167,8 @@ fn decisions(
         Some(AnchorSettings::Expansion(settings)) => Some(settings.anchoring.slopes),
         _ => None,
     };
-    let free = expansion.is_some_and(|slopes| {
-        slopes.rows_of_unit > 1 || matches!(slopes.predictor, Predictor::Joint(_))
-    });
-    if free || plan.family()? == Family::Laplace {
+    let joint = expansion.is_some_and(|slopes| matches!(slopes.predictor, Predictor::Joint(_)));
+    if joint || plan.config.data.unit.is_some() || plan.family()? == Family::Laplace {
         return Ok(Decisions::NeverMade);
     }
     if !walk.has_remainders() {

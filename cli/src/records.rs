@@ -118,9 +118,12 @@ impl Records {
             .try_fold(budget.rho(), |sum, r| Some(sum + r.rho?));
         let by_rho = rho.map(|rho| epsilon_of_rho(rho, delta * (1.0 - f64::powi(2.0, -10))));
         let epsilon = by_rho.map_or(epsilon, |by_rho| by_rho.min(epsilon));
-        // What protects all rows of a unit protects each of them, and not the other way round.
+        // What protects all rows of a unit protects each of them where it stays the unit's own, and
+        // not the other way round.
         let of = match others.iter().any(|r| r.unit != self.unit) {
-            true => " for any single row (not for all rows of a unit, which not all runs protect)",
+            true => {
+                " for any single row that stays its unit's own (not for all rows of a unit, which not all runs protect)"
+            }
             false => "",
         };
         Some(format!(

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 def caption(run: Run) -> str:
     """What a picture of the draws must say; a bound is never rounded down."""
     c = run.certificate
+    unit = c.get("unit")
+    counted = f"{c['rows']:,} rows" if unit is None else f"{c['rows']:,} units of '{unit['column']}'"
     if not c["private"]:
-        return f"Posterior of {c['rows']:,} rows, NOT private"
+        return f"Posterior of {counted}, NOT private"
     epsilon = -(-c["epsilon"] * 1e4 // 1) / 1e4
     return (
-        f"Posterior of {c['rows']:,} rows, private at \u03b5 = {epsilon:g}, \u03b4 = {c['delta']:g}"
+        f"Posterior of {counted}, private at \u03b5 = {epsilon:g}, \u03b4 = {c['delta']:g}"
     )
 
 

@@ -97,7 +97,7 @@ fn warnings(plan: &Plan, rows: usize) -> Result<Vec<String>, ConfigError> {
         && budget.delta() > 1.0 / rows as f64
     {
         warnings.push(format!(
-            "delta {:e} exceeds 1/rows: it permits publishing some rows outright",
+            "delta {:e} exceeds 1/rows (or units): it permits publishing some of them outright",
             budget.delta()
         ));
     }

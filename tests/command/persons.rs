@@ -1,11 +1,15 @@
 //! The promises about tables with several rows of one person: which rows count, what is said of
 //! them, which samplers run, and that a ledger keeps apart what protects whom.
 
+use dpmc::config::Plan;
+
 use crate::common::place::{Place, RUN, edit, repository};
 
-/// Rows a, b, y of patients 0 to 399: each has 1 to 4, `from` puts them in another order.
+const HEADER: &str = "patient,a,b,y\n";
+
+/// Rows a, b, y of patients 0 to 399: each has 1 to 4, 1,000 in all.
 fn visits(extra: &str) -> String {
-    let mut text = String::from("patient,a,b,y\n");
+    let mut text = String::from(HEADER);
     let mut random = 7u64;
     let mut next = move || {
         random = random
@@ -58,14 +62,30 @@ fn everything_that_is_said_is_of_units() {
     assert_eq!(certificate["unit"]["rows"], 4);
     let ledger = std::fs::read_to_string(place.path("out/ledger.json")).unwrap();
     assert!(ledger.contains("4 rows of each 'patient'"), "{ledger}");
-    // Nowhere the number of rows, which is private: 400 patients have 1,000.
-    for file in ["certificate.json", "ledger.json", "run.toml", "state.json"] {
-        let text = std::fs::read_to_string(place.path(&format!("out/{file}"))).unwrap();
-        assert!(!text.contains("1000,"), "{file}");
+    // Nowhere the number of rows, which is private. (The run file's numbers lie elsewhere.)
+    place.works("report out --out report.html");
+    let mut said = vec![check, summary, place.works("check run.toml --json")];
+    said.push(std::fs::read_to_string(place.path("report.html")).unwrap());
+    for file in std::fs::read_dir(place.path("out")).unwrap() {
+        let file = file.unwrap().path();
+        if file.extension().is_some_and(|e| e != "parquet") {
+            said.push(std::fs::read_to_string(file).unwrap());
+        }
     }
+    assert!(said.len() > 6);
+    for text in said {
+        let mut words = text.split(|c: char| !c.is_ascii_digit() && c != ',' && c != '.');
+        let rows = words.find(|w| ["1000", "1,000"].contains(&w.trim_end_matches([',', '.'])));
+        assert!(rows.is_none(), "{text}");
+    }
+    let python_like = format!(
+        "{:?}",
+        Plan::read(&place.path("run.toml")).unwrap().load_data()
+    );
+    assert!(!python_like.contains("1000"), "{python_like}");
 }
 
-/// Further rows of a patient change nothing, to the bit, and neither does the table's order.
+/// Further rows of a patient change nothing, to the bit, and neither does the order of patients.
 #[test]
 fn only_the_first_rows_of_a_patient_count() {
     let place = place("\"dp-laplace\"");
@@ -90,6 +110,23 @@ fn only_the_first_rows_of_a_patient_count() {
     assert_eq!(said, json(&place));
     assert_ne!(plain, draws("p0,1,1,0\n"));
     assert_eq!(said, json(&place));
+    // Every second row of the table first, then the others: of each patient in another order, but
+    // none has more rows than count.
+    let whole = visits("");
+    let lines: Vec<&str> = whole.lines().skip(1).collect();
+    let mut mixed = HEADER.to_string();
+    for line in lines
+        .iter()
+        .step_by(2)
+        .chain(lines.iter().skip(1).step_by(2))
+    {
+        mixed += &format!("{line}\n");
+    }
+    place.write("mixed.csv", &mixed);
+    std::fs::remove_dir_all(place.path("out")).unwrap();
+    place.works("sample run.toml --data mixed.csv --not-private --seed 3 --out out --quiet");
+    let rows = place.draws("out").rows;
+    assert_eq!(plain, rows.into_iter().map(|r| r.2).collect::<Vec<_>>());
 }
 
 /// Without privacy the posterior is that of the rows one by one.
@@ -134,9 +171,12 @@ fn what_protects_single_rows_is_refused() {
         ("\"dp-sgld\"", "'dp-sgld' protects rows one by one"),
         ("\"dp-hmc\"", "'dp-hmc' protects rows one by one"),
         ("\"dpvi\"", "'dpvi' protects rows one by one"),
+        ("\"dp-sgd\"", "'dp-sgd' protects rows one by one"),
+        ("\"dp-adam\"", "'dp-adam' protects rows one by one"),
+        ("\"dp-penalty\"", "'dp-penalty' protects rows one by one"),
         (
             "\"anchored-barker\"\nanchor = { decisions = 0.1 }",
-            "without decisions",
+            "decisions about moves clip single rows",
         ),
     ] {
         let place = place(algorithm);
@@ -148,6 +188,21 @@ fn what_protects_single_rows_is_refused() {
             );
         }
         assert!(!place.path("out").exists());
+    }
+    let mean = edit(
+        &run("\"anchored-barker\""),
+        "kind = \"logistic\"",
+        "kind = \"gaussian-mean\"\ncovariance = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]",
+    );
+    let mean = edit(&mean, "[data.label]\ncolumn = \"y\"\n", "");
+    let moments = Place::new(&mean);
+    moments.write("visits.csv", &visits(""));
+    for command in ["check run.toml", "sample run.toml --not-private --out out"] {
+        let message = moments.refuses(command);
+        assert!(
+            message.contains("data.unit") && message.contains("moments"),
+            "{message}"
+        );
     }
     // Batches draw rows by their number, without privacy too.
     for algorithm in ["\"tuna-mh\"", "\"sgld\""] {
@@ -182,6 +237,11 @@ fn half_a_declaration_is_refused() {
             "rows_per_unit = 4\nbounds = { column = \"b\", public = true }",
             "data.bounds",
         ),
+        (
+            "rows_per_unit = 4",
+            "rows_per_unit = 4\nbad_cells = \"missing\"",
+            "data.bad_cells",
+        ),
     ] {
         let place = Place::new(&edit(&whole, from, to));
         place.write("visits.csv", &visits(""));
@@ -189,12 +249,14 @@ fn half_a_declaration_is_refused() {
         assert!(message.contains(words), "{to}: {message}");
     }
     let place = place("\"dp-laplace\"");
-    place.write("visits.csv", &visits(",0.5,0.5,1\n"));
-    let message = place.refuses("sample run.toml --out out");
-    assert!(
-        message.contains("line 1002") && message.contains("column 'patient'"),
-        "{message}"
-    );
+    for id in ["", "NA", "?"] {
+        place.write("visits.csv", &visits(&format!("{id},0.5,0.5,1\n")));
+        let message = place.refuses("sample run.toml --out out");
+        assert!(
+            message.contains("line 1002") && message.contains("column 'patient'"),
+            "{message}"
+        );
+    }
     place.write("visits.csv", "patient,a,b,y\np1,0,0,1\np1,1,0,0\n");
     let message = place.refuses("sample run.toml --out out");
     assert!(message.contains("at least 2"), "{message}");

@@ -63,6 +63,12 @@ impl Plan {
         let section = s.anchor.clone().unwrap_or_default();
         let laplace = self.family()? == Family::Laplace;
         if model.moment_form().is_some() {
+            if self.unit()?.is_some() {
+                return Err(self.refuse(
+                    "data.unit",
+                    "the moments of this model are not added up unit by unit; only regressions are",
+                ));
+            }
             if laplace {
                 return Err(self.refuse(
                     "sampler.algorithm",

@@ -283,6 +283,9 @@ impl Plan {
         if label.is_some_and(|label| !label.reads_missing()) {
             return refuse("the label has none: give 'missing' with clamp, scale, count or classes, name the level \"\" in 'positive', 'negative' or one of 'levels', and in the 'in' of an 'event'".into());
         }
+        if self.config.data.unit.is_some() {
+            return refuse("that of data.unit can have none: whose a row is must not depend on whether its line can be read".into());
+        }
         let bounds = self.config.data.bounds.as_ref();
         if bounds.is_some_and(|b| b.column.is_some()) {
             return refuse(
@@ -312,7 +315,8 @@ impl Plan {
     pub fn columns(&self) -> Result<Vec<String>, ConfigError> {
         let bounds = self.config.data.bounds.iter();
         let bounds = bounds.filter_map(|b| b.column.clone());
-        Ok(self.declared()?.columns().cloned().chain(bounds).collect())
+        let beside = bounds.chain(self.config.data.unit.clone());
+        Ok(self.declared()?.columns().cloned().chain(beside).collect())
     }
 
     /// What the labels are, where some are declared.

@@ -289,9 +289,15 @@ impl Plan {
         if self.unit()?.is_none() || fits {
             return Ok(());
         }
+        if let Family::Decisions(Combination { anchored: true, .. }) = chosen {
+            return Err(self.refuse(
+                "data.unit",
+                "decisions about moves clip single rows; name algorithm = \"anchored-barker\" alone, without decisions, estimator or acceptance",
+            ));
+        }
         Err(self.refuse(
             "data.unit",
-            format!("'{}' protects rows one by one, not all rows of a unit together; use algorithm = \"anchored-barker\" or \"dp-laplace\" (without decisions), or mh and hmc without privacy", chosen.name()),
+            format!("'{}' protects rows one by one, not all rows of a unit together; use algorithm = \"anchored-barker\" or \"dp-laplace\", or mh and hmc without privacy", chosen.name()),
         ))
     }
 

@@ -45,7 +45,7 @@ pub enum DataError {
         what: String,
     },
     /// Fewer than two rows.
-    #[error("the table has {rows} row(s); at least 2 are needed")]
+    #[error("the table has {rows} row(s), or units; at least 2 are needed")]
     TooFewRows {
         /// Rows found.
         rows: usize,

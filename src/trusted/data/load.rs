@@ -278,10 +278,14 @@ fn check_unit(source: &Source) -> Result<(), DataError> {
     let beside = [
         ("data.label_file", source.label_file.is_some()),
         ("data.bounds", source.bounds.is_some()),
+        (
+            "data.bad_cells = \"missing\"",
+            source.bad_cells == BadCells::Missing,
+        ),
     ];
     match beside.into_iter().find(|(_, given)| *given) {
         Some((key, _)) => {
-            let what = "does not go with data.unit: how many rows there are is private then";
+            let what = "does not go with data.unit: how many rows there are is private then, and whose a row is must be readable";
             Err(DataError::declaration(key, what.into()))
         }
         None => Ok(()),

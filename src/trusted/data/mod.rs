@@ -317,7 +317,7 @@ impl std::fmt::Debug for Dataset {
     /// Shape and declarations only: never a cell.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Dataset")
-            .field("rows", &self.rows)
+            .field("rows", &self.rows())
             .field("features", &self.features)
             .field("row_norm", &self.row_norm)
             .finish_non_exhaustive()

@@ -28,20 +28,20 @@ impl PublicRows<'_> {
         self.0.label_kind()
     }
 
-    /// The rows as they are stored, clipped to the declared norm: N × d, row after row.
+    /// The rows as they are stored, clipped to the declared norm: N × d, row after row; of units all rows that count.
     pub fn rows(&self) -> Vec<f32> {
         self.0.public_rows()
     }
 
     /// Binary labels, one a row.
     pub fn labels(&self) -> Vec<bool> {
-        let labels = self.0.labels().iter().take(self.0.rows());
+        let labels = self.0.labels().iter().take(self.0.lines());
         labels.map(|&y| y > 0.0).collect()
     }
 
     /// Labels as numbers: of a class its number, of a binary label −1 or +1.
     pub fn numbers(&self) -> Vec<f64> {
-        let labels = self.0.labels().iter().take(self.0.rows());
+        let labels = self.0.labels().iter().take(self.0.lines());
         labels.map(|&y| f64::from(y)).collect()
     }
 }

@@ -194,10 +194,7 @@ impl<'a> Rule<'a> {
         let Some(k) = self.owner_cell else {
             return Ok(None);
         };
-        let owner = match self.source.bad_cells {
-            BadCells::Error => unit::stated_owner(cells[k]),
-            BadCells::Missing => Ok(unit::owner(cells[k])),
-        };
+        let owner = unit::owner(cells[k]);
         let owner = owner.map_err(|what| self.fail(line, Some(&self.wanted[k]), what))?;
         Ok(Some(owner))
     }
@@ -273,6 +270,9 @@ impl Block<'_> {
     }
 }
 
+/// What finding the units of a table takes a row, bytes.
+const UNIT_BYTES: usize = 64;
+
 /// Collects a table's rows.
 pub(super) struct Rows<'a> {
     rule: &'a Rule<'a>,
@@ -293,7 +293,12 @@ impl<'a> Rows<'a> {
         // A row's bound, twice, and its place in the table that draws rows by it.
         let bounds = if rule.source.bounds.is_some() { 6 } else { 0 };
         let beside = 4 * (usize::from(rule.label.is_some()) + bounds);
-        let row = built.set.cells.value_bytes() * built.width() + beside;
+        let own = built.set.cells.value_bytes() * built.width() + beside;
+        let row = match rule.source.unit {
+            // Rows are sorted by their units into a second table.
+            Some(_) => 2 * own + UNIT_BYTES,
+            None => own,
+        };
         let tile = (TILE * row) as u64;
         let most = available.map(|bytes| ((bytes / tile).saturating_mul(TILE as u64), bytes));
         Rows {

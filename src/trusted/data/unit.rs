@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
-use super::feature::Cell;
+use super::feature::{Cell, is_missing};
 
 /// Rows of a unit at most.
 const MOST_ROWS: u32 = 1000;
@@ -14,7 +14,7 @@ const MOST_ROWS: u32 = 1000;
 /// The column that says whose a row is, and how many rows of one unit count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
-    /// Rows whose cells are equal there are of one unit; those without one are of one together.
+    /// Rows whose cells are equal there are of one unit; every row has one.
     pub column: String,
     /// So many rows of a unit count, in the order of the table; further ones are left out.
     pub rows: u32,
@@ -39,40 +39,32 @@ impl Unit {
     }
 }
 
-/// What stands for a unit while a table is read. Were two to share one, they would be one unit: the
+/// What stands for a unit while a table is read: a hash of what the cell says. A whole number is the
+/// same as a number and as its digits. Were two units to share a hash, they would be one: the
 /// guarantee is for whatever is summed and clipped together.
-pub(super) fn owner(cell: Cell<'_>) -> u64 {
+pub(super) fn owner(cell: Cell<'_>) -> Result<u64, String> {
     let mut hasher = DefaultHasher::new();
     match cell {
-        Cell::Number(v) => whole(v).hash(&mut hasher),
-        Cell::Text(text) => match text.trim().parse::<f64>() {
-            Ok(v) if whole(v).is_ok() => whole(v).hash(&mut hasher),
+        Cell::Bad(what) => return Err(what.into()),
+        cell if is_missing(cell) => return Err(NO_OWNER.into()),
+        Cell::Number(v) if v.fract() == 0.0 && v.abs() < EXACT => (v as i64).hash(&mut hasher),
+        Cell::Number(v) if v.fract() == 0.0 || v.is_infinite() => return Err(TOO_LONG.into()),
+        Cell::Number(v) => v.to_bits().hash(&mut hasher),
+        Cell::Text(text) => match text.trim().parse::<i64>() {
+            Ok(v) if v.to_string() == text.trim() => v.hash(&mut hasher),
             _ => text.trim().hash(&mut hasher),
         },
-        Cell::Missing | Cell::Bad(_) => 0u8.hash(&mut hasher),
+        Cell::Missing => return Err(NO_OWNER.into()),
     }
-    hasher.finish()
+    Ok(hasher.finish())
 }
 
-/// As [`owner`], of a cell that must be there.
-pub(super) fn stated_owner(cell: Cell<'_>) -> Result<u64, String> {
-    match cell {
-        Cell::Bad(what) => Err(what.into()),
-        Cell::Missing => Err(NO_OWNER.into()),
-        Cell::Text(text) if text.trim().is_empty() => Err(NO_OWNER.into()),
-        cell => Ok(owner(cell)),
-    }
-}
-
-const NO_OWNER: &str = "the cell is empty, so it is not known whose the row is; fill it in, or set data.bad_cells = \"missing\", which takes all such rows for those of one unit";
-
-/// A number by its value where it is whole, so that `7` and `7.0` are one, and by its bits else.
-fn whole(v: f64) -> Result<i64, u64> {
-    match v.fract() == 0.0 && v.abs() < 9e15 {
-        true => Ok(v as i64),
-        false => Err(v.to_bits()),
-    }
-}
+/// Whole numbers below 2^53 are numbers of their own as f64.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+const NO_OWNER: &str =
+    "the cell is missing, so it is not known whose the row is; fill it in, or drop the row";
+const TOO_LONG: &str =
+    "the number has more digits than tables keep apart; store whose rows are as texts";
 
 /// Which rows of a table are whose: those of a unit follow each other.
 #[derive(Clone)]
@@ -134,17 +126,37 @@ mod tests {
 
     #[test]
     fn a_unit_is_known_by_what_its_cell_says() {
-        let text = |s| owner(Cell::Text(s));
-        assert_eq!(text("17"), owner(Cell::Number(17.0)));
-        assert_eq!(text(" 17 "), text("17.0"));
+        let text = |s| owner(Cell::Text(s)).unwrap();
+        let number = |v| owner(Cell::Number(v)).unwrap();
+        assert_eq!(text("17"), number(17.0));
+        assert_eq!(text("-17"), number(-17.0));
+        assert_eq!(text(" 17 "), text("17"));
         assert_eq!(text("a"), text("a "));
-        assert_eq!(text(""), text(" "));
-        let different = [text("17"), text("18"), text("17.5"), text("a"), text("b")];
+        // Digits that a number does not keep count, and so do leading zeros.
+        let different = [
+            text("17"),
+            text("017"),
+            text("1.7e1"),
+            text("18"),
+            number(17.5),
+            text("a"),
+            text("b"),
+            text("90071992547409931"),
+            text("90071992547409932"),
+        ];
         for (i, a) in different.iter().enumerate() {
             assert!(different[..i].iter().all(|b| b != a));
         }
-        assert_ne!(owner(Cell::Missing), text("0"));
-        // Beyond what floats hold, digits count.
-        assert_ne!(text("90071992547409931"), text("90071992547409932"));
+        for missing in [
+            Cell::Missing,
+            Cell::Text(" "),
+            Cell::Text("NA"),
+            Cell::Number(f64::NAN),
+            Cell::Number(1e16),
+            Cell::Number(f64::INFINITY),
+            Cell::Bad("is no text"),
+        ] {
+            assert!(owner(missing).is_err());
+        }
     }
 }

@@ -11,7 +11,7 @@ pub enum LedgerFileError {
     #[error("{}: the ledger is in use by another run; wait until it ends", .0.display())]
     Locked(PathBuf),
     /// It belongs to another data set.
-    #[error("{}: the ledger is of data set '{found}' with {rows} rows, not of '{asked}' with {asked_rows}; name the right ledger", path.display())]
+    #[error("{}: the ledger is of data set '{found}' with {rows} rows (or units), not of '{asked}' with {asked_rows}; name the right ledger", path.display())]
     OtherDataSet {
         /// The file.
         path: PathBuf,

@@ -11,6 +11,8 @@ mod open;
 mod poisson;
 mod posterior_draw;
 mod session;
+#[cfg(test)]
+mod unit_tests;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -409,7 +411,7 @@ impl Releases for Curator {
     }
 
     fn moments(&mut self, degree: usize, noise: Option<MomentNoise>) -> Result<Moments, Halt> {
-        self.check_single_rows(false)?;
+        self.check_single_rows(true)?;
         self.release_moments(degree, noise)
     }
 
