@@ -183,7 +183,6 @@ layers = [{ dense = 0 }]                             => model.layers[0]; units =
 layers = [{ dense = 10000 }]                         => model.layers; parameters; at most 262144
 layers = [{ dence = 10 }]                            => a layer is
 layers = []\nhidden = 4                              => model.hidden; "mlp"
-layers = []\ninput = [5, 7]                          => input
 "#;
 
 #[test]
