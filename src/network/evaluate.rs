@@ -328,18 +328,15 @@ fn sums_in_input<T: Real<E>, E: Element<T>, const L: usize>(
     }
 }
 
-/// Numbers of a window's values of one channel; `place` is that of an output's value.
+/// The number of a window's k-th value of one channel; `place` is that of an output's value.
 #[inline(always)]
-fn each_of_window(stage: &Stage, window: Window, place: usize, mut visit: impl FnMut(usize)) {
+fn of_window(stage: &Stage, window: Window, place: usize, k: usize) -> usize {
     let (from, to) = (stage.input, stage.output);
     let (place, c) = (place / to.channels, place % to.channels);
     let (y, x) = (place / to.width, place % to.width);
-    for ky in 0..window.kernel[0] {
-        for kx in 0..window.kernel[1] {
-            let at = window.position(y, ky) * from.width + window.position(x, kx);
-            visit(at * from.channels + c);
-        }
-    }
+    let (ky, kx) = (k / window.kernel[1], k % window.kernel[1]);
+    let at = window.position(y, ky) * from.width + window.position(x, kx);
+    at * from.channels + c
 }
 
 #[inline(always)]
@@ -351,12 +348,13 @@ fn largest<T: Real<E>, E: Element<T>, const L: usize>(
 ) {
     for (place, out) in output.iter_mut().enumerate() {
         let mut top = [T::of(f64::NEG_INFINITY); L];
-        each_of_window(stage, window, place, |at| {
+        for k in 0..window.size() {
+            let at = of_window(stage, window, place, k);
             for i in 0..L {
                 let v = T::from(input[at][i]);
                 top[i] = v.subtract(top[i]).choose(v, top[i]);
             }
-        });
+        }
         for i in 0..L {
             out[i] = E::from(top[i]);
         }
@@ -375,7 +373,8 @@ fn largest_in_input<T: Real<E>, E: Element<T>, const L: usize>(
     let zero = T::of(0.0);
     for (place, (top, e)) in output.iter().zip(errors).enumerate() {
         let mut open = [T::of(1.0); L];
-        each_of_window(stage, window, place, |at| {
+        for k in 0..window.size() {
+            let at = of_window(stage, window, place, k);
             for i in 0..L {
                 let below = T::from(top[i]).subtract(T::from(input[at][i]));
                 let hit = below.choose(zero, open[i]);
@@ -383,14 +382,14 @@ fn largest_in_input<T: Real<E>, E: Element<T>, const L: usize>(
                 let sum = hit.fused(T::from(e[i]), T::from(back[at][i]));
                 back[at][i] = E::from(sum);
             }
-        });
+        }
     }
 }
 
 /// 1 over the values of a window.
 #[inline(always)]
 fn share<T: Number>(window: Window) -> T {
-    T::of(1.0 / (window.kernel[0] * window.kernel[1]) as f64)
+    T::of(1.0 / window.size() as f64)
 }
 
 #[inline(always)]
@@ -402,11 +401,12 @@ fn means<T: Real<E>, E: Element<T>, const L: usize>(
 ) {
     for (place, out) in output.iter_mut().enumerate() {
         let mut sum = [T::of(0.0); L];
-        each_of_window(stage, window, place, |at| {
+        for k in 0..window.size() {
+            let at = of_window(stage, window, place, k);
             for i in 0..L {
                 sum[i] = sum[i].add(T::from(input[at][i]));
             }
-        });
+        }
         for i in 0..L {
             out[i] = E::from(sum[i].multiply(share(window)));
         }
@@ -421,11 +421,12 @@ fn means_in_input<T: Real<E>, E: Element<T>, const L: usize>(
     back: &mut [[E; L]],
 ) {
     for (place, e) in errors.iter().enumerate() {
-        each_of_window(stage, window, place, |at| {
+        for k in 0..window.size() {
+            let at = of_window(stage, window, place, k);
             for i in 0..L {
                 let part = T::from(e[i]).multiply(share(window));
                 back[at][i] = E::from(T::from(back[at][i]).add(part));
             }
-        });
+        }
     }
 }

@@ -128,6 +128,12 @@ pub(super) struct Window {
 }
 
 impl Window {
+    /// Places in it.
+    #[inline(always)]
+    pub fn size(self) -> usize {
+        self.kernel[0] * self.kernel[1]
+    }
+
     /// Places where a window of a side `kernel` fits into `size`; none where it does not.
     fn places(self, kernel: usize, size: usize) -> Option<usize> {
         let room = size.checked_add(self.padding.checked_mul(2)?)?;

@@ -144,7 +144,7 @@ pub(super) fn cpu_alone() -> Vec<Case> {
             synthetic::classes(777, &[2.0, -1.0], 4, 9).unwrap(),
             network(7),
         ),
-        case(synthetic::classes(555, &[2.0, -1.0], 3, 9).unwrap(), |d| {
+        case(synthetic::classes(779, &[2.0, -1.0], 3, 9).unwrap(), |d| {
             Box::new(layered(d.label_kind().unwrap(), 0.7))
         }),
         case(
