@@ -158,7 +158,7 @@ fn chains_draw_the_posterior() {
     let longer = edit(
         RUN,
         "iterations = 10000",
-        "iterations = 300000\nwarmup = 10000\nthin = 10",
+        "iterations = 150000\nwarmup = 10000\nthin = 10",
     );
     is_the_posterior(&edit(&longer, "anchored-barker", "mh"));
     let gradients = edit(
