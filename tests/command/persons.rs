@@ -238,6 +238,11 @@ fn half_a_declaration_is_refused() {
             "data.bounds",
         ),
         (
+            "[[data.features]]\nintercept = true",
+            "[[data.features]]\ncolumn = \"patient\"\none_hot = [\"p1\", \"p2\"]",
+            "effect of a single unit",
+        ),
+        (
             "rows_per_unit = 4",
             "rows_per_unit = 4\nbad_cells = \"missing\"",
             "data.bad_cells",

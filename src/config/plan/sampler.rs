@@ -286,7 +286,18 @@ impl Plan {
             }
             _ => false,
         };
-        if self.unit()?.is_none() || fits {
+        let Some(unit) = self.unit()? else {
+            return Ok(());
+        };
+        let declared = self.declared()?;
+        let mut levels = declared.features.iter().map(|(_, e)| e);
+        if levels.any(|e| e.one_hot.is_some() && e.column.as_ref() == Some(&unit.column)) {
+            return Err(self.refuse(
+                "data.unit",
+                format!("'{}' is a feature with levels too, but the effect of a single unit is just what must not show; drop that feature", unit.column),
+            ));
+        }
+        if fits {
             return Ok(());
         }
         if let Family::Decisions(Combination { anchored: true, .. }) = chosen {
