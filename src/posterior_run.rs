@@ -372,8 +372,8 @@ impl PosteriorRun {
         hits / moves.max(1.0)
     }
 
-    /// Names of what draws hold: the model's parameters, then the standard deviations that its prior
-    /// samples.
+    /// Names of what draws hold: the model's parameters, then the standard deviations that its
+    /// prior samples.
     pub fn parameters(&self) -> Vec<String> {
         let model = self.curator.model();
         let scales = model.prior().blocks().map(|b| b.names());

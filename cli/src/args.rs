@@ -41,7 +41,8 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Write a run file from a table's header; bounds are left for you to declare
     Init(InitArguments),
-    /// Say what a run file would do: cost of a step, steps the budget affords, noise to expect, memory
+    /// Say what a run file would do: cost of a step, steps the budget affords, noise to expect,
+    /// memory
     Check(CheckArguments),
     /// Draw from the posterior
     #[command(after_long_help = PRIVACY_HELP)]
@@ -149,7 +150,8 @@ pub struct Overrides {
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// mh, tuna-mh, barker, poisson-barker, anchored-barker, dp-laplace, dp-penalty, dp-barker,
-    /// dp-fast-mh, dp-fast-mh-full, dp-barker-subsampled, hmc, dp-hmc, barker-hmc, sgld, dp-sgld, sghmc, dp-sghmc, sgnht, dp-sgnht, sgd, dp-sgd, adam, dp-adam, dpvi or ops
+    /// dp-fast-mh, dp-fast-mh-full, dp-barker-subsampled, hmc, dp-hmc, barker-hmc, sgld, dp-sgld,
+    /// sghmc, dp-sghmc, sgnht, dp-sgnht, sgd, dp-sgd, adam, dp-adam, dpvi or ops
     #[arg(long, value_name = "NAME")]
     pub algorithm: Option<String>,
     /// dp-sgld or dp-sghmc to the letter of their paper

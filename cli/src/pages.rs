@@ -1,5 +1,5 @@
-//! `dpmc completions` and `dpmc man`: what shells and readers of manuals know of the command, from its
-//! own arguments.
+//! `dpmc completions` and `dpmc man`: what shells and readers of manuals know of the command, from
+//! its own arguments.
 
 use clap::CommandFactory;
 

@@ -1,5 +1,5 @@
-//! `dpmc report`: a run as one page that needs nothing else: what was asked, what it cost, what came
-//! out, how good that is. Everything on it stands in the run's directory, which is public.
+//! `dpmc report`: a run as one page that needs nothing else: what was asked, what it cost, what
+//! came out, how good that is. Everything on it stands in the run's directory, which is public.
 
 use std::collections::BTreeMap;
 use std::path::Path;

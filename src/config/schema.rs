@@ -172,8 +172,8 @@ keyed! {
         /// `sd(NAME)`; see below.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hierarchy: Vec<HierarchyEntry>, "list of tables, none; kinds: regressions";
-        /// θ_j outside ±box has density zero. Gives every kind but `mlp` and `network` a true bound of row
-        /// ratios; not for stochastic gradients and `dpvi`; needed by `ops`.
+        /// θ_j outside ±box has density zero. Gives every kind but `mlp` and `network` a true bound
+        /// of row ratios; not for stochastic gradients and `dpvi`; needed by `ops`.
         #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
         support as "box": Option<Numbers>, "number or list of d, none; kinds: all";
         /// Known variance of the noise (in the label's units squared, after its `scale`), or of
@@ -191,8 +191,8 @@ keyed! {
         #[serde(skip_serializing_if = "Option::is_none")]
         input: Option<Vec<usize>>, "`[height, width]` or `[height, width, channels]`; a line; kinds: network";
         /// The layers between the features and the outputs, in order; a dense layer to one output
-        /// (binary label) or one for each class follows them. Strides are 1 (of pools: the side) and
-        /// `padding` is 0 unless they are given.
+        /// (binary label) or one for each class follows them. Strides are 1 (of pools: the side)
+        /// and `padding` is 0 unless they are given.
         #[serde(skip_serializing_if = "Option::is_none")]
         layers: Option<Vec<LayerEntry>>, "list of `{ dense = units }`, `{ conv = channels, kernel = side, stride, padding }`, `{ max_pool = side, stride }`, `{ average_pool = side, stride }`, `\"tanh\"`, `\"relu\"`, `\"softplus\"`; required; kinds: network";
         /// The curvature a.

@@ -41,8 +41,8 @@ pub fn noise_aware(
         return None;
     }
     if !anchor.spread.is_empty() {
-        // With sampled scales the spread is that of a wider working prior; draws that have the noise in
-        // them vary by all of it and more.
+        // With sampled scales the spread is that of a wider working prior; draws that have the
+        // noise in them vary by all of it and more.
         let pooled_prior = anchor.alone.is_some() && aware;
         let most = |j: usize| match pooled_prior {
             true => sd(&pooled[j]).powi(2),
@@ -271,7 +271,8 @@ mod tests {
     }
 
     /// In two dimensions, by both formulas: draws that are all but constant are left with the
-    /// covariance of the noise, within 0.06 of itself for 40,000 (six standard deviations and more).
+    /// covariance of the noise, within 0.06 of itself for 40,000 (six standard deviations and
+    /// more).
     #[test]
     fn noise_is_added_with_its_covariance() {
         let mut rng = ChaCha20Rng::seed_from_u64(5);

@@ -90,8 +90,8 @@ fn mean_of_heads<'a>(
     parts.flat_map_iter(mean).collect()
 }
 
-/// Share of rows whose class, from 0, has the largest of its `classes` probabilities (the first of equal
-/// ones). `probabilities` is N × `classes` row-major. NaN without labels, with another number
+/// Share of rows whose class, from 0, has the largest of its `classes` probabilities (the first of
+/// equal ones). `probabilities` is N × `classes` row-major. NaN without labels, with another number
 /// of probabilities, or a class there is not.
 pub fn class_accuracy(probabilities: &[f64], classes: usize, labels: &[usize]) -> f64 {
     class_score(probabilities, classes, labels, |row, label| {

@@ -9,9 +9,9 @@ use super::mean;
 
 /// Posterior predictive mean of every row of a linear regression: the mean over draws of x·θ.
 ///
-/// `rows` holds N rows of d covariates one after the other, d being the length of the first draw. No
-/// draws or d = 0 give an empty result, a draw of another length NaN; a last row that is not whole
-/// is left out.
+/// `rows` holds N rows of d covariates one after the other, d being the length of the first draw.
+/// No draws or d = 0 give an empty result, a draw of another length NaN; a last row that is not
+/// whole is left out.
 pub fn linear_predictive(draws: &[Vec<f64>], rows: &[f32]) -> Vec<f64> {
     by_row(draws, rows, |_, etas| mean(etas))
 }

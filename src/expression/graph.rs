@@ -1,4 +1,5 @@
-//! Operations as a graph: equal ones are one node, so that whatever is made of them is computed once.
+//! Operations as a graph: equal ones are one node, so that whatever is made of them is computed
+//! once.
 
 use std::collections::HashMap;
 

@@ -67,8 +67,8 @@ const LOGIT_REACH: f64 = 34.0;
 /// Blocks of counts that one stands for, over their distance from the smallest that matters.
 const BLOCK_GROWTH: f64 = 0.04;
 
-/// A law's expected information in (η, φ) at given φ: `E s sᵀ` over labels, s the scores, for η
-/// on a grid, as Cholesky factors. Between grid points factors are interpolated, and beyond the ends
+/// A law's expected information in (η, φ) at given φ: `E s sᵀ` over labels, s the scores, for η on
+/// a grid, as Cholesky factors. Between grid points factors are interpolated, and beyond the ends
 /// they stay: what is made of one is positive semi-definite anywhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Information {

@@ -1,9 +1,9 @@
 //! Expressions of a row's log likelihood: `y * eta - exp(eta)`.
 //!
 //! A text is parsed into a graph of operations; derivatives, changes without cancellation, bounds,
-//! programs that run over rows and shader texts are made from the graph, all by the same few
-//! rules. Nothing in here keeps a value of a row: an evaluation is a pure function of numbers, which
-//! can neither fail nor stop.
+//! programs that run over rows and shader texts are made from the graph, all by the same few rules.
+//! Nothing in here keeps a value of a row: an evaluation is a pure function of numbers, which can
+//! neither fail nor stop.
 
 mod bounds;
 mod change;

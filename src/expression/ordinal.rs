@@ -3,8 +3,8 @@
 /// Fewest and most classes: a law has up to eight shared parameters.
 pub const ORDINAL_CLASSES: std::ops::RangeInclusive<u32> = 2..=9;
 
-/// The parameters of an ordinal law, with mean and sd of the priors they have unless others are given:
-/// the first cutpoint, then logarithms of the gaps between one cutpoint and the next.
+/// The parameters of an ordinal law, with mean and sd of the priors they have unless others are
+/// given: the first cutpoint, then logarithms of the gaps between one cutpoint and the next.
 pub fn ordinal_parameters(classes: u32) -> Vec<(String, [f64; 2])> {
     let gaps = (2..classes).map(|k| (format!("log_gap_{k}"), [0.0, 1.0]));
     std::iter::once(("cut_1".to_string(), [0.0, 4.0]))

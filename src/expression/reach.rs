@@ -157,9 +157,9 @@ impl Law {
         typical
     }
 
-    /// The predictor and shared parameters that fit labels best which are spread evenly over what is
-    /// typical of a declared range: where runs start, of declarations alone. The predictor stays at 0
-    /// unless it `moves`; the search begins at `shared`.
+    /// The predictor and shared parameters that fit labels best which are spread evenly over what
+    /// is typical of a declared range: where runs start, of declarations alone. The predictor stays
+    /// at 0 unless it `moves`; the search begins at `shared`.
     pub fn fit_to_range(self, labels: &LabelRange, moves: bool, shared: &[f64]) -> (f64, Vec<f64>) {
         let typical = self.telling(labels);
         let size = 1 + shared.len();

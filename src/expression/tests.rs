@@ -263,8 +263,8 @@ fn reaches_are_those_known() {
 }
 
 /// Expected information against closed forms: of the normal law diag(1/σ², 2) in (η, log σ), of
-/// Student's t (ν+1)/((ν+3)σ²) and 2ν/(ν+3), of classes p(1 − p), of the gamma law with shape k in η k and in
-/// log k k(kψ'(k) − 1), of the negative binomial μr/(μ + r) in η.
+/// Student's t (ν+1)/((ν+3)σ²) and 2ν/(ν+3), of classes p(1 − p), of the gamma law with shape k in
+/// η k and in log k k(kψ'(k) − 1), of the negative binomial μr/(μ + r) in η.
 #[test]
 fn information_is_what_is_known_of_these_laws() {
     let of = |name: &str, shared: &[&str], fixed: &[(&str, f64)], labels, at: &[f64], eta: f64| {
@@ -398,8 +398,8 @@ fn information_is_what_is_known_of_these_laws() {
             "{eta} {found:?} {known}"
         );
     }
-    // Of Weibull's k²; 1 + Γ''(2) = 1.8237 in log k; and Γ'(2) = 0.4228 between them, also where most
-    // labels are beyond the declared ones.
+    // Of Weibull's k²; 1 + Γ''(2) = 1.8237 in log k; and Γ'(2) = 0.4228 between them, also where
+    // most labels are beyond the declared ones.
     for (log_shape, eta) in [(0.3f64, 2.0), (-0.6, 8.5), (-1.5, 0.0)] {
         let found = of(
             "weibull",
@@ -455,7 +455,8 @@ fn starts_fit_labels_that_are_spread_evenly() {
     assert!((eta - 10f64.ln()).abs() < 0.01, "{eta}");
     let (eta, _) = law("negative-binomial", "log_shape").fit_to_range(&counts, false, &[0.0]);
     assert_eq!(eta, 0.0);
-    // Labels far from 1 on a log link: the mean of the logarithms of 32 numbers up to 1e7, and of one.
+    // Labels far from 1 on a log link: the mean of the logarithms of 32 numbers up to 1e7, and of
+    // one.
     let prices = LabelRange::Numbers {
         low: 1.0,
         high: 1e7,
@@ -466,7 +467,8 @@ fn starts_fit_labels_that_are_spread_evenly() {
     assert!((eta - mean).abs() < 0.01, "{eta} for {mean}");
 }
 
-/// Chances of ordered classes against differences of the logistic function, for all numbers of them.
+/// Chances of ordered classes against differences of the logistic function, for all numbers of
+/// them.
 #[test]
 fn ordered_classes_have_the_chances_of_cumulative_logits() {
     use super::{ORDINAL_CLASSES, ordinal, ordinal_parameters};

@@ -1,8 +1,9 @@
 //! What a row tells, in f64: models that are no regressions (those that the papers sample), and
 //! scores and weights of regressions with the public bounds that anchors clip them to (`slopes`).
-//! All of that lies outside of the trusted part, for the engines clip what comes out. One answer is trusted all the same: `ops` pays for its draw by
-//! `Model::ratio_rate` as a true bound, since a chain of clipped ratios has another posterior
-//! (docs/proofs/guarantee.md). Whoever reads the trusted part reads those functions too.
+//! All of that lies outside of the trusted part, for the engines clip what comes out. One answer is
+//! trusted all the same: `ops` pays for its draw by `Model::ratio_rate` as a true bound, since a
+//! chain of clipped ratios has another posterior (docs/proofs/guarantee.md). Whoever reads the
+//! trusted part reads those functions too.
 
 mod banana;
 mod gaussian_mean;

@@ -117,8 +117,8 @@ mod tests {
         assert!((SHAPE.slope_norm(&theta, 1.5).powi(2) - squares - 3.0).abs() < 1e-12);
     }
 
-    /// Near θ* a row's remainder is `κ s ½ (v'ᵀHv' − vᵀHv)`, H = ∇²f by differences of its gradient:
-    /// second order, with this sign and size.
+    /// Near θ* a row's remainder is `κ s ½ (v'ᵀHv' − vᵀHv)`, H = ∇²f by differences of its
+    /// gradient: second order, with this sign and size.
     #[test]
     fn the_remainder_is_the_score_times_the_networks_bend() {
         let (model, at) = (Arc::new(model()), point(0.4));

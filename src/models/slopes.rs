@@ -67,8 +67,8 @@ impl Predictor {
 }
 
 /// Derivatives of a row's log likelihood in η with public bounds, in units of
-/// [`crate::model::Model::unit`]. A bound that is no true one clips rows: the expansion is then another,
-/// and the guarantee the same.
+/// [`crate::model::Model::unit`]. A bound that is no true one clips rows: the expansion is then
+/// another, and the guarantee the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slopes {
     /// Which score.
@@ -88,7 +88,8 @@ pub struct Slopes {
     pub typical_weight: f64,
     /// Weight at η = 0, where warm starts usually begin.
     pub first_weight: f64,
-    /// A change of η that is large, root mean square: steps to an anchor are shorter than twice that.
+    /// A change of η that is large, root mean square: steps to an anchor are shorter than twice
+    /// that.
     pub eta_unit: f64,
     /// Whether residuals are clipped together with the row's norm, |s|·‖z‖ ≤ S b (Schweppe's type
     /// of generalised M-estimator): a long row that the model fits then says all it knows.
@@ -165,7 +166,8 @@ impl Slopes {
 
     /// Poisson regression with counts up to `max`, `largest` a bound on η if there is one. Few
     /// rates e^η exceed max/4, for their counts would be clamped: residuals are clipped at 8 of its
-    /// sds, k₃ and the largest weight are max/4 (or e^largest), and rows of larger rates count less.
+    /// sds, k₃ and the largest weight are max/4 (or e^largest), and rows of larger rates count
+    /// less.
     pub fn poisson(max: f64, largest: Option<f64>) -> Self {
         let (rate, true_bound) = (0.25 * max, largest.map_or(f64::INFINITY, f64::exp));
         Slopes {
@@ -239,8 +241,8 @@ impl Slopes {
         }
     }
 
-    /// What a unit's gradient is clipped to, over the row bound: √k times the largest score of its k
-    /// rows. Where the model holds, scores of a unit add up like noise.
+    /// What a unit's gradient is clipped to, over the row bound: √k times the largest score of its
+    /// k rows. Where the model holds, scores of a unit add up like noise.
     pub fn unit_score(&self) -> f64 {
         self.largest_score * f64::from(self.rows_of_unit).sqrt()
     }
@@ -279,8 +281,9 @@ impl Slopes {
 
     /// How a row whose z is shortened by `share` ≤ 1 to the row bound (NaN counts as 1) enters an
     /// expansion; `weight`: its w ≥ 0. For logistic, linear and declared regression ω is the share
-    /// itself; a weight w/share, of the shortened z, is cut at the largest weight. A remainder takes
-    /// what is cut; a linear model has none. In the other models ω falls until nothing is cut.
+    /// itself; a weight w/share, of the shortened z, is cut at the largest weight. A remainder
+    /// takes what is cut; a linear model has none. In the other models ω falls until nothing is
+    /// cut.
     pub fn influence(&self, share: f64, weight: f64) -> Influence {
         // What bends the other way counts as straight; so does NaN.
         let (share, weight) = (share.min(1.0), weight.max(0.0));

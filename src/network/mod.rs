@@ -161,8 +161,8 @@ impl Network {
         said
     }
 
-    /// log p(y | x, θ') − log p(y | x, θ) of a tile's rows, features × 16 values; `weights`: θ, then
-    /// θ'. The difference of two logarithms: off by some 1e-7 of them.
+    /// log p(y | x, θ') − log p(y | x, θ) of a tile's rows, features × 16 values; `weights`: θ,
+    /// then θ'. The difference of two logarithms: off by some 1e-7 of them.
     #[inline(always)]
     pub(crate) fn ratios<const FMA: bool>(
         self,

@@ -45,7 +45,8 @@ impl Predictor {
         let label = plan
             .label()?
             .map(|label| match (&label.event, &label.values) {
-                // The kind's bounds are those of both signs; times are predicted, be they seen or not.
+                // The kind's bounds are those of both signs; times are predicted, be they seen or
+                // not.
                 (Some(_), LabelValues::Clamp { low, high }) => LabelKind::Number {
                     low: *low,
                     high: *high,

@@ -81,8 +81,8 @@ pub fn made_up_rows(plan: &Plan, seed: u64) -> Result<NewRows, PredictionError> 
     NewRows::of_table(plan, &table, "the made-up table", false)
 }
 
-/// How freely cells of a declaration are chosen: bounds and levels least, indicators, which take any
-/// cell, most.
+/// How freely cells of a declaration are chosen: bounds and levels least, indicators, which take
+/// any cell, most.
 fn allows(entry: &FeatureEntry) -> u8 {
     match (entry.scale.or(entry.clamp), &entry.one_hot, &entry.groups) {
         (Some(_), _, _) => 0,

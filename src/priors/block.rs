@@ -225,8 +225,8 @@ impl Block {
         Some(draw(&self.of_scale(theta), self.about(theta), rng).exp())
     }
 
-    /// A draw of all standard deviations given the coefficients: prior precisions of the members, and
-    /// the τ among what they are made of.
+    /// A draw of all standard deviations given the coefficients: prior precisions of the members,
+    /// and the τ among what they are made of.
     fn draw_precisions(&self, theta: &[f64], rng: &mut impl rand::Rng) -> (Vec<f64>, f64) {
         let tau = self.draw_scale(theta, rng).unwrap_or(1.0);
         let each = self.values(theta).enumerate();

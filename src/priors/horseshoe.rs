@@ -5,8 +5,8 @@ const EULER: f64 = 0.577_215_664_901_532_9;
 /// From here on by a continued fraction.
 const LARGE: f64 = 1.0;
 
-/// `e^q E₁(q)`, E₁ the exponential integral; b with q = b²/(2τ²) has the density (2π³)^−½/τ times it.
-/// By the series 5.1.11 and the continued fraction 5.1.22 of Abramowitz & Stegun.
+/// `e^q E₁(q)`, E₁ the exponential integral; b with q = b²/(2τ²) has the density (2π³)^−½/τ times
+/// it. By the series 5.1.11 and the continued fraction 5.1.22 of Abramowitz & Stegun.
 pub(super) fn kernel(q: f64) -> f64 {
     if q > 1e15 {
         return 1.0 / q;

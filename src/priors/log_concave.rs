@@ -45,8 +45,8 @@ fn mode(log: &impl Fn(f64) -> f64, from: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// A point on the side `sign` of the mode where the logarithm has fallen by between half of `by` and
-/// all of it.
+/// A point on the side `sign` of the mode where the logarithm has fallen by between half of `by`
+/// and all of it.
 fn fallen(log: &impl Fn(f64) -> f64, mode: f64, sign: f64, by: f64) -> f64 {
     let top = log(mode);
     let fall = |length: f64| top - log(mode + sign * length);
@@ -72,9 +72,9 @@ fn fallen(log: &impl Fn(f64) -> f64, mode: f64, sign: f64, by: f64) -> f64 {
     mode + sign * length
 }
 
-/// A draw of the density whose logarithm is `log`, concave and up to a constant; `from` is any point.
-/// Exact: a hat of four exponentials through three points lies above it (Gilks & Wild 1992, without
-/// derivatives), and is rejected from.
+/// A draw of the density whose logarithm is `log`, concave and up to a constant; `from` is any
+/// point. Exact: a hat of four exponentials through three points lies above it (Gilks & Wild 1992,
+/// without derivatives), and is rejected from.
 pub(super) fn draw(log: &impl Fn(f64) -> f64, from: f64, rng: &mut impl rand::Rng) -> f64 {
     let middle = mode(log, from);
     let top = log(middle);

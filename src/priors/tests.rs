@@ -85,7 +85,8 @@ fn kolmogorov(mut draws: Vec<f64>, masses: &[(f64, f64)]) -> f64 {
 const FALSE_ALARM: f64 = 2.694;
 
 /// Draws of τ given coefficients have the law that quadrature in τ gives; a missing Jacobian, a
-/// variance for an sd or a lost coefficient moves it by far more than the gap. False alarm 1e-6 each.
+/// variance for an sd or a lost coefficient moves it by far more than the gap. False alarm 1e-6
+/// each.
 #[test]
 fn scales_given_coefficients_are_exact() {
     let mut rng = ChaCha20Rng::seed_from_u64(1);

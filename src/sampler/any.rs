@@ -175,8 +175,8 @@ impl Sampler {
         }
     }
 
-    /// Cost of one step of one chain over `rows`, a [`Population`] or a number of rows, on average over `iterations` steps of
-    /// `chains` chains. For samplers other than random walks.
+    /// Cost of one step of one chain over `rows`, a [`Population`] or a number of rows, on average
+    /// over `iterations` steps of `chains` chains. For samplers other than random walks.
     ///
     /// # Errors
     /// [`Halt::Refused`] where some step can never be charged.

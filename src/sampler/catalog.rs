@@ -18,7 +18,8 @@ pub enum Algorithm {
     PoissonBarker,
     /// Poisson minibatch of third-order remainders at a released anchor, Barker acceptance.
     AnchoredBarker,
-    /// Draws of the Gaussian that a regression's released anchor makes, without decisions. Approximate.
+    /// Draws of the Gaussian that a regression's released anchor makes, without decisions.
+    /// Approximate.
     DpLaplace,
     /// All rows, discrete Gaussian noise, Metropolis with penalty (Yıldırım & Ermiş 2019).
     DpPenalty,

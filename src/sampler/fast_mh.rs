@@ -22,10 +22,10 @@ pub struct FastMh {
 }
 
 impl FastMh {
-    /// Estimator and acceptance of a move with clip bound c (nats), Λ = Nc, or c Σw_i where
-    /// rows have bounds of their own: a Poisson minibatch where λ + Λ < K, else all rows; Barker acceptance where the paper adds no noise
-    /// (`Δ₁ = 2 log(1 + Λ/λ) ≤ ε/(6pK)`, p = max w_i/Σw_i, 1/N without such bounds; `Δ₂ = 2c ≤ ε`), else noise σ₁Δ₁ or σ₂Δ₂ and its
-    /// penalty.
+    /// Estimator and acceptance of a move with clip bound c (nats), Λ = Nc, or c Σw_i where rows
+    /// have bounds of their own: a Poisson minibatch where λ + Λ < K, else all rows; Barker
+    /// acceptance where the paper adds no noise (`Δ₁ = 2 log(1 + Λ/λ) ≤ ε/(6pK)`, p = max w_i/Σw_i,
+    /// 1/N without such bounds; `Δ₂ = 2c ≤ ε`), else noise σ₁Δ₁ or σ₂Δ₂ and its penalty.
     pub fn rule(&self, clip_bound: f64) -> (Estimator, Acceptance) {
         let s = &self.settings;
         let big = self.population.total * clip_bound;

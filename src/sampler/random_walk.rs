@@ -34,8 +34,8 @@ pub struct RandomWalk {
     pub anchoring: Option<AnchorSettings>,
     pub(super) anchored: Option<AnchoredWalk>,
     pub(super) warmup_mean: WarmupMean,
-    /// Share of the iterations at which the rows are asked about a move; a chain stays where it is at
-    /// the others. At 0 a released Gaussian's draws are kept as they are.
+    /// Share of the iterations at which the rows are asked about a move; a chain stays where it is
+    /// at the others. At 0 a released Gaussian's draws are kept as they are.
     pub(super) pace: f64,
     iteration: u64,
 }

@@ -1,5 +1,5 @@
-//! The promise: `dpmc check` says what a budget buys before it is paid, in words and as numbers, and
-//! an anchored run is refused for no size of its budget.
+//! The promise: `dpmc check` says what a budget buys before it is paid, in words and as numbers,
+//! and an anchored run is refused for no size of its budget.
 
 use crate::common::place::{Place, RUN, edit, number, table};
 use serde_json::Value;

@@ -250,7 +250,8 @@ fn a_name_is_enough() {
 }
 
 /// Langevin dynamics, whose default step is what is left of their error, find the posterior that
-/// Hamiltonian dynamics find: sds within 15 %, of which the step is allowed 8 and chance has 1.4 (false alarm 6e-7).
+/// Hamiltonian dynamics find: sds within 15 %, of which the step is allowed 8 and chance has 1.4
+/// (false alarm 6e-7).
 #[test]
 fn default_steps_are_short_enough() {
     let run = edit(

@@ -279,8 +279,9 @@ fn delimiters_and_parquet_codecs_give_one_table() {
     }
 }
 
-/// No library here writes LZO: the codec of a column is changed in the footer of a plain file, which
-/// is Thrift's compact form (field 3, one path `i`; field 4, the codec: 0 is plain, 3 is LZO).
+/// No library here writes LZO: the codec of a column is changed in the footer of a plain file,
+/// which is Thrift's compact form (field 3, one path `i`; field 4, the codec: 0 is plain, 3 is
+/// LZO).
 #[test]
 fn columns_compressed_by_lzo_are_refused_by_name() {
     let mut bytes = kinds_parquet(Compression::UNCOMPRESSED, false, 100);

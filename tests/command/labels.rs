@@ -51,7 +51,8 @@ fn total(source: &Source) -> f64 {
 
 #[test]
 fn numbers_from_every_format_give_the_same_exact_sums() {
-    // As in crate::common::tables::csv, which rounds to three digits: a = (i mod 7)/7, b = −(i mod 5)/5.
+    // As in crate::common::tables::csv, which rounds to three digits: a = (i mod 7)/7, b = −(i mod
+    // 5)/5.
     let expected = |label: fn(f64) -> f64| -> f64 {
         (0..40)
             .map(|i| (f64::from(i % 7) / 7.0, label(-f64::from(i % 5) / 5.0)))

@@ -151,9 +151,9 @@ fn what_makes_no_sense_is_refused_before_anything_is_charged() {
     }
 }
 
-/// On Adult at ε = 3 both come near the mode, which Adam without noise finds: its log loss on held-out
-/// rows is 0.342 (that of no feature is 0.55). Over 12 seeds the private ones were 0.3422 and 0.3440,
-/// with standard deviations of 0.0002 and 0.0009; ten of the larger are allowed.
+/// On Adult at ε = 3 both come near the mode, which Adam without noise finds: its log loss on
+/// held-out rows is 0.342 (that of no feature is 0.55). Over 12 seeds the private ones were 0.3422
+/// and 0.3440, with standard deviations of 0.0002 and 0.0009; ten of the larger are allowed.
 #[test]
 fn private_optimisers_come_near_the_mode_on_adult() {
     let run = std::fs::read_to_string(repository("examples/adult_sgld.toml")).unwrap();

@@ -146,7 +146,8 @@ fn the_posterior_is_that_of_the_rows() {
         "unit = \"patient\"\nrows_per_unit = 4",
         "",
     );
-    // A posterior sd is about 0.1; of 16,000 independent draws the mean is off by a hundredth of it.
+    // A posterior sd is about 0.1; of 16,000 independent draws the mean is off by a hundredth of
+    // it.
     for (a, b) in units.iter().zip(means(&rows)) {
         assert!((a - b).abs() < 0.015, "{a} {b}");
     }

@@ -561,8 +561,8 @@ fn what_cannot_be_answered_is_refused_with_a_way_out() {
 }
 
 /// Draws without the noise of the releases get what `dpmc summary` says of it: the interval of the
-/// intercept's probability at a row of zeros is as wide. (In 60 runs the ratio of the two widths had
-/// mean 1.000 and standard deviation 0.009; 0.15 is over 16 of them.)
+/// intercept's probability at a row of zeros is as wide. (In 60 runs the ratio of the two widths
+/// had mean 1.000 and standard deviation 0.009; 0.15 is over 16 of them.)
 #[test]
 fn chains_of_their_own_get_the_noise_of_the_releases() {
     let run = edit(RUN, "\"barker\"\nstep = 0.0001", "\"anchored-barker\"");

@@ -8,8 +8,8 @@ fn told(place: &Place, flags: &str) -> Value {
     serde_json::from_str(&place.works(&format!("prior run.toml --json {flags}"))).unwrap()
 }
 
-/// Of one row the predictor of a linear regression is normal: the empirical distribution function of
-/// 4000 draws lies within 0.046 of it but for 1e-7 (Massart).
+/// Of one row the predictor of a linear regression is normal: the empirical distribution function
+/// of 4000 draws lies within 0.046 of it but for 1e-7 (Massart).
 #[test]
 fn a_linear_prior_predicts_its_normal_law() {
     let run = edit(RUN, "column = \"y\"", "column = \"y\"\nclamp = [-3, 3]");

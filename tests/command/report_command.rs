@@ -1,5 +1,5 @@
-//! `dpmc report`: one page that needs nothing beside it, says what the certificate says, and shows no
-//! name as anything but text.
+//! `dpmc report`: one page that needs nothing beside it, says what the certificate says, and shows
+//! no name as anything but text.
 
 use crate::common::place::{Place, RUN, edit, number};
 

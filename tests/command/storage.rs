@@ -87,8 +87,8 @@ fn a_resumed_run_keeps_its_storage() {
     }
 }
 
-/// Rounding moves a posterior by far less than its own width. Where bounds are declared so wide that
-/// cells are rounded to whole numbers it does, and floats keep the cells.
+/// Rounding moves a posterior by far less than its own width. Where bounds are declared so wide
+/// that cells are rounded to whole numbers it does, and floats keep the cells.
 #[test]
 fn other_cells_are_rounded() {
     let run = edit(RUN, "iterations = 300", "iterations = 2000");

@@ -128,9 +128,9 @@ fn what_cannot_be_made_up_is_refused() {
 }
 
 /// Estimates of many sets combine into the posterior's own variance by the rule of the guide, and
-/// not by that for partially synthetic data. What the variance between 300 sets makes of it lies below
-/// 0.52 or above 1.6 times the posterior's with a chance under 1e-6 (chi-square, 299 degrees of
-/// freedom, of a variance 1.22 times the posterior's).
+/// not by that for partially synthetic data. What the variance between 300 sets makes of it lies
+/// below 0.52 or above 1.6 times the posterior's with a chance under 1e-6 (chi-square, 299 degrees
+/// of freedom, of a variance 1.22 times the posterior's).
 #[test]
 fn sets_combine_into_the_posteriors_own_variance() {
     const MANY: usize = 300;

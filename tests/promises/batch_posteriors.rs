@@ -96,9 +96,10 @@ fn dp_fast_mh_samples_the_posterior_exactly() {
     assert!((sd - 1.0).abs() < 0.03, "sd {sd}");
 }
 
-/// Its bias, where nothing is clipped but the longest moves: V_cor moves acceptance by at most 7.7e-4, and b = 50 of N = 1000 rows leave the
-/// estimate 5 % less variance than s² and a skew of a few per cent. The posterior's moments are
-/// met within 2 % of a standard deviation more than chance.
+/// Its bias, where nothing is clipped but the longest moves: V_cor moves acceptance by at most
+/// 7.7e-4, and b = 50 of N = 1000 rows leave the estimate 5 % less variance than s² and a skew of a
+/// few per cent. The posterior's moments are met within 2 % of a standard deviation more than
+/// chance.
 #[test]
 fn dp_barker_subsampled_comes_near() {
     let (batch, rows) = (50usize, 1000usize);

@@ -1,6 +1,6 @@
-//! `dp-fast-mh` and `dp-barker-subsampled`: reversible where the paper's are not, refused
-//! before anything is charged where no theorem covers them. Statistical bounds are 6 standard errors (2e-9), seeds
-//! fixed.
+//! `dp-fast-mh` and `dp-barker-subsampled`: reversible where the paper's are not, refused before
+//! anything is charged where no theorem covers them. Statistical bounds are 6 standard errors
+//! (2e-9), seeds fixed.
 
 use std::sync::Arc;
 

@@ -292,9 +292,9 @@ fn an_anchored_t_law_matches_quadrature() {
 }
 
 /// The expansion of a law with a shared parameter lies about the mode, and is as wide as the
-/// posterior there: 4,000 rows that the law made, two of its parameters coefficients. The density is
-/// written out here, its derivatives are differences. No coin is fresh, so there are no false alarms;
-/// half a sd in a parameter of four, or a tenth in a width, fails.
+/// posterior there: 4,000 rows that the law made, two of its parameters coefficients. The density
+/// is written out here, its derivatives are differences. No coin is fresh, so there are no false
+/// alarms; half a sd in a parameter of four, or a tenth in a width, fails.
 fn check_expansion(
     (name, law): (&str, Law),
     kind: LabelKind,

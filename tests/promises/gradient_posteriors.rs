@@ -218,9 +218,9 @@ fn long_chains_match_all_of_these() {
 }
 
 /// On a Gaussian of N rows with unit variance, precision λ, `θ ← θ + (a/2)(ĝ + …) + N(0, a)` has
-/// variance `(a + (a²/4)V)/(1 − (1 − aλ/2)²)`, V the variance of ĝ over Poisson batches,
-/// `Σ g_i² (1−q)/q`: a fixed part, and one of the θ. At q = 0.2 and aλ = 0.4, V adds 40 %; a q
-/// forgotten, or a noise off by √2, moves the sd by 20 % and more. Tolerance 3 %, 5 standard errors.
+/// variance `(a + (a²/4)V)/(1 − (1 − aλ/2)²)`, V the variance of ĝ over Poisson batches, `Σ g_i²
+/// (1−q)/q`: a fixed part, and one of the θ. At q = 0.2 and aλ = 0.4, V adds 40 %; a q forgotten,
+/// or a noise off by √2, moves the sd by 20 % and more. Tolerance 3 %, 5 standard errors.
 #[test]
 fn langevin_dynamics_on_poisson_batches_have_their_variance() {
     let rows = 400usize;

@@ -4,7 +4,8 @@
 //! Its posterior has two mirror-image modes, θ and θ with (w₁, b₁, w₂) negated, which a chain need
 //! not visit in turn: what is compared is the predicted probability at two points, the same for
 //! both. False alarms and power as in `known_posteriors.rs`; fixed seeds. A label's sign, a missing
-//! bias, a factor of two in a ratio or another order of the parameters move them by tens of per cent.
+//! bias, a factor of two in a ratio or another order of the parameters move them by tens of per
+//! cent.
 
 use std::sync::Arc;
 

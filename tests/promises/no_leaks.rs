@@ -5,7 +5,8 @@
 //! run whose released decisions happen to agree must leave the same bytes in every file.
 //! Anything else computed from rows and written anywhere would differ.
 //!
-//! `leaks/ways.rs` has one line for each way out of a private run that `docs/proofs/guarantee.md` lists.
+//! `leaks/ways.rs` has one line for each way out of a private run that `docs/proofs/guarantee.md`
+//! lists.
 
 mod command;
 mod families;

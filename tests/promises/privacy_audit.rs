@@ -1,8 +1,8 @@
-//! Audit: what a step releases, repeated many times on two neighbouring tables, never
-//! shows more than is charged for it. Bounds are at confidence 1 − 1e-6 each, seeds are
-//! fixed. Each audit also shows that it has teeth: it comes near what theory leaves it. Shares are
-//! three standard deviations of the bound under those found, false alarm 1e-3 for another seed; what
-//! is planted is found with power 0.9999 or more.
+//! Audit: what a step releases, repeated many times on two neighbouring tables, never shows more
+//! than is charged for it. Bounds are at confidence 1 − 1e-6 each, seeds are fixed. Each audit also
+//! shows that it has teeth: it comes near what theory leaves it. Shares are three standard
+//! deviations of the bound under those found, false alarm 1e-3 for another seed; what is planted is
+//! found with power 0.9999 or more.
 
 use crate::common::bracket::{assert_between, assert_caught};
 use std::sync::Arc;
@@ -76,7 +76,8 @@ fn rare_events_of_sound_samplers_stay_under_their_claims() {
     check_sound(&long(), teeth, 0.34);
 }
 
-/// `teeth`: least share of the smaller claim, and of the ledger's; `part`: of what else is released.
+/// `teeth`: least share of the smaller claim, and of the ledger's; `part`: of what else is
+/// released.
 fn check_sound(settings: &Settings, teeth: impl Fn(Subject) -> [f64; 2], part: f64) {
     for subject in SOUND {
         let report = audit(subject, settings).unwrap();

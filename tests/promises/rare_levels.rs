@@ -1,6 +1,7 @@
-//! The promise: an anchored run is not silently biased, neither on a table with rare levels nor where
-//! the model does not hold. Levels of 24 to 600 rows among 262,000 once gave errors of 10 to 40
-//! posterior sds without a note, and four coefficients on Adult errors of 4 times the stated noise.
+//! The promise: an anchored run is not silently biased, neither on a table with rare levels nor
+//! where the model does not hold. Levels of 24 to 600 rows among 262,000 once gave errors of 10 to
+//! 40 posterior sds without a note, and four coefficients on Adult errors of 4 times the stated
+//! noise.
 
 use std::path::Path;
 use std::sync::LazyLock;

@@ -49,7 +49,8 @@ impl Score {
     }
 }
 
-/// One table of the data folder, as `settings` (`[data]` and `[model]`) declare it for the file `name`.
+/// One table of the data folder, as `settings` (`[data]` and `[model]`) declare it for the file
+/// `name`.
 fn load(
     effort: &Effort,
     settings: &str,

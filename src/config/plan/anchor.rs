@@ -27,9 +27,9 @@ const NETWORK_CLIP: f64 = 3.0;
 const PATH_SHARES: [f64; 3] = [0.5, 0.44, 0.06];
 /// The same of a network: warm start, gradient, curvature.
 const SHARES: [f64; 3] = [0.2, 0.6, 0.2];
-/// What decisions are worth: without them a draw is off by about `√(d/(N w̄))/2` posterior sds where
-/// the likelihood is skewed, and the noise of the rest by 2kb/μ with b = k√(d/(N w̄)); so they are
-/// worth (μ/(4k))² of the budget, ρ/18 of it at k = 3/2, but no more than this.
+/// What decisions are worth: without them a draw is off by about `√(d/(N w̄))/2` posterior sds
+/// where the likelihood is skewed, and the noise of the rest by 2kb/μ with b = k√(d/(N w̄)); so
+/// they are worth (μ/(4k))² of the budget, ρ/18 of it at k = 3/2, but no more than this.
 const MOST_FOR_DECISIONS: f64 = 0.3;
 /// The warm start gets more where its error would exceed this, posterior sds a coordinate …
 const START_ERROR: f64 = 1.2;
@@ -170,8 +170,8 @@ impl Plan {
         Ok(AnchorSettings::Expansion(settings))
     }
 
-    /// What draws of a prior that is a mixture of normals cannot have at an anchor: they are those of
-    /// the released expansion, by a Gibbs sampler.
+    /// What draws of a prior that is a mixture of normals cannot have at an anchor: they are those
+    /// of the released expansion, by a Gibbs sampler.
     fn check_blocks_at_anchor(
         &self,
         s: &SamplerSection,

@@ -21,9 +21,10 @@ const LEAST_BATCH: usize = 11;
 impl Plan {
     /// Settings of DP-Fast MH over `rows`; K = 0 for its full-batch form.
     ///
-    /// K defaults to N/6 (Σw_i/(6 max w_i) where rows have bounds of their own), where `ε/(6K·max c/C)`, the ε that the paper leaves one occurrence of a
-    /// row, is the step's own: `K = C/(6 max c)`, which the authors' code names in a comment (its
-    /// defaults, 60 and 225, are tuned to its two experiments).
+    /// K defaults to N/6 (Σw_i/(6 max w_i) where rows have bounds of their own), where `ε/(6K·max
+    /// c/C)`, the ε that the paper leaves one occurrence of a row, is the step's own: `K = C/(6 max
+    /// c)`, which the authors' code names in a comment (its defaults, 60 and 225, are tuned to its
+    /// two experiments).
     pub(super) fn fast_mh(
         &self,
         s: &SamplerSection,

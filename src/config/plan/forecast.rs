@@ -106,9 +106,9 @@ impl Plan {
 }
 
 /// What moves cost on average over what one of typical length does, about: a price goes with the
-/// square of the clip, so with the sixth power of the length, and long moves rule the more the fewer directions there are.
-/// Exact for one direction; for more, within a third of Gaussians whose variances lie evenly on a
-/// log scale over a factor of 20.
+/// square of the clip, so with the sixth power of the length, and long moves rule the more the
+/// fewer directions there are. Exact for one direction; for more, within a third of Gaussians whose
+/// variances lie evenly on a log scale over a factor of 20.
 fn mean_over_typical(d: usize) -> f64 {
     (1.0 + 25.0 / d as f64).min(17.0)
 }

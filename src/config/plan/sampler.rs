@@ -123,10 +123,10 @@ impl Plan {
         })
     }
 
-    /// What a usual step is multiplied by so that the decisions of the planned run, of these typical
-    /// clips, take this share of the budget, at most 1. Barker's decisions cost the square of a move,
-    /// and so does the distance that a walk covers: for one budget it is that of any shorter step, and
-    /// nearly all of those are accepted.
+    /// What a usual step is multiplied by so that the decisions of the planned run, of these
+    /// typical clips, take this share of the budget, at most 1. Barker's decisions cost the square
+    /// of a move, and so does the distance that a walk covers: for one budget it is that of any
+    /// shorter step, and nearly all of those are accepted.
     pub(super) fn affordable_share(
         &self,
         clips: &[f64],

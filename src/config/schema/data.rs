@@ -16,12 +16,12 @@ keyed! {
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>, "text; the file's name without its ending, or the folder's; required with a pattern";
         /// The sensitive table: `.csv`, `.tsv` or `.txt` (each also with `.gz`), `.parquet`,
-        /// `.npy`, `.idx3-ubyte` (also with `.gz`); a folder of such files, or a pattern such as `visits/*.parquet`: see **Many
-        /// files** below. Overridden by `--data`.
+        /// `.npy`, `.idx3-ubyte` (also with `.gz`); a folder of such files, or a pattern such as
+        /// `visits/*.parquet`: see **Many files** below. Overridden by `--data`.
         #[serde(with = "path")]
         file: PathBuf, "path, required";
-        /// The column that says whose a row is, where one person (household, device, …) has several:
-        /// the guarantee is then for all rows of one together. See [persons with several
+        /// The column that says whose a row is, where one person (household, device, …) has
+        /// several: the guarantee is then for all rows of one together. See [persons with several
         /// rows](../guide/persons.md).
         #[serde(skip_serializing_if = "Option::is_none")]
         unit: Option<String>, "text, none";
@@ -46,8 +46,8 @@ keyed! {
         /// twice the memory and time. See **Rounding** below.
         #[serde(default)]
         storage: Storage, "`\"i16\"` or `\"f32\"`, `\"i16\"`";
-        /// One-dimensional `.npy` or `.idx1-ubyte` file of labels, one a row: 0/1, or what a `[data.label]` without
-        /// `column` declares. Not beside a label `column`.
+        /// One-dimensional `.npy` or `.idx1-ubyte` file of labels, one a row: 0/1, or what a
+        /// `[data.label]` without `column` declares. Not beside a label `column`.
         #[serde(default, with = "path::optional", skip_serializing_if = "Option::is_none")]
         label_file: Option<PathBuf>, "path, none";
         /// Bound B on a row's Euclidean norm, after `scale` and `clamp`; longer rows are shortened
@@ -98,8 +98,8 @@ section! {
     pub struct FeatureEntry {
         /// The constant 1; alone in its block.
         intercept: Option<bool>, "`true`; in the draws: `intercept`", "";
-        /// The columns `x0`, `x1`, … of so many bytes, divided by 255: pixels of the images in an NPY
-        /// or idx file; alone in its block.
+        /// The columns `x0`, `x1`, … of so many bytes, divided by 255: pixels of the images in an
+        /// NPY or idx file; alone in its block.
         pixels: Option<usize>, "number of pixels, 1 to 2²⁰; in the draws: `x0`, `x1`, …", "";
         /// The column; or instead `columns`.
         column: Option<String>, "text", "";
@@ -256,8 +256,8 @@ keyed! {
         /// merges levels into one class. Needs a `column`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         levels: Vec<LevelEntry>, "list of texts or of lists of texts, two or more; models: ordinal";
-        /// Of a time, with `clamp`: the column that says whether its event was seen, and the texts that
-        /// mean so. The times of other rows are those until which it was not seen.
+        /// Of a time, with `clamp`: the column that says whether its event was seen, and the texts
+        /// that mean so. The times of other rows are those until which it was not seen.
         #[serde(skip_serializing_if = "Option::is_none")]
         event: Option<EventEntry>, "`{ column = NAME, in = [texts] }`, none; models: weibull, log-normal-survival, declared";
         /// Stands for a missing cell, in raw units; with `clamp`, `scale`, `count` and `classes`

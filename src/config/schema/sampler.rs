@@ -109,9 +109,9 @@ section! {
         /// The same as a share of the model's true bound; where there is none, a private run needs
         /// `clip`.
         share: Option<f64>, "number > 0, 1", "";
-        /// Hamiltonian samplers, `dpvi`, `dp-sgd` and `dp-adam`: noise on the sum over the rows of a
-        /// step in units of its sensitivity, 2 · clip: over all rows ρ = 1/(2τ²) a gradient. Half of
-        /// the noise multiplier that papers state, which is in units of the clip.
+        /// Hamiltonian samplers, `dpvi`, `dp-sgd` and `dp-adam`: noise on the sum over the rows of
+        /// a step in units of its sensitivity, 2 · clip: over all rows ρ = 1/(2τ²) a gradient. Half
+        /// of the noise multiplier that papers state, which is in units of the clip.
         tau: Option<f64>, "number > 0; what the budget allows", "";
         /// Stochastic gradients and optimisers: rows enter a step's batch with this probability.
         rate: Option<f64>, "in (0, 1]; all rows", "";

@@ -5,13 +5,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Numbers;
 
-/// `start = …`: `"usual"`, `"zero"`, `"prior"`, `{ value = […] }`, `{ dpvi = { … } }` or `{ ops = { … } }`.
-/// The last two may also name their method beside its settings: `{ method = "dpvi", … }`.
+/// `start = …`: `"usual"`, `"zero"`, `"prior"`, `{ value = […] }`, `{ dpvi = { … } }` or `{ ops = {
+/// … } }`. The last two may also name their method beside its settings: `{ method = "dpvi", … }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", remote = "Self")]
 pub enum StartEntry {
-    /// The origin; for declared likelihoods where labels spread evenly over their declared range are
-    /// fitted best.
+    /// The origin; for declared likelihoods where labels spread evenly over their declared range
+    /// are fitted best.
     Usual,
     /// The origin.
     Zero,

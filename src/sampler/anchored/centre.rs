@@ -111,8 +111,8 @@ fn conflict(
 mod tests {
     use super::*;
 
-    /// One coordinate by hand: A = 4 of which the prior has 1, noise of sd 4 in the gradient, so 1 in
-    /// the centre; without noise the centre varies by 3/4 a priori.
+    /// One coordinate by hand: A = 4 of which the prior has 1, noise of sd 4 in the gradient, so 1
+    /// in the centre; without noise the centre varies by 3/4 a priori.
     #[test]
     fn a_prior_far_from_the_rows_is_not_followed() {
         let m = |v: f64| DMatrix::from_element(1, 1, v);

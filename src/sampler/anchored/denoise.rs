@@ -2,9 +2,9 @@
 
 use nalgebra::{DMatrix, DVector, SymmetricEigen};
 
-/// A matrix observed with noise of standard deviation `sd` on the diagonal and `sd/√2` off it, drawn
-/// towards `target` as the noise's share of the distance between them says (Ledoit & Wolf 2004, with
-/// the noise's law known), and the share that was kept of that distance.
+/// A matrix observed with noise of standard deviation `sd` on the diagonal and `sd/√2` off it,
+/// drawn towards `target` as the noise's share of the distance between them says (Ledoit & Wolf
+/// 2004, with the noise's law known), and the share that was kept of that distance.
 pub(super) fn shrink(
     observed: &DMatrix<f64>,
     target: &DMatrix<f64>,

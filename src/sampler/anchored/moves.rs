@@ -158,8 +158,8 @@ impl AnchoredMoves {
         self.anchor.metric.factor.solve_transposed(&shift.times(&z))
     }
 
-    /// Where a chain starts: a draw of the expansion's Gaussian inside the ellipsoid, and from there
-    /// where a Gibbs sampler has forgotten it.
+    /// Where a chain starts: a draw of the expansion's Gaussian inside the ellipsoid, and from
+    /// there where a Gibbs sampler has forgotten it.
     pub(super) fn start(&self, prior: &Prior, rng: &mut PublicRng) -> Vec<f64> {
         let start = self.gaussian_start(prior, rng);
         match &self.gibbs {

@@ -15,8 +15,8 @@ const LOUD: f64 = 4.0;
 const MISFIT: f64 = 2.0;
 /// … and of clipped residuals, which are not quite symmetric.
 const SKEWED: f64 = 36.0;
-/// What the predictors of down-weighted rows may be off by since the model does not hold, nats, root
-/// mean square.
+/// What the predictors of down-weighted rows may be off by since the model does not hold, nats,
+/// root mean square.
 const OFF: f64 = 0.3;
 /// Sds of counts over those of a Poisson law: counts of people vary more than it says.
 const OVERDISPERSED: f64 = 2.5;

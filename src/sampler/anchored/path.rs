@@ -63,7 +63,8 @@ const LEAST_SECANT: f64 = 0.01;
 /// Of the noise of a curvature's entries at least this share is left, mean square, when it is drawn
 /// to what was believed …
 const LEAST_NOISE: f64 = 0.1;
-/// … and in intervals it counts so much more, mean square: the floor and the drawing have errors too.
+/// … and in intervals it counts so much more, mean square: the floor and the drawing have errors
+/// too.
 const CURVATURE_DOUBT: f64 = 4.0;
 /// Doubts count the last step's squared length over this many times what noise makes it …
 const UNSETTLED: f64 = 3.0;
@@ -236,8 +237,8 @@ impl<'a> Path<'a> {
         purse.rho.map_or(0.0, |rho| sensitivity * multiplier(rho))
     }
 
-    /// What steps are measured in: the first curvature, and for parameters that rows share what their
-    /// scales stand for.
+    /// What steps are measured in: the first curvature, and for parameters that rows share what
+    /// their scales stand for.
     fn ruler(&self) -> DMatrix<f64> {
         let mut ruler = self.first.clone();
         let shared = self.dim() - self.scales.len();
@@ -447,8 +448,8 @@ impl<'a> Path<'a> {
     }
 
     /// A logistic regression's step, as long as the gradient it goes against lasts when rows lie at
-    /// their root mean square from η = 0 on both sides: the curvature falls away from there, so that
-    /// Newton's steps are too short by a lot where classes are nearly separated.
+    /// their root mean square from η = 0 on both sides: the curvature falls away from there, so
+    /// that Newton's steps are too short by a lot where classes are nearly separated.
     fn lengthened(&self, step: DVector<f64>, trust: f64) -> DVector<f64> {
         let trust = (trust - TRUSTED).max(0.0) / (1.0 - TRUSTED);
         if self.slopes.score != Score::Logistic || trust <= 0.0 {
@@ -515,9 +516,9 @@ impl<'a> Path<'a> {
         Ok((whole * 0.0, kept))
     }
 
-    /// The step where gradients count by what their noise leaves of them, direction by direction, and
-    /// the prior has the rest: levels of few rows stay where their prior has them. `pull` is that of
-    /// likelihood and prior.
+    /// The step where gradients count by what their noise leaves of them, direction by direction,
+    /// and the prior has the rest: levels of few rows stay where their prior has them. `pull` is
+    /// that of likelihood and prior.
     fn believed_step(
         &self,
         pull: &DVector<f64>,
@@ -547,8 +548,8 @@ impl<'a> Path<'a> {
         (self.slopes, self.scales) = (slopes, scales);
     }
 
-    /// Where shared parameters move, rows tell as much more or less of everything as public tables of
-    /// the law say.
+    /// Where shared parameters move, rows tell as much more or less of everything as public tables
+    /// of the law say.
     fn rescale(&mut self, slopes: &Slopes, scales: &[f64]) {
         let ratio = slopes.largest_weight / self.slopes.largest_weight;
         let shared = self.dim() - scales.len();
@@ -626,9 +627,9 @@ impl<'a> Path<'a> {
         Err(Halt::Failed("an anchor needs a gradient".into()))
     }
 
-    /// The likelihood's gradient where the path stands from the observations from `first` on, by the
-    /// curvature, and its noise in the release's coordinates. `one`: noise of a gradient for the
-    /// whole budget. An observation from far away is worth less where the curvature bends.
+    /// The likelihood's gradient where the path stands from the observations from `first` on, by
+    /// the curvature, and its noise in the release's coordinates. `one`: noise of a gradient for
+    /// the whole budget. An observation from far away is worth less where the curvature bends.
     fn combined(&self, first: usize, usual: f64, one: f64) -> Result<(DVector<f64>, f64), Halt> {
         let d = self.dim() as f64;
         let here = DVector::from_column_slice(&self.at);
@@ -750,8 +751,8 @@ impl<'a> Path<'a> {
 struct Bent {
     /// Without the floor: for intervals.
     believed: DMatrix<f64>,
-    /// With eigenvalues drawn in by what noise adds to them, and none within its edge: that of least
-    /// mean square error (Donoho, Gavish & Johnstone 2018).
+    /// With eigenvalues drawn in by what noise adds to them, and none within its edge: that of
+    /// least mean square error (Donoho, Gavish & Johnstone 2018).
     cautious: DMatrix<f64>,
     /// What the floor made of it in the path's steps, less that.
     lift: DMatrix<f64>,

@@ -80,8 +80,8 @@ impl RandomWalk {
         self.refresh_after() == Some(self.iteration()) && !self.warmup_mean.done
     }
 
-    /// Releases the expansion anew, at the mean of the draws in the second half of warm-up. The draws
-    /// before have another target.
+    /// Releases the expansion anew, at the mean of the draws in the second half of warm-up. The
+    /// draws before have another target.
     ///
     /// # Errors
     /// [`Halt`]; what was spent stays charged.

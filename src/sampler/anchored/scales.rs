@@ -108,10 +108,10 @@ impl Gibbs {
     }
 }
 
-/// What the rows say without a prior, in the anchor's coordinates: their gradient and curvature, and
-/// the gradient's noise. A centre m = H⁻¹g with noise of covariance H⁻¹ΣH⁻¹ says of θ what a Gaussian
-/// of precision H(H + Σ)⁻¹H about m says. `raised` is the curvature that centres are found by,
-/// `believed` the one that is counted on.
+/// What the rows say without a prior, in the anchor's coordinates: their gradient and curvature,
+/// and the gradient's noise. A centre m = H⁻¹g with noise of covariance H⁻¹ΣH⁻¹ says of θ what a
+/// Gaussian of precision H(H + Σ)⁻¹H about m says. `raised` is the curvature that centres are found
+/// by, `believed` the one that is counted on.
 pub(super) fn alone(
     gradient: &DVector<f64>,
     raised: &DMatrix<f64>,

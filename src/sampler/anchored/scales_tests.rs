@@ -106,9 +106,9 @@ fn density(law: ScaleLaw, tau: f64) -> f64 {
     }
 }
 
-/// Draws of τ and of coefficients against quadrature over τ: Kolmogorov's gap of τ with a false alarm
-/// of 1e-6, means of coefficients within 5.2 standard errors. One table tells of τ, one has few
-/// rows and levels that are all alike, so that τ is near 0, where centred steps hardly move.
+/// Draws of τ and of coefficients against quadrature over τ: Kolmogorov's gap of τ with a false
+/// alarm of 1e-6, means of coefficients within 5.2 standard errors. One table tells of τ, one has
+/// few rows and levels that are all alike, so that τ is near 0, where centred steps hardly move.
 #[test]
 fn hierarchies_have_their_posterior() {
     let strong = likelihood(
@@ -177,8 +177,8 @@ fn hierarchies_have_their_posterior() {
     }
 }
 
-/// Draws of parameters and data in turn, each given the other, have the prior's law (Geweke 2004): by
-/// Kolmogorov's gap between |b| of such a chain and of the prior, false alarm 1e-6 each.
+/// Draws of parameters and data in turn, each given the other, have the prior's law (Geweke 2004):
+/// by Kolmogorov's gap between |b| of such a chain and of the prior, false alarm 1e-6 each.
 #[test]
 fn every_law_is_left_invariant() {
     let laws = [

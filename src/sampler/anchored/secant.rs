@@ -54,8 +54,8 @@ impl Secant {
 }
 
 /// The change of a curvature `A` (coordinates of `factor`, entries uncertain by `sd`) that explains
-/// the differences of neighbouring gradients best: it minimises ‖Δ‖²/sd² + Σ |y − (A + Δ)s|²/σ² over
-/// symmetric Δ, by block descent on the dual. `weight`: Σ κw where A is.
+/// the differences of neighbouring gradients best: it minimises ‖Δ‖²/sd² + Σ |y − (A + Δ)s|²/σ²
+/// over symmetric Δ, by block descent on the dual. `weight`: Σ κw where A is.
 pub(super) fn change(
     a: &DMatrix<f64>,
     factor: &DMatrix<f64>,

@@ -232,9 +232,9 @@ impl RandomWalk {
         Ok(())
     }
 
-    /// θ with the noise of the releases in it: a draw of the posterior given what was released, where
-    /// θ is one of the chain's own target. θ itself without noise, and where no draw of it falls into
-    /// the prior's support.
+    /// θ with the noise of the releases in it: a draw of the posterior given what was released,
+    /// where θ is one of the chain's own target. θ itself without noise, and where no draw of it
+    /// falls into the prior's support.
     pub fn noise_aware(&self, theta: &[f64], rng: &mut PublicRng) -> Vec<f64> {
         if let Some(AnchoredWalk::Expansion(moves)) = &self.anchored {
             for _ in 0..100 {

@@ -136,8 +136,8 @@ impl Target {
         Chains::new(&starts, [seed; 32])
     }
 
-    /// Largest |z-score| of six moments of z, all zero in the target: 2e-9 each to exceed 6 (under 2e-8
-    /// with the skewness of 4000 squares), hence 1.2e-7 a call.
+    /// Largest |z-score| of six moments of z, all zero in the target: 2e-9 each to exceed 6 (under
+    /// 2e-8 with the skewness of 4000 squares), hence 1.2e-7 a call.
     fn defect(&self, chains: &Chains) -> f64 {
         let mut sums = [0.0; 6];
         for theta in chains.thetas.rows() {

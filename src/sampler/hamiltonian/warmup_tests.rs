@@ -97,8 +97,8 @@ fn dual_averaging_reaches_its_target() {
 }
 
 /// A dense mass makes the ridge round: `M ≈ S⁻¹`, whose norm of (1, 1) is √2 and of (1, −1) is
-/// 10√2, each within 25 %: over 60 seeds 1.00 and 0.96 of it (short windows are shrunk) with an sd of
-/// 0.015, false alarm under 1e-6. A diagonal one finds the marginal precisions, 2 each.
+/// 10√2, each within 25 %: over 60 seeds 1.00 and 0.96 of it (short windows are shrunk) with an sd
+/// of 0.015, false alarm under 1e-6. A diagonal one finds the marginal precisions, 2 each.
 #[test]
 fn mass_becomes_the_inverse_covariance() {
     for adapt in [Adapt::Full, Adapt::Diagonal] {

@@ -78,11 +78,11 @@ pub fn gradient_sigma(clip: f64, rho: f64) -> f64 {
 
 impl Dpvi {
     /// Maximises `E_q[log p(θ) + log likelihood] + entropy of q` from mean `start` by
-    /// reparameterised gradients: with g the gradient of the log posterior at θ = μ + sd·z,
-    /// that of μ is g and that of log sd is `g·z·sd + 1`. Adam, its step falling linearly to 0: long steps
+    /// reparameterised gradients: with g the gradient of the log posterior at θ = μ + sd·z, that of
+    /// μ is g and that of log sd is `g·z·sd + 1`. Adam, its step falling linearly to 0: long steps
     /// first cross the distance that public numbers do not tell, short ones last keep stiff
-    /// directions from ringing. The average of the last half of the steps is returned, in which most
-    /// of the noise cancels (Polyak & Juditsky 1992).
+    /// directions from ringing. The average of the last half of the steps is returned, in which
+    /// most of the noise cancels (Polyak & Juditsky 1992).
     ///
     /// # Errors
     /// [`Halt::Refused`] before anything is released for settings that make no sense or a

@@ -10,7 +10,8 @@ use super::{Frame, Part, Unit, frame, read_csv, read_idx, read_npy, read_parquet
 /// A table file and what is declared about it.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// CSV (`.csv`, `.csv.gz`, `.tsv`), Parquet (`.parquet`), NPY (`.npy`) or bytes (`.idx3-ubyte`).
+    /// CSV (`.csv`, `.csv.gz`, `.tsv`), Parquet (`.parquet`), NPY (`.npy`) or bytes
+    /// (`.idx3-ubyte`).
     pub path: PathBuf,
     /// An NPY or idx file of labels; 0/1 ones unless `label` declares others.
     pub label_file: Option<PathBuf>,

@@ -232,7 +232,8 @@ impl Dataset {
         self.cells.view()
     }
 
-    /// Labels as their kind stores them (binary: −1 / +1), one a row, padded to whole tiles; empty when unlabelled.
+    /// Labels as their kind stores them (binary: −1 / +1), one a row, padded to whole tiles; empty
+    /// when unlabelled.
     pub(in crate::trusted) fn labels(&self) -> &[f32] {
         self.labels.as_deref().unwrap_or(&[])
     }

@@ -28,7 +28,8 @@ impl PublicRows<'_> {
         self.0.label_kind()
     }
 
-    /// The rows as they are stored, clipped to the declared norm: N × d, row after row; of units all rows that count.
+    /// The rows as they are stored, clipped to the declared norm: N × d, row after row; of units
+    /// all rows that count.
     pub fn rows(&self) -> Vec<f32> {
         self.0.public_rows()
     }

@@ -39,8 +39,8 @@ impl Unit {
     }
 }
 
-/// What stands for a unit while a table is read: a hash of what the cell says. A whole number is the
-/// same as a number and as its digits. Were two units to share a hash, they would be one: the
+/// What stands for a unit while a table is read: a hash of what the cell says. A whole number is
+/// the same as a number and as its digits. Were two units to share a hash, they would be one: the
 /// guarantee is for whatever is summed and clipped together.
 pub(super) fn owner(cell: Cell<'_>) -> Result<u64, String> {
     let mut hasher = DefaultHasher::new();

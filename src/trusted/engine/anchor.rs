@@ -539,8 +539,8 @@ mod tests {
                 (g, c)
             };
         let [logistic, linear, poisson, ..] = every_slopes();
-        // Labels of either end and rows far beyond the ball, whose scores are clipped last; and an η
-        // where the weight is largest.
+        // Labels of either end and rows far beyond the ball, whose scores are clipped last; and an
+        // η where the weight is largest.
         for (slopes, low, high, steep) in [
             (logistic, -1.0, 1.0, 0.0),
             (linear, -1.0, 3.0, 0.0),

@@ -1,5 +1,5 @@
-//! An anchor's sums where what is summed are vectors, because no single score and weight scale a row
-//! (docs/proofs/anchors.md, "Parameters that rows share") or because the rows of one unit are
+//! An anchor's sums where what is summed are vectors, because no single score and weight scale a
+//! row (docs/proofs/anchors.md, "Parameters that rows share") or because the rows of one unit are
 //! clipped together ("Units of several rows"): a gradient is one vector, a curvature a sum of a few
 //! outer products.
 
@@ -232,8 +232,8 @@ impl<'a> VectorRows<'a> {
         }
     }
 
-    /// What a row's information is made of: as expected of its η, or, where the law does not tell how
-    /// labels come about (the times of events that were not seen), as it was observed.
+    /// What a row's information is made of: as expected of its η, or, where the law does not tell
+    /// how labels come about (the times of events that were not seen), as it was observed.
     fn split(&self, label: f64, eta: f64, parts: &mut Parts) {
         let Some((joint, located)) = self.shared else {
             return;
@@ -663,8 +663,8 @@ mod tests {
         }
     }
 
-    /// Whatever a row is, its part is within the bounds that are charged for: the gradient 2^28, the
-    /// curvature 2^42, of an indefinite one 2^42/√2, an entry of the profile 2^22.
+    /// Whatever a row is, its part is within the bounds that are charged for: the gradient 2^28,
+    /// the curvature 2^42, of an indefinite one 2^42/√2, an entry of the profile 2^22.
     #[test]
     fn no_row_exceeds_its_bounds() {
         let sizes = [0.0, 1e-40, 1.0, -3.0, 1e20, -1e20, 3e38];

@@ -1,8 +1,8 @@
 //! Released moments of the rows as a stand-in for (nearly) the whole log likelihood: the second
 //! kind of anchor (docs/proofs/anchors.md).
 //!
-//! Where a row's log likelihood is a polynomial in the row, or close to one at every θ, the sum over
-//! rows needs only the sums of the powers. They are released once; rows are then asked for
+//! Where a row's log likelihood is a polynomial in the row, or close to one at every θ, the sum
+//! over rows needs only the sums of the powers. They are released once; rows are then asked for
 //! what the polynomial misses.
 
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::moment_basis::{MomentBasis, Moments};
 use super::{Model, ModelError};
 use crate::math::chebyshev::{Series, softplus_series};
 
-/// Smallest clip bound of a remainder, nats: what is nothing by theory still gets this, 2^-24, which
-/// is large enough for every acceptance rule and a ledger's sum, and next to free (η = 1.2e-7 on all
-/// rows).
+/// Smallest clip bound of a remainder, nats: what is nothing by theory still gets this, 2^-24,
+/// which is large enough for every acceptance rule and a ledger's sum, and next to free (η = 1.2e-7
+/// on all rows).
 pub(crate) const FLAT_CLIP: f64 = 1.0 / (1u64 << 24) as f64;
 /// Errors of f32 arithmetic in a remainder, as a share of the terms that cancel in it.
 const ROUNDING: f64 = 1.0 / (1u64 << 18) as f64;

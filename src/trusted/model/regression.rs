@@ -279,8 +279,8 @@ impl Model for Regression {
     fn slopes(&self) -> Option<Slopes> {
         self.slopes
     }
-    /// What fits labels best that are spread evenly over their declared range: an intercept, if there
-    /// is one, and shared parameters.
+    /// What fits labels best that are spread evenly over their declared range: an intercept, if
+    /// there is one, and shared parameters.
     fn usual_start(&self) -> Vec<f64> {
         let mut start = vec![0.0; self.parameters.len()];
         let Likelihood::Declared(law) = self.likelihood else {

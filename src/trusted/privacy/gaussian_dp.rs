@@ -10,8 +10,8 @@ use super::conversion::largest;
 /// Part of a limit that must be left after a bit, so that it is one of many.
 const RESERVE: f64 = 1.0 / 64.0;
 
-/// A release on a lattice is one of the continuous Gaussian that its event is charged as, up
-/// to a factor e^κ of every probability (`docs/proofs/accounting.md`): κ under 1e-28 a release makes
+/// A release on a lattice is one of the continuous Gaussian that its event is charged as, up to a
+/// factor e^κ of every probability (`docs/proofs/accounting.md`): κ under 1e-28 a release makes
 /// this much of ε and of log δ for the 2^60 releases that no run reaches.
 const LATTICE: f64 = 1e-9;
 

@@ -1,6 +1,7 @@
 //! Amounts of a ledger's measure, ρ of zCDP or a Rényi divergence, as exact integers.
 
-/// An amount of ρ, or of a Rényi divergence at one order, in units of 2^-96 nats: sums are exact, rounding is upwards.
+/// An amount of ρ, or of a Rényi divergence at one order, in units of 2^-96 nats: sums are exact,
+/// rounding is upwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rho(u128);
 

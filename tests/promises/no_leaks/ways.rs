@@ -4,7 +4,8 @@ use super::GUARANTEE;
 use crate::common::place::repository;
 use std::collections::BTreeSet;
 
-/// Each row of the table in `docs/proofs/guarantee.md`, and the test that tries it: file and function.
+/// Each row of the table in `docs/proofs/guarantee.md`, and the test that tries it: file and
+/// function.
 const WAYS: [(&str, &str, &str); 25] = [
     (
         "L1",

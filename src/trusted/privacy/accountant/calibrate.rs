@@ -45,8 +45,8 @@ pub enum CalibrationError {
 /// Relative width at which the search stops.
 const CLOSE: f64 = 1e-4;
 
-/// Solves for `name`: a field (`sigma`, `eta`, `clip`, `count`, `rate`, `epsilon`, `batch`) that one
-/// event alone has, or `INDEX.field`. The smallest σ, or the largest of anything else.
+/// Solves for `name`: a field (`sigma`, `eta`, `clip`, `count`, `rate`, `epsilon`, `batch`) that
+/// one event alone has, or `INDEX.field`. The smallest σ, or the largest of anything else.
 ///
 /// # Errors
 /// [`CalibrationError`].

@@ -86,8 +86,8 @@ impl AnchorPart {
         }
     }
 
-    /// θ*. Far out scores are at their bound; at 0 weights are (1/4 of a logistic model, 1 of a linear
-    /// one, and of a Poisson one with counts up to 1).
+    /// θ*. Far out scores are at their bound; at 0 weights are (1/4 of a logistic model, 1 of a
+    /// linear one, and of a Poisson one with counts up to 1).
     pub(super) fn at(self) -> [f64; 2] {
         match self {
             // −60 = x·θ* for both rows.

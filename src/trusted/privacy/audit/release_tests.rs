@@ -97,8 +97,8 @@ fn audited(case: AnchorCase) -> Report {
 }
 
 /// A profile charged as if a row moved one entry (2^14) and not two (√2 · 2^14) has 1/√2 of its
-/// noise; a row beyond the bound that kept its length would double what it adds, and so would a unit
-/// of four rows that are clipped one by one.
+/// noise; a row beyond the bound that kept its length would double what it adds, and so would a
+/// unit of four rows that are clipped one by one.
 #[test]
 fn a_profile_a_long_row_or_a_unit_of_too_little_noise_is_caught() {
     for (part, share) in [

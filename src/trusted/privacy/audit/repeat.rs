@@ -48,8 +48,8 @@ impl<'a> CuratorRuns<'a> {
             ));
         }
         let open = |neighbour| -> Result<Curator, AuditError> {
-            // Minibatch rows are asked of the engine itself: a run keeps a CPU copy for them. Rows at
-            // an anchor are weighed on that.
+            // Minibatch rows are asked of the engine itself: a run keeps a CPU copy for them. Rows
+            // at an anchor are weighed on that.
             let setup = EngineSetup {
                 listed_rows: engine != EngineChoice::Gpu || case.anchored,
                 chains,

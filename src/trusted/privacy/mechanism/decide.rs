@@ -82,7 +82,8 @@ pub(in crate::trusted::privacy) fn full_batch(sum: Secret<RatioSum>, grid: Grid)
 }
 
 /// Draws `B ~ Poisson(rate)` row numbers with replacement into `listed`: uniformly, or in
-/// proportion to the rows' public bounds. The list stays inside the curator: neither B nor the rows may be released.
+/// proportion to the rows' public bounds. The list stays inside the curator: neither B nor the rows
+/// may be released.
 pub(in crate::trusted::privacy) fn draw_rows(
     rng: &mut SecretRng,
     poisson: &PoissonSampler,

@@ -9,8 +9,8 @@ use super::secret_rng::SecretRng;
 /// Largest S of decisions, moments and gradients: keeps |ξ|·t within i128 with room to spare.
 pub(in crate::trusted::privacy) const MAX_VARIANCE: u128 = 1 << 100;
 /// Largest S of an anchor's sums, whose units are fine and whose τ is large where ε is small: |ξ|·t
-/// still fits a u128 up to 2^16 standard deviations, and is taken in floating point and big integers
-/// beyond.
+/// still fits a u128 up to 2^16 standard deviations, and is taken in floating point and big
+/// integers beyond.
 pub(in crate::trusted::privacy) const MAX_ANCHOR_VARIANCE: u128 = 1 << 112;
 
 /// One draw; `1 ≤ variance ≤ MAX_ANCHOR_VARIANCE` in squared grid steps.
