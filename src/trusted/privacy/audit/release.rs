@@ -129,6 +129,10 @@ impl AnchorPart {
         }
     }
 
+    fn is_of_units(self) -> bool {
+        matches!(self, AnchorPart::UnitGradient | AnchorPart::UnitCurvature)
+    }
+
     /// D or D': a flat row and the one that differs, or such units.
     pub(super) fn data(
         self,
@@ -138,7 +142,7 @@ impl AnchorPart {
         let names = vec!["x".into(), "z".into()];
         let mut set = Dataset::builder_with(names, label, 1.0)?;
         let one = label.map(|_| 1.0);
-        if matches!(self, AnchorPart::UnitGradient | AnchorPart::UnitCurvature) {
+        if self.is_of_units() {
             let column = "unit".into();
             let mut set = set.of_units(Unit {
                 column,
@@ -275,7 +279,11 @@ impl AnchorCase {
         let data = data.map_err(|e| AuditError::setting("rows", e.to_string()))?;
         let model = self.model(&data);
         let model = model.map_err(|e| CuratorError::Mismatch(e.to_string()))?;
-        let setup = EngineSetup::from(engine);
+        // Units are added up on the CPU alone.
+        let setup = EngineSetup::from(match self.part.is_of_units() {
+            true => EngineChoice::Cpu,
+            false => engine,
+        });
         let budget = Budget::new(1000.0, 0.5).map_err(|e| Halt::Refused(e.to_string()))?;
         let ledger = Ledger::counting(budget, Measure::Zcdp);
         let seed = seed.map(|s| s ^ (u64::from(neighbour) << 63));
