@@ -106,7 +106,7 @@ pub fn compare(
 
 /// Made-up labels: float64 values of each set (of a binary label 0 and 1), and the names of the
 /// two classes where the label has names.
-type MadeUp<'py> = (Vec<Bound<'py, PyBytes>>, Option<[String; 2]>);
+type MadeUp<'py> = (Vec<Bound<'py, PyBytes>>, Option<Vec<String>>);
 
 /// `dpmc synthesize` of a table in memory.
 #[pyfunction]
