@@ -270,7 +270,7 @@ pub(super) struct ManArguments {
 #[derive(Debug, Args)]
 pub(super) struct AuditArguments {
     /// barker, poisson-barker, anchored-barker, dp-penalty, dp-barker, dp-fast-mh,
-    /// dp-barker-subsampled, dp-hmc, barker-hmc, dp-sgld, dp-sghmc, dp-sgnht or dpvi
+    /// dp-barker-subsampled, dp-hmc, barker-hmc, dp-sgld, dp-sghmc, dp-sgnht, dp-sgd, dp-adam or dpvi
     #[arg(long, value_name = "NAME")]
     pub algorithm: String,
     /// Follow the paper to the letter (dp-fast-mh)

@@ -1,5 +1,6 @@
 //! The laboratory: the papers' figures, run again. `cargo run --release -p dpmc-lab -- --help`.
 
+mod pate;
 mod plot;
 mod published;
 mod reproduce;
@@ -43,10 +44,14 @@ struct ReproduceArguments {
     /// Seconds instead of minutes; the numbers mean nothing then
     #[arg(long)]
     quick: bool,
-    /// Folder with mnist79_train.parquet and mnist79_test.parquet; of li-table-mnist with
-    /// train-images.idx3-ubyte.gz and the three files beside it
+    /// Folder with mnist79_train.parquet and mnist79_test.parquet; of li-table-mnist and
+    /// li-table-fashion with train-images.idx3-ubyte.gz and the three files beside it
     #[arg(long, value_name = "DIR", default_value = "examples/data")]
     data: PathBuf,
+    /// Folder of test images of another kind, as li-table-fashion's are to li-table-mnist: how
+    /// unsure predictions are of them
+    #[arg(long, value_name = "DIR")]
+    other: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -72,6 +77,7 @@ fn run(a: &ReproduceArguments) -> Result<(), ReproduceError> {
     let effort = Effort {
         quick: a.quick,
         data: a.data.clone(),
+        other: a.other.clone(),
     };
     let out = a
         .out

@@ -139,9 +139,40 @@ fn private_samplers_take_networks() {
             "{sampler}: {certificate}"
         );
         let spent = number(&certificate, "epsilon_spent");
-        assert!(spent > 1.0 && spent <= 3.0, "{sampler}: {spent}");
+        // Langevin's steps may be held by stability, not by the budget.
+        let least = if sampler.contains("dp-sg") { 0.05 } else { 1.0 };
+        assert!(spent > least && spent <= 3.0, "{sampler}: {spent}");
         let summary: Value = serde_json::from_str(&place.works("summary out --json")).unwrap();
         assert!(number(&summary, "test_log_loss").is_finite());
+    }
+}
+
+/// A name and a budget are enough: where the budget would afford steps that diverge, stable ones are
+/// taken, and the rest of it is kept.
+#[test]
+fn a_large_budget_does_not_make_networks_diverge() {
+    for (sampler, schedule) in [
+        ("dp-sgld", ""),
+        ("dp-sgld", "\nschedule = { cycle = 100 }"),
+        ("dp-sghmc", ""),
+        ("dp-sgnht", ""),
+        ("dp-sgd", ""),
+    ] {
+        let place = images();
+        let run = edit(IMAGES, "\"adam\"", &format!("\"{sampler}\"{schedule}"));
+        place.write(
+            "run.toml",
+            &edit(&run, "iterations = 300", "iterations = 1500"),
+        );
+        place.works(
+            "sample run.toml --epsilon 900 --delta 1e-4 --seed 1 --chains 1 --quiet --out out",
+        );
+        let spent = number(&place.certificate("out"), "epsilon_spent");
+        // An optimiser takes less noise instead.
+        assert!(spent < 895.0 || sampler == "dp-sgd", "{sampler}: {spent}");
+        let summary: Value = serde_json::from_str(&place.works("summary out --json")).unwrap();
+        let loss = number(&summary, "test_log_loss");
+        assert!(loss < 0.7, "{sampler}: {loss} at {spent}");
     }
 }
 
@@ -234,10 +265,6 @@ fn what_does_not_fit_is_refused_before_anything_is_charged() {
     refused(
         &edit(&private, "classes = 3", "count = 3"),
         "data.label; classes = k",
-    );
-    refused(
-        &edit(&private, "clip = 1.0", "rate = 0.1"),
-        "no bound on its gradients; clip",
     );
 }
 

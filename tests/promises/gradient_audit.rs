@@ -7,12 +7,14 @@ use crate::common::bracket::{assert_between, assert_caught};
 use dpmc::privacy::Batch;
 use dpmc::privacy::audit::{GradientCase, Settings, Subject, audit, audit_gradients};
 
-const SUBJECTS: [Subject; 6] = [
+const SUBJECTS: [Subject; 8] = [
     Subject::DpHmc,
     Subject::BarkerHmc,
     Subject::DpSgld,
     Subject::DpSghmc,
     Subject::DpSgnht,
+    Subject::DpSgd,
+    Subject::DpAdam,
     Subject::Dpvi,
 ];
 
@@ -95,7 +97,12 @@ fn a_clip_of_twice_the_bound_would_be_caught() {
 /// All rows where a Poisson batch was charged.
 #[test]
 fn missing_subsampling_would_be_caught() {
-    for subject in [Subject::DpSgld, Subject::DpSghmc, Subject::Dpvi] {
+    for subject in [
+        Subject::DpSgld,
+        Subject::DpSghmc,
+        Subject::DpSgd,
+        Subject::Dpvi,
+    ] {
         for case in [
             GradientCase::of(subject).unwrap(),
             GradientCase::alone(subject),

@@ -13,6 +13,7 @@ mod heikkila_correction;
 mod heikkila_cost;
 mod heikkila_posterior;
 mod held_out;
+mod images;
 mod li_adult;
 mod li_mechanism;
 mod li_mnist;
@@ -44,9 +45,11 @@ pub use error::ReproduceError;
 pub struct Effort {
     /// Seconds: fewer rows and iterations. The numbers mean nothing then.
     pub quick: bool,
-    /// Folder with `mnist79_train.parquet` and `mnist79_test.parquet`, and of `li-table-mnist` with
-    /// the images of MNIST as they are published.
+    /// Folder with `mnist79_train.parquet` and `mnist79_test.parquet`; of `li-table-mnist` and
+    /// `li-table-fashion` with the images as they are published.
     pub data: PathBuf,
+    /// Folder of images of another kind, for these two.
+    pub other: Option<PathBuf>,
 }
 
 impl Effort {
@@ -98,6 +101,7 @@ impl Figure {
             Some(number) => format!("{paper}, supplement, figure {number}"),
             None if number == "table" => format!("{paper}, table 1"),
             None if number == "table-mnist" => format!("{paper}, table 1 on all of MNIST"),
+            None if number == "table-fashion" => format!("{paper}, table 1 on Fashion-MNIST"),
             None => format!("{paper}, figure {number}"),
         }
     }
@@ -236,6 +240,11 @@ pub const FIGURES: &[Figure] = &[
     Figure {
         name: "li-table-mnist",
         shows: "the MNIST row: test accuracy and log loss against true epsilon at delta = 1e-5, a network of two convolutions",
+        draw: li_mnist::draw,
+    },
+    Figure {
+        name: "li-table-fashion",
+        shows: "the same on Fashion-MNIST, which the paper does not have",
         draw: li_mnist::draw,
     },
 ];

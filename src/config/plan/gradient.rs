@@ -2,7 +2,7 @@
 
 use super::Plan;
 use super::sampler::shaped;
-use super::scale::PublicCurvature;
+use super::scale::{PublicCurvature, is_network};
 use crate::config::ConfigError;
 use crate::config::schema::{GradientSection, JitterEntry, SamplerSection};
 use crate::data::Population;
@@ -14,6 +14,9 @@ use crate::sampler::{
     gradient_sigma,
 };
 
+/// Clip of a network's row gradients without a key, nats a unit of its weights (Abadi 2016 and those
+/// after them: 0.1 to 4).
+const NETWORK_CLIP: f64 = 1.0;
 /// L without a key.
 const LEAPFROG_STEPS: u32 = 10;
 /// Length of a trajectory without a step, for parameters of unit scale: a quarter turn.
@@ -202,6 +205,7 @@ impl Plan {
             }
             (Some(clip), None, _) => clip,
             (None, share, Some(bound)) => share.unwrap_or(1.0) * bound,
+            (None, None, None) if private && is_network(model) => NETWORK_CLIP,
             (None, Some(_), None) => {
                 return Err(self.refuse(
                     &format!("{key}.share"),

@@ -1,7 +1,11 @@
 //! How wide a posterior is, roughly, from public numbers alone: what steps without a key are made
 //! of.
 
-use crate::model::{Model, Predictor};
+use crate::model::{GradientFunction, Model, Predictor};
+
+/// What a row tells of a network's weights in their steepest direction, by experience: steps of 2/N
+/// and less are stable (docs/results/reproduce.md).
+const NETWORK: f64 = 0.5;
 
 /// Curvature of a posterior, per squared unit of a parameter.
 pub(super) struct PublicCurvature {
@@ -16,6 +20,13 @@ impl PublicCurvature {
     /// most its weight times its squared norm, or a quarter of its ratio rate's square (for a score
     /// in an interval varies by at most that). Without either it is that of unit scale.
     pub(super) fn of(model: &dyn Model, rows: usize, row_norm: f64) -> Self {
+        Self::known(model, rows, row_norm).unwrap_or(PublicCurvature {
+            typical: 1.0,
+            largest: 1.0,
+        })
+    }
+
+    fn known(model: &dyn Model, rows: usize, row_norm: f64) -> Option<Self> {
         let d = model.dim() as f64;
         let (_, prior) = model
             .prior()
@@ -23,6 +34,13 @@ impl PublicCurvature {
             .slopes(&vec![0.0; model.dim()]);
         let prior = prior.iter().fold(0.0f64, |most, p| most.max(*p));
         let rows = rows as f64 * model.tempering();
+        if is_network(model) {
+            let largest = prior + NETWORK * rows;
+            return Some(PublicCurvature {
+                typical: largest,
+                largest,
+            });
+        }
         let slopes = model.slopes();
         let linear = slopes.filter(|s| s.predictor == Predictor::Linear);
         let known = match (linear, model.ratio_rate()) {
@@ -31,16 +49,19 @@ impl PublicCurvature {
             (None, Some(rate)) => Some(0.25 * (rate / model.tempering()).powi(2)),
             (None, None) => None,
         };
-        let unit = PublicCurvature {
-            typical: 1.0,
-            largest: 1.0,
-        };
         let known = known.map(|row| PublicCurvature {
             typical: prior + rows * row / (2.0 * d),
             largest: prior + rows * row,
         });
         let usable = |c: &Self| c.typical > 0.0 && c.largest.is_finite();
-        known.filter(usable).unwrap_or(unit)
+        known.filter(usable)
+    }
+
+    /// The longest step of Langevin dynamics that public numbers allow, whatever a budget affords:
+    /// the variance of a coordinate. Infinite where nothing is known.
+    pub(super) fn longest_step(model: &dyn Model, rows: usize, row_norm: f64) -> f64 {
+        let known = Self::known(model, rows, row_norm);
+        known.map_or(f64::INFINITY, |c| 1.0 / c.typical)
     }
 
     /// A rough posterior standard deviation of a parameter.
@@ -53,6 +74,11 @@ impl PublicCurvature {
     pub(super) fn steepest_variance(&self) -> f64 {
         1.0 / self.largest
     }
+}
+
+/// Whether it is a network of declared layers.
+pub(super) fn is_network(model: &dyn Model) -> bool {
+    matches!(model.gradient_function(), GradientFunction::Layers(_))
 }
 
 #[cfg(test)]
@@ -73,6 +99,8 @@ mod tests {
             assert!((curvature.scale() / scale - 1.0).abs() < 1e-12);
             let steepest = 1.0 / (4.0 + rows);
             assert!((curvature.steepest_variance() / steepest - 1.0).abs() < 1e-12);
+            let longest = PublicCurvature::longest_step(&model, 800, 2.0);
+            assert!((longest / scale.powi(2) - 1.0).abs() < 1e-12);
         }
     }
 }

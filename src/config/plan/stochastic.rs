@@ -23,7 +23,7 @@ const FIRST_ORDER: f64 = 20.0;
 
 impl Plan {
     /// A stochastic-gradient sampler. Without `step`, the longest that lets a private run of
-    /// the planned length fit its budget.
+    /// the planned length fit its budget, and that public numbers do not call unstable.
     pub(super) fn stochastic_gradient(
         &self,
         s: &SamplerSection,
@@ -46,23 +46,30 @@ impl Plan {
             extra_noise: section.extra_tau.unwrap_or(0.0),
         };
         let build = |step: f64| self.with_step(s, dynamics, model, rows, gradients, step);
+        // What a variance is in the units of a step.
+        let step_of = |variance: f64| match dynamics {
+            DynamicsName::Sgnht => variance.sqrt(),
+            _ => variance,
+        };
         match (s.step, self.budget()?) {
             (Some(step), _) => build(step),
             (None, Some(budget)) => {
                 // What is wrong at any step is no fault of the budget.
                 build(1.0)?;
                 let sampled = batch != Batch::All;
-                self.affordable_step(budget, sampled, model, build)
+                let affordable = self.affordable_step(budget, sampled, model, &build)?;
+                let variance = match shaped(s) {
+                    true => 1.0,
+                    false => PublicCurvature::longest_step(model, rows, row_norm),
+                };
+                build(affordable.min(step_of(variance) / schedule(s, 1.0).at(1)))
             }
             (None, None) => {
                 let variance = match shaped(s) {
                     true => 1.0,
                     false => PublicCurvature::of(model, rows, row_norm).steepest_variance(),
                 };
-                build(match dynamics {
-                    DynamicsName::Sgnht => (STEP * variance).sqrt(),
-                    _ => STEP * variance,
-                })
+                build(step_of(STEP * variance))
             }
         }
     }
@@ -149,7 +156,7 @@ impl Plan {
         sampled: bool,
         model: &dyn Model,
         build: impl Fn(f64) -> Result<StochasticGradient, ConfigError>,
-    ) -> Result<StochasticGradient, ConfigError> {
+    ) -> Result<f64, ConfigError> {
         let steps = self.steps()?;
         let keys = |step: f64| -> Option<Vec<(EventKey, u64)>> {
             let sampler = build(step).ok()?;
@@ -160,7 +167,7 @@ impl Plan {
             keys.collect::<Result<_, _>>().ok()
         };
         match self.dearest(budget, sampled, model, keys)? {
-            Some(step) => build(step),
+            Some(step) => Ok(step),
             None => Err(self.refuse(
                 "privacy.epsilon",
                 "no step lets so many iterations fit the budget; fewer iterations, a smaller gradient clip or rate, or a larger budget",
@@ -255,6 +262,10 @@ pub(super) fn schedule(s: &SamplerSection, step: f64) -> Schedule {
             step,
             offset: p.offset,
             exponent: p.exponent,
+        },
+        Some(ScheduleEntry::Cyclical(c)) => Schedule::Cyclical {
+            step,
+            length: c.cycle,
         },
     }
 }

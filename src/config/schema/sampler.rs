@@ -87,8 +87,9 @@ section! {
         adapt_length: Option<bool>, "bool, `false`", "Hamiltonian samplers (hmc, dp-hmc, barker-hmc)";
         /// How gradients are clipped and released.
         gradient: Option<GradientSection>, "table, see below", "samplers on gradients";
-        /// How the step falls: step · 1, t^(-1/3), or (b + t)^(-g), 0 < g ≤ 1.
-        schedule: Option<ScheduleEntry>, "`\"fixed\"`, `\"cube-root\"`, `{ offset = b, exponent = g }`; fixed", "stochastic gradients and optimisers";
+        /// How the step falls: step · 1, t^(-1/3), (b + t)^(-g), 0 < g ≤ 1, or in
+        /// cycles of n iterations from `step` to almost nothing along a cosine (Zhang 2020).
+        schedule: Option<ScheduleEntry>, "`\"fixed\"`, `\"cube-root\"`, `{ offset = b, exponent = g }`, `{ cycle = n }`; fixed", "stochastic gradients and optimisers";
         /// Share of momentum lost in a step.
         friction: Option<f64>, "in (0, 1], 0.1", "sghmc and dp-sghmc";
         /// Diffusion of the thermostat.
@@ -105,7 +106,7 @@ section! {
     /// `[sampler.gradient]`: clip and noise of released gradients.
     pub struct GradientSection {
         /// Bound b on a row's tempered gradient, nats a unit of θ.
-        clip: Option<f64>, "number > 0", "";
+        clip: Option<f64>, "number > 0; of networks 1, of others the model's true bound", "";
         /// The same as a share of the model's true bound; where there is none, a private run needs
         /// `clip`.
         share: Option<f64>, "number > 0, 1", "";
@@ -133,17 +134,19 @@ pub enum JitterEntry {
     Range([f64; 2]),
 }
 
-/// `schedule = "fixed"`, `"cube-root"` or `{ offset = …, exponent = … }`.
+/// `schedule = "fixed"`, `"cube-root"`, `{ offset = …, exponent = … }` or `{ cycle = … }`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "schedule must be \"fixed\", \"cube-root\" or { offset = …, exponent = … }"
+    expecting = "schedule must be \"fixed\", \"cube-root\", { offset = …, exponent = … } or { cycle = … }"
 )]
 pub enum ScheduleEntry {
     /// By name.
     Named(ScheduleName),
     /// `step·(offset + t)^−exponent`.
     Polynomial(PolynomialEntry),
+    /// From `step` to almost nothing, and anew.
+    Cyclical(CycleEntry),
 }
 
 /// Schedules by name.
@@ -164,6 +167,14 @@ pub struct PolynomialEntry {
     pub offset: f64,
     /// γ in (0, 1].
     pub exponent: f64,
+}
+
+/// A cyclical schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CycleEntry {
+    /// Iterations of a cycle, n ≥ 2.
+    pub cycle: u64,
 }
 
 /// `preconditioner = { decay = 0.99, floor = 0.05, adapt = 1000 }`

@@ -31,6 +31,9 @@ use crate::privacy::{Batch, GradientNoise, Halt, Releases};
 /// Ratio of the iterations where a level of a falling schedule ends and begins.
 const LEVEL: f64 = 1.15;
 
+/// Most parts of a cycle that are priced one by one before a run.
+const PARTS: u64 = 128;
+
 /// A θ beyond this in any coordinate is not gone to.
 const FARTHEST: f64 = 1e100;
 
@@ -155,6 +158,9 @@ impl StochasticGradient {
     pub fn levels(&self, iterations: u64) -> Vec<(u64, u64)> {
         if matches!(self.schedule, Schedule::Fixed { .. }) {
             return vec![(1, iterations)];
+        }
+        if let Schedule::Cyclical { length, .. } = self.schedule {
+            return parts_of_cycles(length, iterations);
         }
         let mut levels = Vec::new();
         let mut first = 1u64;
@@ -334,6 +340,20 @@ impl StochasticGradient {
             }
         }
     }
+}
+
+/// The parts of a cycle of n iterations, at most [`PARTS`], by their middle, each with how many of
+/// the first `iterations` fall into it.
+fn parts_of_cycles(n: u64, iterations: u64) -> Vec<(u64, u64)> {
+    let (whole, rest) = (iterations / n, iterations % n);
+    let parts = PARTS.min(n);
+    let bounds = (0..parts).map(|k| (k * n / parts, (k + 1) * n / parts));
+    let counted = bounds.map(|(from, to)| {
+        let count = whole * (to - from) + rest.clamp(from, to) - from;
+        // Iterations count from 1.
+        (1 + (from + to - 1) / 2, count)
+    });
+    counted.filter(|(_, count)| *count > 0).collect()
 }
 
 impl GradientSettings {

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::sampler::SettingError;
 
+/// Longest cycle: the last step of one, (π/2n)² of the first, still has a noise that can be charged.
+const LONGEST_CYCLE: u64 = 100_000;
+
 /// Step size of every iteration; t counts from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -27,6 +30,14 @@ pub enum Schedule {
         /// γ in (0, 1].
         exponent: f64,
     },
+    /// `a_t = (step/2)·(1 + cos(π·((t − 1) mod n)/n))`: from `step` to almost nothing, and anew
+    /// (Zhang 2020, equation 1). A long step finds another mode, short ones sample it.
+    Cyclical {
+        /// Step at the start of every cycle.
+        step: f64,
+        /// n ≥ 2, iterations of a cycle.
+        length: u64,
+    },
 }
 
 impl Schedule {
@@ -42,6 +53,10 @@ impl Schedule {
                 offset,
                 exponent,
             } => step * (offset + t).powf(-exponent),
+            Schedule::Cyclical { step, length } => {
+                let n = length.max(2) as f64;
+                0.5 * step * (1.0 + (std::f64::consts::PI * ((t - 1.0) % n) / n).cos())
+            }
         }
     }
 
@@ -64,6 +79,10 @@ impl Schedule {
                 offset,
                 exponent,
             },
+            Schedule::Cyclical { step, length } => Schedule::Cyclical {
+                step: step * factor,
+                length,
+            },
         }
     }
 
@@ -74,11 +93,20 @@ impl Schedule {
     pub(in crate::sampler) fn validate(self) -> Result<(), SettingError> {
         let (Schedule::Fixed { step }
         | Schedule::CubeRoot { step }
-        | Schedule::Polynomial { step, .. }) = self;
+        | Schedule::Polynomial { step, .. }
+        | Schedule::Cyclical { step, .. }) = self;
         if !(step > 0.0 && step.is_finite()) {
             return Err(SettingError::new(
                 "sampler.step",
                 format!("must be positive, not {step}"),
+            ));
+        }
+        if let Schedule::Cyclical { length, .. } = self
+            && !(2..=LONGEST_CYCLE).contains(&length)
+        {
+            return Err(SettingError::new(
+                "sampler.schedule",
+                format!("'cycle' must be 2 to {LONGEST_CYCLE} iterations, not {length}"),
             ));
         }
         if let Schedule::Polynomial {
@@ -121,6 +149,15 @@ mod tests {
         assert!((polynomial.at(2) - 2.0).abs() < 1e-15);
         assert!((polynomial.times(0.5).at(29) - 0.5).abs() < 1e-15);
         assert_eq!(Schedule::Fixed { step: 0.3 }.at(1 << 40), 0.3);
+        let cyclical = Schedule::Cyclical {
+            step: 0.2,
+            length: 100,
+        };
+        for (t, a) in [(1, 0.2), (51, 0.1), (101, 0.2), (1051, 0.1)] {
+            assert!((cyclical.at(t) - a).abs() < 1e-15);
+        }
+        assert!(cyclical.at(100) < 1e-4);
+        assert!((cyclical.times(2.0).at(51) - 0.2).abs() < 1e-15);
     }
 
     #[test]
@@ -143,6 +180,13 @@ mod tests {
                     exponent: 1.5,
                 },
                 "sampler.schedule: 'exponent'",
+            ),
+            (
+                Schedule::Cyclical {
+                    step: 1.0,
+                    length: 1,
+                },
+                "sampler.schedule: 'cycle'",
             ),
         ] {
             let error = schedule.validate().unwrap_err().to_string();

@@ -33,6 +33,21 @@ pub(super) fn sampler(d: usize, dynamics: Dynamics, step: f64, rate: f64) -> Sto
     StochasticGradient::new(flat(), d, dynamics, schedule, settings(rate, 0.0)).unwrap()
 }
 
+/// The parts of a cycle hold every iteration once, and their steps add up to those of all.
+#[test]
+fn parts_of_cycles_stand_for_all_iterations() {
+    for (length, iterations) in [(2, 1), (7, 30), (100, 250), (1000, 10_000), (3000, 100)] {
+        let schedule = Schedule::Cyclical { step: 0.3, length };
+        let settings = settings(1.0, 0.0);
+        let s = StochasticGradient::new(flat(), 1, Dynamics::Sgld, schedule, settings).unwrap();
+        let levels = s.levels(iterations);
+        assert_eq!(levels.iter().map(|l| l.1).sum::<u64>(), iterations);
+        let all: f64 = (1..=iterations).map(|t| schedule.at(t)).sum();
+        let parts: f64 = levels.iter().map(|l| l.1 as f64 * schedule.at(l.0)).sum();
+        assert!((parts / all - 1.0).abs() < 2e-3, "{length} {parts} {all}");
+    }
+}
+
 /// (θ, p, ξ) after one step of a one-dimensional chain whose gradient's noise is zσ.
 fn one_step(
     sampler: &StochasticGradient,

@@ -133,6 +133,8 @@ impl Case {
             | Subject::DpSgld
             | Subject::DpSghmc
             | Subject::DpSgnht
+            | Subject::DpSgd
+            | Subject::DpAdam
             | Subject::Dpvi => return None,
             Subject::DpFastMhAsPublished => return None,
         })

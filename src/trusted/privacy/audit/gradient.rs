@@ -19,7 +19,7 @@ use crate::privacy::measure::{Measure, tightest_order};
 use crate::privacy::releases::{Acceptance, Batch, Estimator, GradientNoise};
 use crate::sampler::{
     ClipNorm, ClipRule, Dynamics, GradientSettings, Hamiltonian, HamiltonianSettings,
-    HamiltonianWarmup, Mass, Sampler, Schedule, StochasticGradient,
+    HamiltonianWarmup, Mass, Optimiser, OptimiserName, Sampler, Schedule, StochasticGradient,
 };
 
 /// Rows lie so far out along the first axis that their gradients point along it from wherever
@@ -54,6 +54,8 @@ pub enum GradientRun {
     },
     /// A stochastic-gradient sampler, whose own noise is the σ of the case.
     Dynamics(Dynamics),
+    /// An optimiser, on the gradients of the case.
+    Optimiser(OptimiserName),
     /// Variational inference, two gradients a step.
     Variational,
 }
@@ -93,6 +95,10 @@ impl GradientCase {
             steps: 4,
             ..Self::alone(Subject::DpSgld)
         };
+        let optimiser = |name| GradientCase {
+            run: GradientRun::Optimiser(name),
+            ..dynamics(Dynamics::Sgld)
+        };
         Some(match subject {
             // ρ = 1/32 for each gradient, and the same for a penalty of τ = 4 and for η = 1/2.
             Subject::DpHmc => hamiltonian(Acceptance::Penalty { tau: 4.0 }),
@@ -100,6 +106,8 @@ impl GradientCase {
             Subject::DpSgld => dynamics(Dynamics::Sgld),
             Subject::DpSghmc => dynamics(Dynamics::Sghmc { friction: 0.5 }),
             Subject::DpSgnht => dynamics(Dynamics::Sgnht { diffusion: 0.5 }),
+            Subject::DpSgd => optimiser(OptimiserName::Sgd),
+            Subject::DpAdam => optimiser(OptimiserName::Adam),
             Subject::Dpvi => GradientCase {
                 run: GradientRun::Variational,
                 sigma: 3.0,
@@ -149,7 +157,9 @@ impl GradientCase {
             _ => self.noise(),
         })?;
         Ok(match self.run {
-            GradientRun::Alone | GradientRun::Dynamics(_) => vec![(gradient, 1)],
+            GradientRun::Alone | GradientRun::Dynamics(_) | GradientRun::Optimiser(_) => {
+                vec![(gradient, 1)]
+            }
             GradientRun::Variational => vec![(gradient, DRAWS as u64)],
             GradientRun::Hamiltonian {
                 acceptance,
@@ -192,6 +202,12 @@ impl GradientCase {
                 };
                 let sampler = Hamiltonian::new(prior, settings, DIM);
                 sampler.map_err(|e| wrong(e.to_string()))?.into()
+            }
+            GradientRun::Optimiser(name) => {
+                let schedule = Schedule::Fixed { step: 0.1 };
+                Optimiser::new(prior, name, schedule, self.noise(), ROWS, vec![1.0; DIM])
+                    .map_err(|e| wrong(e.to_string()))?
+                    .into()
             }
             GradientRun::Dynamics(dynamics) => {
                 let rate = match self.batch {

@@ -33,13 +33,17 @@ pub enum Subject {
     DpSghmc,
     /// The same with a thermostat.
     DpSgnht,
+    /// Stochastic gradient ascent on noisy gradients of Poisson batches.
+    DpSgd,
+    /// Adam on such gradients.
+    DpAdam,
     /// Variational inference by noisy gradients of Poisson batches.
     Dpvi,
 }
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Subject; 14] = [
+    pub const ALL: [Subject; 16] = [
         Subject::Barker,
         Subject::PoissonBarker,
         Subject::AnchoredBarker,
@@ -53,6 +57,8 @@ impl Subject {
         Subject::DpSgld,
         Subject::DpSghmc,
         Subject::DpSgnht,
+        Subject::DpSgd,
+        Subject::DpAdam,
         Subject::Dpvi,
     ];
 
@@ -71,6 +77,8 @@ impl Subject {
             Subject::DpSgld => "dp-sgld",
             Subject::DpSghmc => "dp-sghmc",
             Subject::DpSgnht => "dp-sgnht",
+            Subject::DpSgd => "dp-sgd",
+            Subject::DpAdam => "dp-adam",
             Subject::Dpvi => "dpvi",
         }
     }
