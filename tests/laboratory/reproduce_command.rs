@@ -87,7 +87,7 @@ fn the_tables_of_images_are_drawn_from_their_files() {
     }
     let text = place.works("reproduce li-table-fashion --quick --data . --other . --out out");
     let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("  ")).collect();
-    assert_eq!(rows.len(), 1 + 3 + 2 * 3 + 2, "{text}");
+    assert_eq!(rows.len(), 1 + 3 + 2 * 4 + 2, "{text}");
     for row in &rows[1..] {
         let open = row.contains("adam");
         assert_eq!(row.contains("NOT private"), open, "{row}");

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::drawing::shown;
 use super::study::{Method, Problem, Trace, run};
 use super::{Effort, ReproduceError};
+use crate::pate::Votes;
 use dpmc::config::Plan;
 use dpmc::data::Dataset;
 use dpmc::diagnostics::{accuracy, logistic_predictive, network_predictive};
@@ -66,10 +67,26 @@ fn load(
 
 /// The first `most` rows again: a curator takes its data set. The rows are public.
 pub(super) fn copy(data: &Dataset, most: usize) -> Result<Dataset, ReproduceError> {
+    part(data, 0..most)
+}
+
+/// The rows of these numbers, as far as there are such.
+fn part(data: &Dataset, which: impl Iterator<Item = usize>) -> Result<Dataset, ReproduceError> {
     let (rows, labels) = (data.as_public().rows(), data.as_public().labels());
     let d = data.features().len();
-    let mut builder = Dataset::builder(data.features().to_vec(), true, data.row_norm())?;
-    for (row, label) in rows.chunks_exact(d).zip(labels).take(most) {
+    labelled(
+        data,
+        which.map_while(|k| Some((rows.get(k * d..(k + 1) * d)?, *labels.get(k)?))),
+    )
+}
+
+/// Rows under the declarations of a data set.
+fn labelled<'a>(
+    like: &Dataset,
+    rows: impl Iterator<Item = (&'a [f32], bool)>,
+) -> Result<Dataset, ReproduceError> {
+    let mut builder = Dataset::builder(like.features().to_vec(), true, like.row_norm())?;
+    for (row, label) in rows {
         builder.push(row, Some(label))?;
     }
     Ok(builder.finish()?)
@@ -103,6 +120,68 @@ impl HeldOut {
             Some(shape) => network_predictive(&draws, shape, &self.rows),
         };
         accuracy(&p, &self.labels)
+    }
+
+    /// PATE with logistic teachers and a supervised student: accuracy on the rows that teachers
+    /// were not asked about, for each ε at this δ. `asked`: answers, on the first test rows.
+    ///
+    /// # Errors
+    /// [`ReproduceError`] of the first run that fails.
+    pub fn pate(
+        &self,
+        settings: &str,
+        (epsilons, delta): (&[f64], f64),
+        (teachers, asked, steps): (usize, usize, u64),
+        runs: u64,
+    ) -> Result<Vec<Score>, ReproduceError> {
+        const TEACHER: Method<'_> = Method::reference("pate", "algorithm = 'adam'\nstep = 0.05");
+        let d = self.train.features().len();
+        let asked = asked.min(self.labels.len() / 2);
+        let (pool, held) = self.rows.split_at(asked * d);
+        // Where Adam ends.
+        let fit = |data: &(dyn Fn() -> Result<Dataset, ReproduceError> + Sync)| {
+            let problem = Problem {
+                settings,
+                delta,
+                data,
+            };
+            let trace = run(&problem, &TEACHER, steps, 1)?;
+            Ok::<_, ReproduceError>(trace.draws.last().cloned().into_iter().collect::<Vec<_>>())
+        };
+        let said = (0..teachers).into_par_iter().map(|teacher| {
+            // Dealt by position: replacing a row changes one part.
+            let rows = (teacher..self.train.rows()).step_by(teachers);
+            let theta = fit(&|| part(&self.train, rows.clone()))?;
+            let p = logistic_predictive(&theta, pool).into_iter();
+            Ok(p.map(|p| usize::from(p > 0.5)).collect())
+        });
+        let said: Vec<Vec<usize>> = said.collect::<Result<_, ReproduceError>>()?;
+        let mut votes = Votes::none(asked, 2);
+        said.iter().for_each(|classes| votes.add(classes));
+        let score = |epsilon: &f64| {
+            let sigma = crate::pate::sigma(*epsilon, asked as u64, delta)?;
+            let accuracies = (1..=runs).map(|seed| {
+                let winners = votes.answers(asked, sigma, seed);
+                let student = fit(&|| {
+                    let winners = winners.iter().map(|k| *k == 1);
+                    labelled(&self.train, pool.chunks_exact(d).zip(winners))
+                })?;
+                let p = logistic_predictive(&student, held);
+                Ok(accuracy(&p, &self.labels[asked..]))
+            });
+            let accuracies: Vec<f64> = accuracies.collect::<Result<_, ReproduceError>>()?;
+            let n = accuracies.len() as f64;
+            let mean = accuracies.iter().sum::<f64>() / n;
+            let square: f64 = accuracies.iter().map(|a| (a - mean).powi(2)).sum();
+            Ok(Score {
+                epsilon: crate::pate::epsilon(sigma, asked as u64, delta)?,
+                accuracy: mean,
+                spread: (square / (n - 1.0).max(1.0)).sqrt(),
+                iterations: steps as f64,
+                rows_a_step: self.train.rows() as f64,
+            })
+        };
+        epsilons.iter().map(score).collect()
     }
 
     /// Runs a method from as many seeds.
