@@ -194,7 +194,7 @@ keyed! {
         /// (binary label) or one for each class follows them. Strides are 1 (of pools: the side)
         /// and `padding` is 0 unless they are given.
         #[serde(skip_serializing_if = "Option::is_none")]
-        layers: Option<Vec<LayerEntry>>, "list of `{ dense = units }`, `{ conv = channels, kernel = side, stride, padding }`, `{ max_pool = side, stride }`, `{ average_pool = side, stride }`, `\"tanh\"`, `\"relu\"`, `\"softplus\"`; required; kinds: network";
+        layers: Option<Vec<LayerEntry>>, "list of `{ dense = units }`, `{ conv = channels, kernel = side, stride, padding }`, `{ max_pool = side, stride }`, `{ average_pool = side, stride }`, `{ group_norm = groups }`, `\"tanh\"`, `\"relu\"`, `\"softplus\"`; required; kinds: network";
         /// The curvature a.
         #[serde(skip_serializing_if = "Option::is_none")]
         curvature: Option<f64>, "number, 20; kinds: banana";
@@ -219,7 +219,7 @@ keyed! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "a layer is \"tanh\", \"relu\" or \"softplus\", or a table such as { dense = 32 }, { conv = 16, kernel = 3, stride = 2, padding = 1 }, { max_pool = 2 } or { average_pool = 2 }"
+    expecting = "a layer is \"tanh\", \"relu\" or \"softplus\", or a table such as { dense = 32 }, { conv = 16, kernel = 3, stride = 2, padding = 1 }, { max_pool = 2 }, { average_pool = 2 } or { group_norm = 4 }"
 )]
 pub enum LayerEntry {
     /// By its name.
@@ -244,6 +244,9 @@ pub struct SizedLayer {
     /// Side of the squares whose means are taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_pool: Option<usize>,
+    /// Normalises so many groups of channels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_norm: Option<usize>,
     /// Side of a convolution's squares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<usize>,

@@ -4,6 +4,8 @@
 //! Loops over rows are written out and inlined, so that they are compiled with the caller's
 //! instruction set; sums go into blocks of channels that stay in registers.
 
+use std::ops::Range;
+
 use super::layer::{Operation, Stage, Window};
 use crate::expression::Number;
 
@@ -14,6 +16,9 @@ impl<E, T: Number + From<E>> Real<E> for T {}
 /// What is stored.
 pub(super) trait Element<T>: Copy + PartialEq + From<T> {}
 impl<T, E: Copy + PartialEq + From<T>> Element<T> for E {}
+
+/// Added to a group's variance, which may be 0 (Wu & He 2018).
+const LEAST_VARIANCE: f64 = 1e-5;
 
 /// Channels whose sums are made together.
 const BLOCK: usize = 4;
@@ -32,6 +37,9 @@ pub(super) fn forward<T: Real<E>, E: Element<T>, const L: usize>(
         Operation::Sums(window) => sums::<T, E, L>(stage, window, weights, input, output),
         Operation::Largest(window) => largest::<T, E, L>(stage, window, input, output),
         Operation::Mean(window) => means::<T, E, L>(stage, window, input, output),
+        Operation::Normalise(size) => {
+            normalised::<T, E, L>(stage, size, weights, input, output);
+        }
         Operation::Tanh => {
             for (o, v) in output.iter_mut().zip(input) {
                 for i in 0..L {
@@ -76,6 +84,10 @@ pub(super) fn backward<T: Real<E>, E: Element<T>, const L: usize>(
     if let Operation::Sums(window) = stage.operation {
         sums_in_weights::<T, E, L>(stage, window, input, errors, gradients);
     }
+    if let Operation::Normalise(size) = stage.operation {
+        let gradients = &mut gradients[stage.first..][..stage.parameters()];
+        groups_in_weights::<T, E, L>(stage, size, input, errors, gradients);
+    }
     if !further {
         return;
     }
@@ -92,6 +104,9 @@ pub(super) fn backward<T: Real<E>, E: Element<T>, const L: usize>(
         Operation::Mean(window) => {
             back.fill([E::from(zero); L]);
             means_in_input::<T, E, L>(stage, window, errors, back);
+        }
+        Operation::Normalise(size) => {
+            groups_in_input::<T, E, L>(stage, size, weights, input, errors, back);
         }
         Operation::Tanh => {
             for ((b, a), e) in back.iter_mut().zip(output).zip(errors) {
@@ -426,6 +441,148 @@ fn means_in_input<T: Real<E>, E: Element<T>, const L: usize>(
             for i in 0..L {
                 let part = T::from(e[i]).multiply(share(window));
                 back[at][i] = E::from(T::from(back[at][i]).add(part));
+            }
+        }
+    }
+}
+
+/// Mean of a group's values of each row, and one over their standard deviation.
+#[inline(always)]
+fn moments<T: Real<E>, E: Element<T>, const L: usize>(
+    stage: &Stage,
+    channels: Range<usize>,
+    input: &[[E; L]],
+) -> ([T; L], [T; L]) {
+    let all = stage.input.channels;
+    let count = T::of((stage.input.size() / all * channels.len()) as f64);
+    let (mut mean, mut scale) = ([T::of(0.0); L], [T::of(0.0); L]);
+    for place in input.chunks_exact(all) {
+        for v in &place[channels.clone()] {
+            for i in 0..L {
+                mean[i] = mean[i].add(T::from(v[i]));
+            }
+        }
+    }
+    for i in 0..L {
+        mean[i] = mean[i].divide(count);
+    }
+    for place in input.chunks_exact(all) {
+        for v in &place[channels.clone()] {
+            for i in 0..L {
+                let off = T::from(v[i]).subtract(mean[i]);
+                scale[i] = off.fused(off, scale[i]);
+            }
+        }
+    }
+    for i in 0..L {
+        let variance = scale[i].divide(count).add(T::of(LEAST_VARIANCE));
+        scale[i] = T::of(1.0).divide(variance.sqrt());
+    }
+    (mean, scale)
+}
+
+/// Channels of the group that begins at `first`.
+fn group(first: usize, size: usize) -> Range<usize> {
+    first..first + size
+}
+
+#[inline(always)]
+fn normalised<T: Real<E>, E: Element<T>, const L: usize>(
+    stage: &Stage,
+    size: usize,
+    weights: &[E],
+    input: &[[E; L]],
+    output: &mut [[E; L]],
+) {
+    let all = stage.input.channels;
+    let (scales, shifts) = weights[stage.first..][..2 * all].split_at(all);
+    for first in (0..all).step_by(size) {
+        let (mean, scale) = moments::<T, E, L>(stage, group(first, size), input);
+        for (v, out) in input.chunks_exact(all).zip(output.chunks_exact_mut(all)) {
+            for c in group(first, size) {
+                let by = T::of(1.0).add(T::from(scales[c]));
+                let shift = T::from(shifts[c]);
+                for i in 0..L {
+                    let unit = T::from(v[c][i]).subtract(mean[i]).multiply(scale[i]);
+                    out[c][i] = E::from(unit.fused(by, shift));
+                }
+            }
+        }
+    }
+}
+
+/// Derivatives in scales, then in shifts.
+#[inline(always)]
+fn groups_in_weights<T: Real<E>, E: Element<T>, const L: usize>(
+    stage: &Stage,
+    size: usize,
+    input: &[[E; L]],
+    errors: &[[E; L]],
+    gradients: &mut [[E; L]],
+) {
+    let all = stage.input.channels;
+    let (of_scales, of_shifts) = gradients.split_at_mut(all);
+    for first in (0..all).step_by(size) {
+        let (mean, scale) = moments::<T, E, L>(stage, group(first, size), input);
+        for c in group(first, size) {
+            let (mut a, mut b) = ([T::of(0.0); L], [T::of(0.0); L]);
+            for (v, e) in input.chunks_exact(all).zip(errors.chunks_exact(all)) {
+                for i in 0..L {
+                    let unit = T::from(v[c][i]).subtract(mean[i]).multiply(scale[i]);
+                    a[i] = unit.fused(T::from(e[c][i]), a[i]);
+                    b[i] = b[i].add(T::from(e[c][i]));
+                }
+            }
+            for i in 0..L {
+                of_scales[c][i] = E::from(a[i]);
+                of_shifts[c][i] = E::from(b[i]);
+            }
+        }
+    }
+}
+
+/// With h the derivative in the unit values x̂ and means over the group,
+/// `∂/∂x = (h − mean h − x̂ · mean(h x̂))/sd`.
+#[inline(always)]
+fn groups_in_input<T: Real<E>, E: Element<T>, const L: usize>(
+    stage: &Stage,
+    size: usize,
+    weights: &[E],
+    input: &[[E; L]],
+    errors: &[[E; L]],
+    back: &mut [[E; L]],
+) {
+    let all = stage.input.channels;
+    let scales = &weights[stage.first..][..all];
+    let count = T::of((stage.input.size() / all * size) as f64);
+    for first in (0..all).step_by(size) {
+        let (mean, scale) = moments::<T, E, L>(stage, group(first, size), input);
+        let (mut along, mut level) = ([T::of(0.0); L], [T::of(0.0); L]);
+        for (v, e) in input.chunks_exact(all).zip(errors.chunks_exact(all)) {
+            for c in group(first, size) {
+                let by = T::of(1.0).add(T::from(scales[c]));
+                for i in 0..L {
+                    let h = by.multiply(T::from(e[c][i]));
+                    let unit = T::from(v[c][i]).subtract(mean[i]).multiply(scale[i]);
+                    along[i] = unit.fused(h, along[i]);
+                    level[i] = level[i].add(h);
+                }
+            }
+        }
+        for i in 0..L {
+            along[i] = along[i].divide(count);
+            level[i] = level[i].divide(count);
+        }
+        let places = input.chunks_exact(all).zip(errors.chunks_exact(all));
+        for ((v, e), back) in places.zip(back.chunks_exact_mut(all)) {
+            for c in group(first, size) {
+                let by = T::of(1.0).add(T::from(scales[c]));
+                for i in 0..L {
+                    let h = by.multiply(T::from(e[c][i]));
+                    let unit = T::from(v[c][i]).subtract(mean[i]).multiply(scale[i]);
+                    let rest = h.subtract(level[i]).subtract(unit.multiply(along[i]));
+                    back[c][i] = E::from(rest.multiply(scale[i]));
+                }
             }
         }
     }

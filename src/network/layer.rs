@@ -76,6 +76,12 @@ pub enum Layer {
         /// Places from one square to the next.
         stride: usize,
     },
+    /// Values of so many groups of channels less their mean, over their standard deviation, both
+    /// over the group's values of the row (Wu & He 2018); then `(1 + scale) · v + shift` by channel.
+    GroupNorm {
+        /// Number of groups; it divides the channels.
+        groups: usize,
+    },
     /// `tanh` of every value.
     Tanh,
     /// The positive part of every value.
@@ -92,6 +98,7 @@ impl Layer {
             Layer::Conv { .. } => "conv",
             Layer::MaxPool { .. } => "max_pool",
             Layer::AveragePool { .. } => "average_pool",
+            Layer::GroupNorm { .. } => "group_norm",
             Layer::Tanh => "tanh",
             Layer::Relu => "relu",
             Layer::Softplus => "softplus",
@@ -175,6 +182,8 @@ pub(super) enum Operation {
     Sums(Window),
     Largest(Window),
     Mean(Window),
+    /// Of so many channels a group.
+    Normalise(usize),
     Tanh,
     Relu,
     Softplus,
@@ -274,6 +283,16 @@ impl Stage {
                 let (window, output) = slide(kernel, stride, 0, input.channels)?;
                 (Operation::Mean(window), output)
             }
+            Layer::GroupNorm { groups } => {
+                positive("groups", groups)?;
+                if input.channels % groups != 0 {
+                    let what = format!(
+                        "has {groups} groups, which do not divide the channels of {input} values (height × width × channels)"
+                    );
+                    return Err(refuse(what));
+                }
+                (Operation::Normalise(input.channels / groups), input)
+            }
             Layer::Tanh => (Operation::Tanh, input),
             Layer::Relu => (Operation::Relu, input),
             Layer::Softplus => (Operation::Softplus, input),
@@ -298,8 +317,10 @@ impl Stage {
     }
 
     fn checked_parameters(&self) -> Option<usize> {
-        let Operation::Sums(window) = self.operation else {
-            return Some(0);
+        let window = match self.operation {
+            Operation::Sums(window) => window,
+            Operation::Normalise(_) => return self.input.channels.checked_mul(2),
+            _ => return Some(0),
         };
         let [rows, columns] = window.kernel;
         let sum = rows
@@ -313,8 +334,12 @@ impl Stage {
         self.checked_parameters().unwrap_or(0)
     }
 
-    /// For each of them the number of values that its sum is over, and 0 for a bias.
+    /// For each of them the number of values that its sum is over, and 0 for what starts at 0:
+    /// biases, and scales and shifts of groups.
     pub fn summands(&self) -> Vec<usize> {
+        if matches!(self.operation, Operation::Normalise(_)) {
+            return vec![0; self.parameters()];
+        }
         let outputs = self.output.channels.min(self.parameters());
         let weights = self.parameters() - outputs;
         let values = weights.checked_div(outputs).unwrap_or(0);
@@ -324,8 +349,14 @@ impl Stage {
 
     /// Their names.
     pub fn names(&self) -> Vec<String> {
-        let Operation::Sums(window) = self.operation else {
-            return Vec::new();
+        let window = match self.operation {
+            Operation::Sums(window) => window,
+            Operation::Normalise(_) => {
+                let name = |what: &str, c| format!("{}.{what}[{c}]", self.name);
+                let of = |what: &'static str| (0..self.input.channels).map(move |c| name(what, c));
+                return of("scale").chain(of("shift")).collect();
+            }
+            _ => return Vec::new(),
         };
         let [rows, columns] = window.kernel;
         let (inputs, outputs) = (self.input.channels, self.output.channels);

@@ -102,12 +102,12 @@ impl Network {
     }
 
     /// Names of the parameters, in order: layer by layer weights `[y, x, channel in, channel out]`,
-    /// then biases.
+    /// then biases; or scales and shifts by channel.
     pub fn names(self) -> Vec<String> {
         self.0.stages.iter().flat_map(Stage::names).collect()
     }
 
-    /// For each parameter the number of values that its sum is over, and 0 for a bias.
+    /// For each parameter the number of values that its sum is over, and 0 for what starts at 0.
     pub(crate) fn summands(self) -> Vec<usize> {
         self.0.stages.iter().flat_map(Stage::summands).collect()
     }

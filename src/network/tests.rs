@@ -73,6 +73,22 @@ fn networks() -> Vec<Network> {
             1,
         ),
         of(volume(6, 6, 2), &[max, mean, dense(7), Layer::Tanh], 5),
+        of(
+            volume(5, 6, 2),
+            &[
+                Layer::GroupNorm { groups: 1 },
+                conv(6, 3, 1, 1),
+                Layer::GroupNorm { groups: 3 },
+                Layer::Softplus,
+                max,
+            ],
+            3,
+        ),
+        of(
+            Volume::flat(4),
+            &[dense(8), Layer::GroupNorm { groups: 2 }, Layer::Tanh],
+            1,
+        ),
     ]
 }
 
@@ -113,6 +129,31 @@ fn a_small_network_by_hand() {
     let names = network.names();
     assert_eq!(names[5], "conv1.w[1,0,0,1]");
     assert_eq!((&*names[8], &*names[14]), ("conv1.b[0]", "head.b[0]"));
+}
+
+/// Two groups of two channels at one place: (1, 3) become −1 and 1, (2, 2) become 0, but for 1e-5
+/// in the variance; then scales of 1 + 1 and a shift of 0.5.
+#[test]
+fn groups_by_hand() {
+    let groups = Layer::GroupNorm { groups: 2 };
+    let network = Network::new(volume(1, 1, 4), &[groups], 1).unwrap();
+    let mut theta = vec![1.0, 1.0, 1.0, 1.0, 0.0, 0.5, 0.0, 0.5];
+    theta.extend([1.0, 10.0, 100.0, 1000.0, 0.0]);
+    assert_eq!(theta.len(), network.parameters());
+    assert_eq!(network.names()[4], "group_norm1.shift[0]");
+    assert!(network.summands()[..8].iter().all(|n| *n == 0));
+    let unit = 2.0 / (1.0f64 + 1e-5).sqrt();
+    let odds = -unit + 10.0 * (unit + 0.5) + 1000.0 * 0.5;
+    let theta: Vec<f64> = theta
+        .into_iter()
+        .enumerate()
+        .map(|(k, t)| if k > 7 { t / odds } else { t })
+        .collect();
+    let p = network.probabilities(&theta, &[1.0, 3.0, 2.0, 2.0]);
+    assert!(
+        (p[0] - 1.0 / (1.0 + (-1.0f64).exp())).abs() < 1e-12,
+        "{p:?}"
+    );
 }
 
 /// Means and largest values by hand, a padding whose corner holds one value alone.
@@ -312,6 +353,12 @@ fn what_does_not_fit_is_refused_by_layer() {
             "layer 1 (conv) is beyond any memory",
         ),
         (vec![conv(3, 2, 1, usize::MAX / 2)], 2, "padding"),
+        (
+            vec![conv(3, 2, 1, 0), Layer::GroupNorm { groups: 2 }],
+            2,
+            "layer 2 (group_norm) has 2 groups, which do not divide the channels of 4 × 4 × 3",
+        ),
+        (vec![Layer::GroupNorm { groups: 0 }], 2, "groups = 0"),
         (vec![], 0, "the label has units = 0"),
     ];
     for (layers, outputs, words) in cases {

@@ -222,6 +222,8 @@ layers = [{ dense = 4, conv = 2 }]                   => model.layers[0]; several
 layers = [{ dense = 0 }]                             => model.layers[0]; units = 0; at least 1
 layers = [{ dense = 10000 }]                         => model.layers; parameters; at most 262144
 layers = [{ dence = 10 }]                            => a layer is
+layers = [{ conv = 6, kernel = 3 }, { group_norm = 4 }] => model.layers[1]; layer 2 (group_norm); 4 groups; 4 × 4 × 6
+layers = [{ group_norm = 1, stride = 2 }]            => model.layers[0]; no use for 'stride'
 layers = []\nhidden = 4                              => model.hidden; "mlp"
 "#;
 

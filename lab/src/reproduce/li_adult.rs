@@ -49,7 +49,7 @@ const PATE: (usize, usize, u64) = (100, 500, 300);
 
 const NOTES: &[&str] = &[
     "dp-sgld as published: cube-root steps from Theorem 4's form at the claimed epsilon, its constant put to 1, L = 1, q = 1/sqrt(N); what it truly costs is the accountant's under substitution. It samples the square of the posterior.",
-    "The others divide their epsilon in advance: all of it is their price. Clipped gradients are those of another, flatter posterior; anchored-barker alone aims at the whole one, and refuses some runs at a budget of 1, where its anchor is mostly noise.",
+    "dp-sgld and dp-sghmc take the longest stable step that the budget affords, and anchored-barker divides all of it in advance. Clipped gradients are those of another, flatter posterior; anchored-barker alone aims at the whole one, and refuses some runs at a budget of 1, where its anchor is mostly noise.",
     "pate: 100 logistic teachers on disjoint parts, Gaussian noise on their votes with its bound for any votes, 500 answers on the first test rows; accuracy is on the others. The paper's panel also has hybrid posterior sampling, which is not here.",
 ];
 

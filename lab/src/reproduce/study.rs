@@ -326,9 +326,11 @@ fn stop(method: &Method<'_>, iteration: u64, meter: &Meter) -> Result<Stop, Repr
     Ok(Stop {
         iteration,
         rows: meter.read,
-        // What was divided in advance is owed however early the run ends.
+        // What an anchor divides in advance is owed however early the run ends.
         epsilon: match method.budget {
-            Some(epsilon) => epsilon,
+            Some(epsilon) if method.role == Role::Ours => epsilon,
+            // A stable step may leave some of it.
+            Some(epsilon) => spent(&meter.curator)?.min(epsilon),
             None => spent(&meter.curator)?,
         },
     })

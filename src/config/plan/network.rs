@@ -7,9 +7,9 @@ use crate::data::LabelKind;
 use crate::model::Layered;
 use crate::network::{Layer, Network, Volume};
 
-const BATCH_NORM: &str = "mixes the rows of a batch: no row has a gradient of its own then, which could be clipped, so that a private run has nothing to bound; leave it out, and take smaller steps, or tanh for relu";
+const BATCH_NORM: &str = "mixes the rows of a batch: no row has a gradient of its own then, which could be clipped, so that a private run has nothing to bound; take { group_norm = groups }, which a row has alone";
 
-const LAYERS: &str = "a layer is \"tanh\", \"relu\" or \"softplus\", or has one of the keys dense, conv, max_pool and average_pool";
+const LAYERS: &str = "a layer is \"tanh\", \"relu\" or \"softplus\", or has one of the keys dense, conv, max_pool, average_pool and group_norm";
 
 impl Plan {
     /// The network over so many features.
@@ -109,33 +109,45 @@ fn layer(entry: &LayerEntry) -> Result<Layer, String> {
         Some((key, _)) => Err(format!("({name}) has no use for '{key}'")),
         None => Ok(()),
     };
-    match (sized.dense, sized.conv, sized.max_pool, sized.average_pool) {
-        (Some(units), None, None, None) => {
+    let kinds = (
+        sized.dense,
+        sized.conv,
+        sized.max_pool,
+        sized.average_pool,
+        sized.group_norm,
+    );
+    match kinds {
+        (Some(units), None, None, None, None) => {
             let keys = [("kernel", kernel), ("stride", stride), ("padding", padding)];
             foreign("dense", &keys)?;
             Ok(Layer::Dense { units })
         }
-        (None, Some(channels), None, None) => Ok(Layer::Conv {
+        (None, Some(channels), None, None, None) => Ok(Layer::Conv {
             channels,
             kernel: kernel.ok_or("(conv) needs 'kernel', the side of its squares")?,
             stride: stride.unwrap_or(1),
             padding: padding.unwrap_or(0),
         }),
-        (None, None, Some(side), None) => {
+        (None, None, Some(side), None, None) => {
             foreign("max_pool", &[("kernel", kernel), ("padding", padding)])?;
             Ok(Layer::MaxPool {
                 kernel: side,
                 stride: stride.unwrap_or(side),
             })
         }
-        (None, None, None, Some(side)) => {
+        (None, None, None, Some(side), None) => {
             foreign("average_pool", &[("kernel", kernel), ("padding", padding)])?;
             Ok(Layer::AveragePool {
                 kernel: side,
                 stride: stride.unwrap_or(side),
             })
         }
-        (None, None, None, None) => Err(format!("is none that is known; {LAYERS}")),
+        (None, None, None, None, Some(groups)) => {
+            let keys = [("kernel", kernel), ("stride", stride), ("padding", padding)];
+            foreign("group_norm", &keys)?;
+            Ok(Layer::GroupNorm { groups })
+        }
+        (None, None, None, None, None) => Err(format!("is none that is known; {LAYERS}")),
         _ => Err(format!("is several at once; {LAYERS}")),
     }
 }
