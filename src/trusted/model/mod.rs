@@ -14,16 +14,15 @@ mod anchor;
 mod moment_basis;
 mod moment_remainder;
 mod moments;
-mod prior;
 mod regression;
 
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
+pub use crate::priors::{Density, Prior, Support, Surrogate};
 pub use anchor::{Alone, Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 pub use moment_remainder::MomentRemainder;
 pub(crate) use moments::FLAT_CLIP;
 pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
-pub use prior::{Density, Prior, Support, Surrogate};
 pub use regression::Regression;
 
 /// What is wrong with a model's declaration.
