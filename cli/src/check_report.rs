@@ -19,6 +19,9 @@ pub(super) struct Report {
     pub model: ModelPart,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formula: Option<FormulaTerms>,
+    /// What rows add to their linear predictor as it is, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hierarchies: Vec<Hierarchy>,
     /// In words.
@@ -181,6 +184,7 @@ impl Report {
                 tempering: model.tempering(),
             },
             formula: plan.formula_terms()?,
+            offset: plan.offset_meaning()?,
             hierarchies: plan.hierarchies()?,
             prior: check_budget::prior(model.prior()),
             memory: Memory {

@@ -45,6 +45,12 @@ pub(super) fn whole(directory: &Path) -> Result<RunSummary, CliError> {
             add_test_scores(&mut summary, directory, &plan, test.as_ref())?;
         }
         add_noise_of_moments(&mut summary, directory, &plan)?;
+        if let Some(offset) = plan.offset_meaning()? {
+            let note = format!(
+                "rows add an offset to their linear predictor, whose coefficient is 1: {offset}"
+            );
+            summary.notes.push(note);
+        }
     }
     Ok(summary)
 }

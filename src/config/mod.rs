@@ -15,7 +15,7 @@ pub use plan::DECISIONS_A_DRAW;
 pub use plan::{Forecast, FormulaTerms, Hierarchy, Plan, Term, noise_of_means};
 pub use schema::{
     BoundsEntry, ColumnEntry, DataSection, DrawsName, FeatureEntry, InteractionEntry, LabelEntry,
-    ModelSection, Numbers, PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry,
-    TestSection,
+    ModelSection, Numbers, OffsetEntry, PrivacySection, RunConfig, RunSection, SamplerSection,
+    StartEntry, TestSection,
 };
 pub use schema::{Key, quoted};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::schema::{
     AnchorSection, ColumnEntry, DataSection, FeatureEntry, GradientSection, HierarchyEntry, Key,
-    LabelEntry, ModelSection, PrivacySection, RunSection, SamplerSection,
+    LabelEntry, ModelSection, OffsetEntry, PrivacySection, RunSection, SamplerSection,
 };
 use crate::sampler::{Algorithm, Family};
 
@@ -63,6 +63,7 @@ fn renewed(page: &str) -> String {
     let lists = [
         ("data", DataSection::KEYS),
         ("data.label", LabelEntry::KEYS),
+        ("data.offset", OffsetEntry::KEYS),
         ("data.features", FeatureEntry::KEYS),
         ("columns", ColumnEntry::KEYS),
         ("model", ModelSection::KEYS),

@@ -21,7 +21,7 @@ pub use path::quoted;
 
 pub use data::{
     BoundsEntry, ColumnEntry, DataSection, FeatureEntry, IndicatorEntry, InteractionEntry,
-    LabelEntry, LevelEntry, SplineEntry, TestSection,
+    LabelEntry, LevelEntry, OffsetEntry, SplineEntry, TestSection,
 };
 pub use sampler::{
     AnchorSection, GradientSection, JitterEntry, SamplerSection, ScheduleEntry, ScheduleName,

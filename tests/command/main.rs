@@ -31,6 +31,7 @@ mod many_files;
 mod moments_run_files;
 mod network_files;
 mod odd_settings;
+mod offsets;
 mod optimisers;
 mod persons;
 mod predictions;

@@ -21,6 +21,7 @@ mod known_posteriors;
 mod moments;
 mod network_posteriors;
 mod no_leaks;
+mod offsets;
 mod privacy_audit;
 mod rare_levels;
 mod row_bounds;

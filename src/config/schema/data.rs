@@ -63,6 +63,10 @@ keyed! {
         /// The label.
         #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<LabelEntry>, "table, see below";
+        /// A number that rows add to their linear predictor as it is, such as the log of an
+        /// exposure.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        offset: Option<OffsetEntry>, "table, see below";
         /// Features, in order; or instead a `formula` in `[model]`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         features: Vec<FeatureEntry>, "list of tables, see below";
@@ -90,6 +94,23 @@ pub struct BoundsEntry {
     /// computed from private cells.
     #[serde(default)]
     pub public: bool,
+}
+
+keyed! {
+    /// `[data.offset]`: a column that enters the linear predictor with the coefficient 1.
+    pub struct OffsetEntry {
+        /// The column.
+        column: String, "text, required";
+        /// The number, cut off at the bounds, units kept.
+        clamp: [f64; 2], "`[LOW, HIGH]`, required";
+        /// Taken of the number after it is cut off at the bounds, which stay in raw units: `"log"`
+        /// of an exposure.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transform: Option<Transform>, "`\"log\"`, `\"log1p\"`, `\"sqrt\"` or `\"asinh\"`; none";
+        /// Stands for a missing cell, in raw units, inside the bounds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        missing: Option<f64>, "number, none";
+    }
 }
 
 section! {

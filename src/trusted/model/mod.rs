@@ -5,7 +5,7 @@
 //! the forms gives the log-likelihood ratio. The row function exists three times: the
 //! f64 oracle here, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
 
-use crate::data::LabelKind;
+use crate::data::{LabelKind, Offset};
 use crate::expression::Law;
 use crate::models::{NetworkShape, Slopes};
 use crate::network::Network;
@@ -126,7 +126,7 @@ impl RowFunction {
             }
     }
 
-    /// Weights of a query over so many features.
+    /// Weights of a query over rows of so many values.
     pub fn weights(self, features: usize) -> usize {
         match self {
             RowFunction::Network(shape) => 2 * shape.parameters(),
@@ -213,7 +213,7 @@ impl GradientFunction {
         }
     }
 
-    /// Weights of a query for d parameters and so many features.
+    /// Weights of a query for d parameters and rows of so many values.
     pub fn weights(self, d: usize, features: usize) -> usize {
         match self {
             GradientFunction::Score(_) | GradientFunction::Declared(_) => features,
@@ -241,6 +241,15 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     fn parameters(&self) -> &[String];
     /// Number of features a row must have.
     fn features(&self) -> usize;
+    /// What rows must add to their linear predictor beside their features, if anything, with the
+    /// bounds that the model was made for.
+    fn offset(&self) -> Option<Offset> {
+        None
+    }
+    /// Number of values of a row: its features, and behind them its offset.
+    fn width(&self) -> usize {
+        self.features() + usize::from(self.offset().is_some())
+    }
     /// Whether rows must carry a label.
     fn labelled(&self) -> bool;
     /// The label that rows must carry, with the bounds that the model was made for.

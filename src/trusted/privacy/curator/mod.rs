@@ -329,6 +329,12 @@ fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
             data.features().len()
         )));
     }
+    if data.offset() != model.offset() {
+        return Err(CuratorError::Mismatch(format!(
+            "offsets of rows: model '{}' and the data declare other ones; their bounds must be the same",
+            model.name()
+        )));
+    }
     if data.bounds().is_some() && !model.ratio_scales_with_row() {
         return Err(CuratorError::Mismatch(unscaled(model)));
     }
