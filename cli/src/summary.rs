@@ -39,6 +39,7 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
 /// All that is to be said of a run's directory.
 pub(super) fn whole(directory: &Path) -> Result<RunSummary, CliError> {
     let mut summary = output::summarize_directory(directory)?;
+    summary.held_out = output::held_out_reports(directory)?;
     if let Ok(plan) = Plan::read(&directory.join("run.toml")) {
         // The public test table may have moved since; the summary stands without it.
         if let Ok(test) = plan.load_test() {
@@ -221,6 +222,9 @@ fn print_run(summary: &RunSummary) {
             None => "posterior predictive",
         };
         println!("test {first}log loss {loss:.4} ({what})");
+    }
+    for line in summary.held_out.iter().flat_map(|report| report.lines()) {
+        println!("{line}");
     }
     match (c.epsilon, c.delta, c.epsilon_spent) {
         (Some(epsilon), Some(delta), Some(spent)) => {

@@ -203,6 +203,7 @@ fn _dpmc(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(answers::effects, m)?)?;
     m.add_function(wrap_pyfunction!(answers::compare, m)?)?;
     m.add_function(wrap_pyfunction!(answers::synthesize, m)?)?;
+    m.add_function(wrap_pyfunction!(answers::validate, m)?)?;
     m.add_function(wrap_pyfunction!(ledger, m)?)?;
     m.add_function(wrap_pyfunction!(devices, m)?)?;
     // Used by tests alone: a panic whose words hold a number must not be heard.

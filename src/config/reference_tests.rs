@@ -6,6 +6,7 @@ use std::path::Path;
 use super::schema::{
     AnchorSection, ColumnEntry, DataSection, FeatureEntry, GradientSection, HierarchyEntry, Key,
     LabelEntry, ModelSection, OffsetEntry, PrivacySection, RunSection, SamplerSection,
+    ValidateSection,
 };
 use crate::sampler::{Algorithm, Family};
 
@@ -66,6 +67,7 @@ fn renewed(page: &str) -> String {
         ("data.offset", OffsetEntry::KEYS),
         ("data.features", FeatureEntry::KEYS),
         ("columns", ColumnEntry::KEYS),
+        ("validate", ValidateSection::KEYS),
         ("model", ModelSection::KEYS),
         ("model.hierarchy", HierarchyEntry::KEYS),
         ("run", RunSection::KEYS),

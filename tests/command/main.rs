@@ -42,3 +42,4 @@ mod second_reader;
 mod storage;
 mod synthetic_tables;
 mod table_messages;
+mod validate;

@@ -17,6 +17,7 @@ mod gradient_audit;
 mod gradient_certificates;
 mod gradient_leaks;
 mod gradient_posteriors;
+mod held_out;
 mod known_posteriors;
 mod moments;
 mod network_posteriors;

@@ -322,6 +322,46 @@ pub struct EventEntry {
     pub seen: Vec<String>,
 }
 
+keyed! {
+    /// `[validate]`: a held-out table that **is** protected, for `dpmc validate`.
+    pub struct ValidateSection {
+        /// The table: a file, a folder or a pattern; other rows than those of `[data]`.
+        #[serde(with = "path")]
+        file: PathBuf, "path, required";
+        /// Labels in a file of their own, as in `[data]`.
+        #[serde(default, with = "path::optional", skip_serializing_if = "Option::is_none")]
+        label_file: Option<PathBuf>, "path, none";
+        /// Name of the table, by which its ledger knows it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>, "text; the file's name without its ending; required with a pattern";
+        /// A row's log score is cut off at these, in nats. A probability's is at most 0; the noise
+        /// is proportional to HIGH − LOW.
+        clip: [f64; 2], "`[LOW, HIGH]`, required";
+        /// The budget of all that is published of this table, in all runs of its ledger; with
+        /// `delta`.
+        epsilon: f64, "in (0, 1000], required";
+        /// The budget's other half, which should be far under 1/rows.
+        delta: f64, "in (0, 1), required";
+        /// Share of the budget that one `dpmc validate` takes.
+        #[serde(default = "all")]
+        share: f64, "in (0, 1], 1";
+        /// The ledger file of this table. Runs that are compared share it.
+        #[serde(with = "path")]
+        ledger: PathBuf, "path, required";
+        /// Draws, evenly spaced, that rows are scored by, at most.
+        #[serde(default = "scoring_draws")]
+        draws: usize, "1 to 10,000; 200";
+    }
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+fn scoring_draws() -> usize {
+    200
+}
+
 /// `[test]`: a held-out table that is **not** protected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

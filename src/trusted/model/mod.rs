@@ -3,7 +3,7 @@
 //! All models but the network see a row only through a few affine forms `u_k = o_k + w_k·x`,
 //! whose coefficients the host computes in f64 from (θ, θ'); a scalar row function of
 //! the forms gives the log-likelihood ratio. The row function exists three times: the
-//! f64 oracle here, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
+//! f64 oracle in `src/models`, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
 
 use crate::data::{LabelKind, Offset};
 use crate::expression::Law;
@@ -14,7 +14,6 @@ mod anchor;
 mod moment_basis;
 mod moment_remainder;
 mod moments;
-mod regression;
 
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
 pub use crate::priors::{Density, Prior, Support, Surrogate};
@@ -23,7 +22,6 @@ pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 pub use moment_remainder::MomentRemainder;
 pub(crate) use moments::FLAT_CLIP;
 pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
-pub use regression::Regression;
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]
@@ -291,6 +289,12 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     /// unclipped. `label` as stored, binary ±1 (ignored by models without labels).
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64;
 
+    /// `log p(y|x, θ)` of a row's label, untempered, nats; none where the model has no such density.
+    /// A held-out row is scored by it, and cut off whatever it is.
+    fn log_density(&self, _row: &[f64], _label: f64, _theta: &[f64]) -> Option<f64> {
+        None
+    }
+
     /// How the engines make a row's gradient.
     fn gradient_function(&self) -> GradientFunction;
     /// Coefficients of the gradient's forms at `theta`.
@@ -322,20 +326,4 @@ pub fn check_tempering(kappa: f64) -> Result<(), ModelError> {
             format!("must lie in (0, 1], not {kappa}"),
         ))
     }
-}
-
-/// Radius of the box that a support is, where it is one: `‖θ‖ ≤ R`.
-fn radius(support: &Support) -> Option<f64> {
-    match support {
-        Support::Unbounded => None,
-        Support::Box(bounds) => Some(bounds.iter().map(|b| b * b).sum::<f64>().sqrt()),
-    }
-}
-
-/// A label that the model cannot read.
-fn wrong_label(model: &str, needs: &str, label: LabelKind) -> ModelError {
-    ModelError::new(
-        "data.label",
-        format!("model '{model}' needs {needs}, not {}", label.describe()),
-    )
 }

@@ -320,7 +320,7 @@ pub(crate) fn unscaled(model: &dyn Model) -> String {
 }
 
 /// The model must find the columns it reads.
-fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
+pub(super) fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
     if data.features().len() != model.features() {
         return Err(CuratorError::Mismatch(format!(
             "model '{}' needs {} feature(s), the data declare {}",

@@ -1,13 +1,14 @@
 //! Bayesian generalised linear models: a row's likelihood is a function of its label and of its
 //! linear predictor η = x·θ.
 
-use super::{
-    Density, Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Support,
-    check_tempering, radius, softplus_difference, wrong_label,
-};
+use super::{Joint, Slopes, label_range};
 use crate::data::{LabelKind, Offset};
 use crate::expression::{Law, Range};
-use crate::models::{Joint, Slopes, label_range};
+use crate::math::{log_factorial, normal, softplus, softplus_difference};
+use crate::model::{
+    Density, Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Support,
+    check_tempering,
+};
 
 /// The law of a label given η.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -280,6 +281,22 @@ impl Regression {
     }
 }
 
+/// Radius of the box that a support is, where it is one: `‖θ‖ ≤ R`.
+fn radius(support: &Support) -> Option<f64> {
+    match support {
+        Support::Unbounded => None,
+        Support::Box(bounds) => Some(bounds.iter().map(|b| b * b).sum::<f64>().sqrt()),
+    }
+}
+
+/// A label that the model cannot read.
+fn wrong_label(model: &str, needs: &str, label: LabelKind) -> ModelError {
+    ModelError::new(
+        "data.label",
+        format!("model '{model}' needs {needs}, not {}", label.describe()),
+    )
+}
+
 /// All labels of a kind.
 fn label_ranges(label: LabelKind) -> Vec<Range> {
     match label {
@@ -408,6 +425,17 @@ impl Model for Regression {
             }
         };
         self.tempering * ratio
+    }
+    fn log_density(&self, row: &[f64], label: f64, theta: &[f64]) -> Option<f64> {
+        let eta = self.predictor(row, theta);
+        Some(match self.likelihood {
+            Likelihood::Logistic => -softplus(-label * eta),
+            Likelihood::Linear { variance } => {
+                normal::log_density((label - eta) / variance.sqrt()) - 0.5 * variance.ln()
+            }
+            Likelihood::Poisson => label * eta - eta.exp() - log_factorial(label),
+            Likelihood::Declared(law) => law.log_likelihood(label, eta, &theta[self.features..]),
+        })
     }
     fn gradient_function(&self) -> GradientFunction {
         GradientFunction::Score(match self.likelihood {
