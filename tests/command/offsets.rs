@@ -7,14 +7,14 @@ use crate::common::place::{Draws, Place, edit};
 
 /// Counts that are about twice the exposure, whose spread is wide.
 fn table(rows: usize) -> String {
-    let mut text = String::from("events,years,age,sick\n");
+    let mut text = String::from("events,years,age,sick,person\n");
     for i in 0..rows {
         let t = i as f64;
         let years = (2.3 * (1.7 * t).sin()).exp();
         let (age, noise) = (50.0 + 30.0 * (2.9 * t).sin(), 1.0 + 0.3 * (5.3 * t).cos());
         let events = (2.0 * years * noise).round();
         let sick = u8::from((0.37 * t).sin() + 0.5 * years.ln() > 0.0);
-        text += &format!("{events},{years:.4},{age:.2},{sick}\n");
+        text += &format!("{events},{years:.4},{age:.2},{sick},{}\n", i / 2);
     }
     text
 }
@@ -168,6 +168,34 @@ fn every_sampler_takes_an_offset() {
     assert!((1.7..2.4).contains(&rate), "{rate}");
 }
 
+/// With a budget that hides little, an anchor finds the rate: of rows and of persons, with a
+/// parameter that rows share and without.
+#[test]
+fn anchors_find_the_rate_beside_the_offset() {
+    let run = edit(
+        &private("algorithm = \"dp-laplace\""),
+        "epsilon = 8.0",
+        "epsilon = 300.0",
+    );
+    let shared = "kind = \"negative-binomial\"\nparameters.log_shape = { mean = 0, sd = 1 }";
+    let units = "unit = \"person\"\nrows_per_unit = 2\n[columns]";
+    for kind in ["kind = \"poisson\"", shared] {
+        for table in ["[columns]", units] {
+            let run = edit(&run, "kind = \"poisson\"", kind);
+            let place = place(&edit(&run, "[columns]", table));
+            place.works("sample run.toml --out out --quiet");
+            let draws = place.draws("out");
+            let mean = draws.rows.iter().map(|r| r.2[0]).sum::<f64>() / draws.rows.len() as f64;
+            // Without the offset it is about 5.
+            assert!(
+                (1.8..2.25).contains(&mean.exp()),
+                "{kind} {table} {}",
+                mean.exp()
+            );
+        }
+    }
+}
+
 /// What is predicted grows with the exposure, in proportion.
 #[test]
 fn answers_read_the_exposure_of_new_rows() {
@@ -295,7 +323,7 @@ fn what_is_wrong_is_refused_before_anything_is_charged() {
     // A cell that is none, by its line and column; as a missing one where that is declared.
     for cell in ["", "many"] {
         let place = place(&run);
-        let bad = table(600).replacen("\n", &format!("\n3,{cell},40,1\n"), 1);
+        let bad = table(600).replacen("\n", &format!("\n3,{cell},40,1,0\n"), 1);
         place.write("visits.csv", &bad);
         let message = place.refuses("sample run.toml --out out --ledger l.json");
         assert!(
