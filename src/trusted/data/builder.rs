@@ -132,7 +132,7 @@ impl DatasetBuilder {
     }
 
     /// Every row has an offset behind its features, cut off at these bounds; before the first row
-    /// and before [`DatasetBuilder::on_grids`].
+    /// and before its storage is chosen.
     ///
     /// # Errors
     /// [`DataError::Declaration`] where the bounds are reversed or not finite.
