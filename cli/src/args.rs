@@ -25,9 +25,15 @@ const AUDIT_HELP: &str = "\
 A run makes T steps (the same move; or steps that follow gradients) on each of two neighbouring data sets of the audit's own \
 making, through the same curator as a private run; no table is read. Of anchored-barker each release of \
 an anchor is attacked too: gradient, curvature (of rows within and beyond the row bound), profile of row norms, \
-moments. Half of the runs choose \
+moments. `held-out` is the score of a held-out table that `dpmc validate` releases. Half of the runs choose \
 an event, the other half bound its probabilities (Clopper-Pearson). A bound above the claim \
 refutes it (but for 1 - C); a bound below proves nothing.";
+
+const VALIDATE_HELP: &str = "\
+The held-out rows are protected by a budget and a ledger of their own, which [validate] in the run file \
+names. Each call charges that ledger and then releases the mean log score of the rows (and the accuracy \
+for binary labels) with noise. Runs to be compared name the same ledger. `dpmc check` says how much noise \
+to expect before anything is paid.";
 
 /// Bayesian posterior sampling over sensitive tables under differential privacy.
 #[derive(Debug, Parser)]
@@ -66,6 +72,9 @@ pub(super) enum Command {
     /// Say what the prior of a run file predicts, before any run; no private row is read
     #[command(after_long_help = PRIOR_HELP)]
     Prior(PriorArguments),
+    /// Score a run's draws on a protected held-out table, at a price: the [validate] section
+    #[command(after_long_help = VALIDATE_HELP)]
+    Validate(ValidateArguments),
     /// List the GPU adapters that the gpu engine could use
     Devices(JsonArguments),
     /// What a sequence of privacy events costs, by every accountant that applies
@@ -81,6 +90,15 @@ pub(super) enum Command {
     Completions(CompletionsArguments),
     /// Write a manual page for this command and each of its own, dpmc.1, dpmc-sample.1, …
     Man(ManArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ValidateArguments {
+    /// The run directory
+    pub directory: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -2,7 +2,10 @@
 
 use super::CliError;
 use super::args::{AuditArguments, AuditEngine};
-use dpmc::privacy::audit::{AuditError, Report, Settings, Subject, Verdict, audit};
+use dpmc::privacy::audit::{AuditError, Report, Settings, Subject, Verdict, audit, audit_held_out};
+
+/// τ of the noise that is attacked in a held-out score.
+const HELD_OUT_TAU: f64 = 2.0;
 
 impl From<AuditError> for CliError {
     fn from(error: AuditError) -> Self {
@@ -15,7 +18,11 @@ impl From<AuditError> for CliError {
 }
 
 pub(super) fn run(a: &AuditArguments) -> Result<(), CliError> {
-    let subject = Subject::parse(&a.algorithm, a.as_published)?;
+    let held_out = a.algorithm == "held-out" && !a.as_published;
+    let subject = match held_out {
+        true => Subject::AnchoredBarker,
+        false => Subject::parse(&a.algorithm, a.as_published)?,
+    };
     let usual = Settings::default();
     let settings = Settings {
         steps: a.steps,
@@ -30,7 +37,10 @@ pub(super) fn run(a: &AuditArguments) -> Result<(), CliError> {
         seed: a.seed,
         row_bounds: a.row_bounds,
     };
-    let report = audit(subject, &settings)?;
+    let report = match held_out {
+        true => audit_held_out(HELD_OUT_TAU, &settings)?,
+        false => audit(subject, &settings)?,
+    };
     if a.json {
         let text =
             serde_json::to_string_pretty(&report).map_err(|e| CliError::Failure(e.to_string()))?;

@@ -38,6 +38,9 @@ pub(super) fn print_setting(r: &Report) {
     if let Some(formula) = &r.formula {
         print_formula(formula);
     }
+    if let Some(offset) = &r.offset {
+        println!("offset     {offset}; its coefficient is 1");
+    }
     for h in &r.hierarchies {
         let (first, n) = (h.coefficients.first(), h.coefficients.len());
         println!(
@@ -178,6 +181,15 @@ pub(super) fn print_outlook(r: &Report) {
     }
     if let Some(forecast) = &r.forecast {
         print_forecast(forecast, r);
+    }
+    if let Some(v) = &r.validate {
+        let accuracy = v
+            .accuracy_sd
+            .map_or(String::new(), |sd| format!(", of the accuracy {sd:.2e}"));
+        println!(
+            "validate   {} held-out rows, ({}, {:e})-DP for their table, a share of {} a score; noise of the mean log score {:.2e} (sd){accuracy}",
+            v.rows, v.epsilon, v.delta, v.share, v.log_score_sd
+        );
     }
     for warning in &r.warnings {
         println!("warning: {warning}");

@@ -4,9 +4,8 @@ use serde::Serialize;
 
 use super::check_budget::BudgetReport;
 use super::{CliError, check_budget};
-use dpmc::config::{Forecast, FormulaTerms, Hierarchy};
-use dpmc::data::Population;
-use dpmc::data::Unit;
+use dpmc::config::{Forecast, FormulaTerms, Hierarchy, Plan};
+use dpmc::data::{LabelKind, Population, Unit};
 use dpmc::model::Predictor;
 use dpmc::privacy::{Acceptance, Batch, Estimator, GradientNoise};
 use dpmc::run::{Prepared, rows_of_walk};
@@ -19,6 +18,9 @@ pub(super) struct Report {
     pub model: ModelPart,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formula: Option<FormulaTerms>,
+    /// What rows add to their linear predictor as it is, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hierarchies: Vec<Hierarchy>,
     /// In words.
@@ -48,8 +50,25 @@ pub(super) struct Report {
     pub budget: Option<BudgetReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
+    /// What a score of the protected held-out table would be like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validate: Option<Validate>,
     pub warnings: Vec<String>,
     pub notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Validate {
+    /// Of the held-out table.
+    pub rows: usize,
+    pub epsilon: f64,
+    pub delta: f64,
+    pub share: f64,
+    /// Standard deviation of the noise of the mean log score, nats.
+    pub log_score_sd: f64,
+    /// The same of the accuracy, of binary labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy_sd: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -181,6 +200,7 @@ impl Report {
                 tempering: model.tempering(),
             },
             formula: plan.formula_terms()?,
+            offset: plan.offset_meaning()?,
             hierarchies: plan.hierarchies()?,
             prior: check_budget::prior(model.prior()),
             memory: Memory {
@@ -203,6 +223,7 @@ impl Report {
             private: plan.budget()?.is_some(),
             budget: None,
             forecast: None,
+            validate: validate_of(plan)?,
             warnings: Vec::new(),
             notes: Vec::new(),
         };
@@ -303,4 +324,21 @@ impl Anchor {
             }),
         }
     }
+}
+
+/// The noise of a score of the held-out table, whose rows are counted for it.
+fn validate_of(plan: &Plan) -> Result<Option<Validate>, CliError> {
+    let (Some(settings), Some(data)) = (plan.validation()?, plan.load_validation()?) else {
+        return Ok(None);
+    };
+    let binary = data.label_kind() == Some(LabelKind::Binary);
+    let (log_score_sd, accuracy_sd) = settings.noise(data.rows(), binary);
+    Ok(Some(Validate {
+        rows: data.rows(),
+        epsilon: settings.budget.epsilon(),
+        delta: settings.budget.delta(),
+        share: settings.share,
+        log_score_sd,
+        accuracy_sd,
+    }))
 }

@@ -41,7 +41,8 @@ impl From<RunError> for CliError {
             RunError::Curator(e) => CliError::Curator(e),
             RunError::Spent(what) => CliError::Spent(what),
             RunError::State(what) => CliError::Input(what),
-            RunError::NoSeed(_) => CliError::Failure(error.to_string()),
+            RunError::Output(e) => CliError::Output(e),
+            RunError::NoSeed(_) | RunError::Failed(_) => CliError::Failure(error.to_string()),
         }
     }
 }

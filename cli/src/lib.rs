@@ -38,6 +38,7 @@ mod session;
 mod signals;
 mod summary;
 mod synthesize;
+mod validate;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -81,6 +82,7 @@ fn run() -> ExitCode {
         Command::Synthesize(a) => synthesize::run(&a),
         Command::Compare(a) => compare::run(&a),
         Command::Prior(a) => prior::run(&a),
+        Command::Validate(a) => validate::run(&a),
         Command::Devices(a) => devices::run(&a),
         Command::Account(a) => account::account(&a),
         Command::Calibrate(a) => account::calibrate(&a),

@@ -267,6 +267,9 @@ fn test_scores(summary: &RunSummary) -> Markup {
                 "log loss " (format!("{loss:.4}")) "."
             }
         }
+        @for line in summary.held_out.iter().flat_map(|report| report.lines()) {
+            p { (line) }
+        }
     }
 }
 

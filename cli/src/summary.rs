@@ -39,12 +39,19 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
 /// All that is to be said of a run's directory.
 pub(super) fn whole(directory: &Path) -> Result<RunSummary, CliError> {
     let mut summary = output::summarize_directory(directory)?;
+    summary.held_out = output::held_out_reports(directory)?;
     if let Ok(plan) = Plan::read(&directory.join("run.toml")) {
         // The public test table may have moved since; the summary stands without it.
         if let Ok(test) = plan.load_test() {
             add_test_scores(&mut summary, directory, &plan, test.as_ref())?;
         }
         add_noise_of_moments(&mut summary, directory, &plan)?;
+        if let Some(offset) = plan.offset_meaning()? {
+            let note = format!(
+                "rows add an offset to their linear predictor, whose coefficient is 1: {offset}"
+            );
+            summary.notes.push(note);
+        }
     }
     Ok(summary)
 }
@@ -215,6 +222,9 @@ fn print_run(summary: &RunSummary) {
             None => "posterior predictive",
         };
         println!("test {first}log loss {loss:.4} ({what})");
+    }
+    for line in summary.held_out.iter().flat_map(|report| report.lines()) {
+        println!("{line}");
     }
     match (c.epsilon, c.delta, c.epsilon_spent) {
         (Some(epsilon), Some(delta), Some(spent)) => {

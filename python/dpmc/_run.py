@@ -259,6 +259,12 @@ class Run:
         new = None if data is None else self._new(data, labels=True)
         return json.loads(_dpmc.compare(self._path, new, _count(draws)))
 
+    def validate(self) -> dict[str, Any]:
+        """A score of the draws on the protected held-out table of ``[validate]``, as
+        ``dpmc validate --json``. Each call spends a share of that table's budget."""
+        self._drawn()
+        return json.loads(_dpmc.validate(self._path))
+
     def synthesize(self, data: Any, *, sets: int = 5, seed: int | None = None) -> list[np.ndarray]:
         """Made-up labels for public features: an array for each set, all of one draw of the
         posterior, in the label's own words. The guide says how to combine estimates."""

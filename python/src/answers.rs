@@ -130,3 +130,12 @@ pub fn synthesize<'py>(
     let made = made.iter().map(|labels| bytes(py, &in_units(labels)));
     Ok((made.collect(), words.names()))
 }
+
+/// `dpmc validate`, as JSON.
+#[pyfunction]
+pub fn validate(py: Python<'_>, directory: PathBuf) -> PyResult<String> {
+    guarded(py, false, move || {
+        let report = dpmc::run::validate(&directory)?;
+        serde_json::to_string(&report).map_err(|e| CliError::Failure(e.to_string()))
+    })
+}

@@ -140,8 +140,8 @@ fn draws(
     Ok((table.parameters, chains, length, PyBytes::new(py, &bytes)))
 }
 
-/// The features of a table by a run's declarations: names, and float32 values row by row. The
-/// rows are the caller's own.
+/// The features of a table by a run's declarations, and its offset: names, and float32 values row
+/// by row. The rows are the caller's own.
 #[pyfunction]
 fn features<'py>(
     py: Python<'py>,
@@ -152,7 +152,9 @@ fn features<'py>(
     let (names, rows) = guarded(py, plan.imaginary, move || {
         let rows = settings.load_features(&frame)?;
         let public = rows.as_public();
-        Ok((public.features().to_vec(), public.rows()))
+        let mut names = public.features().to_vec();
+        names.extend((public.width() > names.len()).then(|| "offset".to_string()));
+        Ok((names, public.rows()))
     })?;
     let bytes: Vec<u8> = rows.iter().flat_map(|v| v.to_ne_bytes()).collect();
     Ok((names, PyBytes::new(py, &bytes)))
@@ -201,6 +203,7 @@ fn _dpmc(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(answers::effects, m)?)?;
     m.add_function(wrap_pyfunction!(answers::compare, m)?)?;
     m.add_function(wrap_pyfunction!(answers::synthesize, m)?)?;
+    m.add_function(wrap_pyfunction!(answers::validate, m)?)?;
     m.add_function(wrap_pyfunction!(ledger, m)?)?;
     m.add_function(wrap_pyfunction!(devices, m)?)?;
     // Used by tests alone: a panic whose words hold a number must not be heard.

@@ -1,7 +1,9 @@
 """From draws to answers: predictions, effects, comparisons, made-up labels."""
 
 import numpy as np
+import pandas
 import pytest
+from conftest import run_file
 
 import dpmc
 
@@ -74,3 +76,48 @@ def test_numbers_are_predicted_in_the_labels_own_units():
     told = run.predict(new, intervals=0.9)
     width = told["label_high"] - told["label_low"]
     assert width == pytest.approx([2 * 1.645] * 2, rel=0.1)
+
+
+def test_protected_rows_are_scored_at_a_price(tmp_path, table):
+    pandas.DataFrame(table).to_csv(tmp_path / "others.csv", index=False)
+    settings = run_file()
+    settings["validate"] = {
+        "file": str(tmp_path / "others.csv"),
+        "clip": [-3, 0],
+        "epsilon": 2.0,
+        "delta": 1e-6,
+        "ledger": str(tmp_path / "others.ledger.json"),
+    }
+    run = dpmc.sample(settings, data=table, not_private=True, algorithm="mh", iterations=50, seed=3)
+    told = run.validate()
+    assert -3 < told["log_score"] < 0.5 and told["epsilon"] == 2.0
+    assert told["rows"] == len(table["age"]) and told["accuracy_sd"] > 0
+    with pytest.raises(dpmc.InputError, match="budget is spent"):
+        run.validate()
+
+
+def test_an_offset_is_added_as_it_is():
+    rng = np.random.default_rng(2)
+    years = rng.uniform(0.2, 8, 600)
+    people = {"events": rng.poisson(1.5 * years), "years": years, "age": rng.uniform(20, 80, 600)}
+    run = dpmc.sample(
+        people,
+        formula="events ~ age + offset(log(years))",
+        columns={
+            "events": {"count": 60},
+            "years": {"clamp": (0.1, 10)},
+            "age": {"scale": (20, 80)},
+        },
+        model={"kind": "poisson", "prior": {"kind": "normal", "sd": 3.0}},
+        not_private=True,
+        algorithm="hmc",
+        iterations=300,
+        seed=1,
+    )
+    assert run.draws.parameters == ["intercept", "age"]
+    new = {"years": [1.0, 4.0], "age": [50.0, 50.0]}
+    one, four = run.predict(new)
+    assert four / one == pytest.approx(4, rel=1e-3) and one == pytest.approx(1.5, rel=0.2)
+    names, values = run.features(new)
+    assert names == ["intercept", "age", "offset"]
+    assert values[:, 2] == pytest.approx(np.log(new["years"]), abs=1e-3)

@@ -12,10 +12,10 @@ mod schema;
 pub use error::ConfigError;
 pub use files::{existing_part, table_files, table_header};
 pub use plan::DECISIONS_A_DRAW;
-pub use plan::{Forecast, FormulaTerms, Hierarchy, Plan, Term, noise_of_means};
+pub use plan::{Forecast, FormulaTerms, Hierarchy, Plan, Term, Validation, noise_of_means};
 pub use schema::{
     BoundsEntry, ColumnEntry, DataSection, DrawsName, FeatureEntry, InteractionEntry, LabelEntry,
-    ModelSection, Numbers, PrivacySection, RunConfig, RunSection, SamplerSection, StartEntry,
-    TestSection,
+    ModelSection, Numbers, OffsetEntry, PrivacySection, RunConfig, RunSection, SamplerSection,
+    StartEntry, TestSection, ValidateSection,
 };
 pub use schema::{Key, quoted};

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::schema::{
     AnchorSection, ColumnEntry, DataSection, FeatureEntry, GradientSection, HierarchyEntry, Key,
-    LabelEntry, ModelSection, PrivacySection, RunSection, SamplerSection,
+    LabelEntry, ModelSection, OffsetEntry, PrivacySection, RunSection, SamplerSection,
+    ValidateSection,
 };
 use crate::sampler::{Algorithm, Family};
 
@@ -63,8 +64,10 @@ fn renewed(page: &str) -> String {
     let lists = [
         ("data", DataSection::KEYS),
         ("data.label", LabelEntry::KEYS),
+        ("data.offset", OffsetEntry::KEYS),
         ("data.features", FeatureEntry::KEYS),
         ("columns", ColumnEntry::KEYS),
+        ("validate", ValidateSection::KEYS),
         ("model", ModelSection::KEYS),
         ("model.hierarchy", HierarchyEntry::KEYS),
         ("run", RunSection::KEYS),

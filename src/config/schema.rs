@@ -21,7 +21,7 @@ pub use path::quoted;
 
 pub use data::{
     BoundsEntry, ColumnEntry, DataSection, FeatureEntry, IndicatorEntry, InteractionEntry,
-    LabelEntry, LevelEntry, SplineEntry, TestSection,
+    LabelEntry, LevelEntry, OffsetEntry, SplineEntry, TestSection, ValidateSection,
 };
 pub use sampler::{
     AnchorSection, GradientSection, JitterEntry, SamplerSection, ScheduleEntry, ScheduleName,
@@ -40,6 +40,9 @@ pub struct RunConfig {
     /// A public held-out table for predictive accuracy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<TestSection>,
+    /// A protected held-out table that scores are released of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validate: Option<ValidateSection>,
     /// The model.
     pub model: ModelSection,
     /// The sampler.

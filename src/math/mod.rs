@@ -1,6 +1,7 @@
 //! Mathematics that knows nothing of rows, samplers or privacy.
 
 pub(crate) mod chebyshev;
+mod factorial;
 mod lower;
 mod matrix;
 pub mod normal;
@@ -9,6 +10,7 @@ pub(crate) mod single;
 mod softplus;
 mod spline;
 
+pub use factorial::log_factorial;
 pub use lower::Lower;
 pub use matrix::{cholesky, inverse};
 pub use remainder::{exponential_difference, remainder_difference};

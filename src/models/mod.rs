@@ -1,5 +1,5 @@
-//! What a row tells, in f64: models that are no regressions (those that the papers sample), and
-//! scores and weights of regressions with the public bounds that anchors clip them to (`slopes`).
+//! What a row tells, in f64: regressions and the models that the papers sample, and scores and
+//! weights of regressions with the public bounds that anchors clip them to (`slopes`).
 //! All of that lies outside of the trusted part, for the engines clip what comes out. One answer is
 //! trusted all the same: `ops` pays for its draw by `Model::ratio_rate` as a true bound, since a
 //! chain of clipped ratios has another posterior (docs/proofs/guarantee.md). Whoever reads the
@@ -11,6 +11,7 @@ mod layered;
 mod mixture;
 mod mlp;
 mod network_anchor;
+mod regression;
 mod slopes;
 
 pub use banana::Banana;
@@ -18,5 +19,6 @@ pub use gaussian_mean::GaussianMean;
 pub use layered::Layered;
 pub use mixture::Mixture;
 pub use mlp::{Mlp, NetworkShape};
+pub use regression::Regression;
 pub(crate) use slopes::label_range;
 pub use slopes::{Influence, Joint, Predictor, Slopes};

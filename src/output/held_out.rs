@@ -58,11 +58,12 @@ pub fn test_scores(
     predictive: Predictive,
 ) -> Result<Option<TestScores>, OutputError> {
     let table = read_draws(directory)?;
+    let features = test.features().len();
     let parameters = match predictive {
         Predictive::Network(shape) => shape.parameters(),
         Predictive::Layers(network) => network.parameters(),
-        Predictive::Declared(law) => test.features().len() + law.shared().len(),
-        _ => test.features().len(),
+        Predictive::Declared(law) => features + law.shared().len(),
+        _ => features,
     };
     let total: usize = table.chains.iter().map(|c| c[0].len()).sum();
     // Behind them stand the standard deviations that a prior samples.
@@ -74,7 +75,11 @@ pub fn test_scores(
     for chain in &table.chains {
         for i in (0..chain[0].len()).step_by(stride) {
             let own = chain[..parameters].iter();
-            thetas.push(own.map(|column| column[i]).collect::<Vec<f64>>());
+            let mut theta: Vec<f64> = own.map(|column| column[i]).collect();
+            // An offset behind the features has the coefficient 1.
+            let offset = test.width() > test.features().len();
+            theta.splice(features..features, offset.then_some(1.0));
+            thetas.push(theta);
         }
     }
     let rows = test.rows();

@@ -10,9 +10,12 @@ mod parts;
 #[cfg(feature = "plot")]
 pub mod plot;
 mod summary;
+mod validation;
 
 pub use directory::{OutputError, RunDirectory};
 pub use draws::{DrawTable, read_draws};
 pub use held_out::{Predictive, test_scores};
 pub use notes::{POINT, note_on_sampler};
 pub use summary::{NamedNoise, Point, RunSummary, missing_noise, summarize_directory};
+pub(crate) use validation::add_report;
+pub use validation::{HeldOutReport, held_out_reports};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::notes::{notes, notes_on_anchor};
 use super::parts::read_state;
-use super::{OutputError, read_draws};
+use super::{HeldOutReport, OutputError, read_draws};
 use crate::diagnostics::{NOISE_AWARE_LEVEL, NoiseAware, ParameterSummary, noise_aware, summarize};
 use crate::model::{Anchor, AnchorRelease, Moments};
 use crate::privacy::Certificate;
@@ -43,6 +43,9 @@ pub struct RunSummary {
     /// Held-out mean negative logarithm of the posterior predictive density or probability, nats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_log_loss: Option<f64>,
+    /// Scores that were released of a protected held-out table, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held_out: Vec<HeldOutReport>,
     /// The certificate.
     pub certificate: Certificate,
     /// Where the above would mislead a reader: draws that do not tell yet, intervals that lack
@@ -160,6 +163,7 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     }
     let sampler = (&state.sampler, certificate.private);
     Ok(RunSummary {
+        held_out: Vec::new(),
         notes: [notes(&parameters, &columns, accepted, sampler), doubts].concat(),
         parameters,
         points,

@@ -103,7 +103,7 @@ pub fn compare(posterior: &Posterior, rows: &NewRows) -> Result<Comparison, Pred
         return Err(PredictionError::Input(what.into()));
     }
     let values = rows.values();
-    let each = values.par_chunks_exact(rows.features());
+    let each = values.par_chunks_exact(rows.width());
     let mixtures = each.map(|row| {
         let laws = posterior
             .draws

@@ -266,7 +266,7 @@ fn average_expected(predictor: &Predictor, posterior: &Posterior, rows: &NewRows
         .par_iter()
         .map(|theta| {
             let mut sums = vec![0.0; outcomes];
-            for row in values.chunks_exact(rows.features()) {
+            for row in values.chunks_exact(rows.width()) {
                 match predictor.law(theta, row) {
                     LabelLaw::Classes(chances) => {
                         sums.iter_mut().zip(chances).for_each(|(s, p)| *s += p);

@@ -90,10 +90,15 @@ impl NewRows {
         self.set.features().len()
     }
 
-    /// Features, row after row.
+    /// Number of values of a row: its features, and behind them its offset.
+    pub fn width(&self) -> usize {
+        self.set.width()
+    }
+
+    /// Features and offset, row after row.
     pub fn values(&self) -> Vec<f32> {
         let mut values = self.set.as_public().rows();
-        values.truncate(self.rows * self.features());
+        values.truncate(self.rows * self.width());
         values
     }
 

@@ -84,7 +84,7 @@ pub fn predict(
     let predictor = Predictor::new(&posterior.plan, rows)?;
     check_fit(&predictor, posterior)?;
     let values = rows.values();
-    let each = values.par_chunks_exact(rows.features());
+    let each = values.par_chunks_exact(rows.width());
     let told: Vec<Vec<f64>> = each
         .map(|row| {
             let laws = posterior

@@ -108,8 +108,8 @@ impl Predictor {
         matches!(self.predictive, Predictive::Declared(law) if law.name() == "quantile")
     }
 
-    /// The law of the label of a row of features, by one draw, both of the lengths that
-    /// [`Predictor::new`] saw.
+    /// The law of the label of a row of features, and perhaps an offset behind them, by one draw,
+    /// both of the lengths that [`Predictor::new`] saw.
     pub fn law(&self, theta: &[f64], row: &[f32]) -> LabelLaw {
         let said = match self.predictive {
             Predictive::Network(shape) => {
@@ -125,7 +125,9 @@ impl Predictor {
                 _ => LabelLaw::Classes(said),
             };
         }
-        let eta = row.iter().zip(theta).map(|(&x, t)| f64::from(x) * t).sum();
+        let (row, offset) = row.split_at(self.features.min(row.len()));
+        let eta: f64 = row.iter().zip(theta).map(|(&x, t)| f64::from(x) * t).sum();
+        let eta = eta + offset.first().map_or(0.0, |o| f64::from(*o));
         self.law_at(eta, theta.get(self.features..).unwrap_or_default())
     }
 

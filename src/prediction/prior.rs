@@ -139,10 +139,7 @@ pub fn prior_predictive(
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let values = rows.values();
     let every = rows.rows().div_ceil(MOST_ROWS).max(1);
-    let chosen: Vec<&[f32]> = values
-        .chunks_exact(rows.features())
-        .step_by(every)
-        .collect();
+    let chosen: Vec<&[f32]> = values.chunks_exact(rows.width()).step_by(every).collect();
     let labelled = chosen.len().div_ceil(LABELS_A_DRAW).max(1);
     let (mut expected, mut labels) = (Vec::new(), Vec::new());
     for _ in 0..draws {

@@ -34,14 +34,13 @@ pub fn synthetic_labels(
         )));
     }
     let values = rows.values();
-    let features = rows.features();
     let mut made = Vec::new();
     for set in 0..sets {
         // The middle of each of so many equal parts of the chains.
         let theta = &posterior.draws[(2 * set + 1) * count / (2 * sets)];
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         rng.set_stream(set as u64);
-        let each = values.chunks_exact(features);
+        let each = values.chunks_exact(rows.width());
         let laws = each.map(|row| predictor.law(theta, row));
         let labels: Vec<f64> = laws.map(|law: LabelLaw| law.draw(&mut rng)).collect();
         if labels.iter().any(|y| !y.is_finite()) {

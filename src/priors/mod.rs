@@ -1,5 +1,6 @@
-//! Priors in blocks of coefficients, some with a standard deviation of their own that is not known
-//! and is sampled with the rest: levels that share one (hierarchies), and the horseshoe.
+//! Priors ([`Prior`]), also in blocks of coefficients, some with a standard deviation of their own
+//! that is not known and is sampled with the rest: levels that share one (hierarchies), and the
+//! horseshoe.
 //!
 //! A chain moves over the coefficients alone. What is unknown of the standard deviations is
 //! integrated out of the prior's density, in one dimension, and each kept draw of the coefficients
@@ -9,10 +10,12 @@
 mod block;
 mod horseshoe;
 mod log_concave;
+mod prior;
 mod scale;
 
 pub(crate) use block::Stretch;
 pub use block::{Block, BlockLaw};
+pub use prior::{Density, Prior, Support, Surrogate};
 pub use scale::ScaleLaw;
 
 use crate::model::ModelError;

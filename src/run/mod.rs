@@ -48,9 +48,11 @@ mod outlay;
 mod pace;
 mod prepare;
 mod price;
+mod validate;
 
 pub use error::RunError;
 pub use outlay::{NO_DRAW, Outlay};
 pub use pace::{iterations_a_part, rows_of_walk};
 pub use prepare::{Coins, Place, Prepared, prepare, prepare_frame};
 pub use price::{Price, price_of_decision};
+pub use validate::validate;

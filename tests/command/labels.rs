@@ -22,6 +22,7 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
             missing: None,
         }],
         interactions: vec![],
+        offset: None,
         label: Some(Label {
             column: Some(names[1].into()),
             values,

@@ -501,6 +501,7 @@ fn a_file_that_vanishes_is_named() {
                 missing: None,
             }],
             interactions: Vec::new(),
+            offset: None,
             label: None,
             row_norm: None,
             bounds: None,

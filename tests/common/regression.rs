@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dpmc::data::{Dataset, LabelKind};
+use dpmc::data::{Dataset, LabelKind, Offset};
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Anchor, Lower, Metric, Model, Prior, Regression};
 use dpmc::privacy::{Acceptance, AnchorNoise, Curator, Estimator, OpenCurator, Releases};
@@ -26,9 +26,16 @@ pub const NUMBER: LabelKind = LabelKind::Number {
 /// So many that no rate is above a quarter of it: weights are not cut.
 pub const COUNT: LabelKind = LabelKind::Count { max: 36 };
 
-/// Rows of two features, known to the test, with their labels.
+/// Bounds of the offsets, where a table has some.
+pub const OFFSET: Offset = Offset {
+    low: -1.0,
+    high: 0.8,
+};
+
+/// Rows of two features, known to the test, with their labels; offsets, one a row, or none.
 pub struct Table {
     pub rows: Vec<[f64; 2]>,
+    pub offsets: Vec<f64>,
     pub labels: Vec<f64>,
     pub kind: LabelKind,
 }
@@ -54,6 +61,7 @@ pub fn table(n: usize, kind: LabelKind) -> Table {
     });
     Table {
         labels: labels.collect(),
+        offsets: Vec::new(),
         rows,
         kind,
     }
@@ -63,23 +71,33 @@ impl Table {
     pub fn data(&self) -> Dataset {
         let names = vec!["a".to_string(), "b".to_string()];
         let mut set = Dataset::builder_with(names, Some(self.kind), NORM).unwrap();
-        for (x, y) in self.rows.iter().zip(&self.labels) {
-            let x = [x[0] as f32, x[1] as f32];
+        if !self.offsets.is_empty() {
+            set = set.with_offset(OFFSET).unwrap();
+        }
+        for (i, y) in self.labels.iter().enumerate() {
+            let x: Vec<f32> = self.row(i).iter().map(|v| *v as f32).collect();
             set.push_value(&x, Some(*y)).unwrap();
         }
         set.finish().unwrap()
     }
 
+    /// Features, and the offset behind them.
+    pub fn row(&self, i: usize) -> Vec<f64> {
+        let offset = self.offsets.get(i).copied();
+        self.rows[i].iter().copied().chain(offset).collect()
+    }
+
     pub fn model(&self) -> Arc<dyn Model> {
         let names = ["a".to_string(), "b".to_string()];
         let prior = Prior::normal(2, PRIOR_SD);
-        match self.kind {
-            LabelKind::Count { .. } => {
-                Arc::new(Regression::poisson(&names, self.kind, NORM, prior, KAPPA).unwrap())
-            }
-            _ => Arc::new(
-                Regression::linear(&names, VARIANCE, self.kind, NORM, prior, KAPPA).unwrap(),
-            ),
+        let model = match self.kind {
+            LabelKind::Count { .. } => Regression::poisson(&names, self.kind, NORM, prior, KAPPA),
+            _ => Regression::linear(&names, VARIANCE, self.kind, NORM, prior, KAPPA),
+        };
+        let model = model.unwrap();
+        match self.offsets.is_empty() {
+            true => Arc::new(model),
+            false => Arc::new(model.with_offset(OFFSET)),
         }
     }
 

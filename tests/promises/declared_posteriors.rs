@@ -145,6 +145,7 @@ fn two_features(kind: LabelKind) -> Table {
         .iter()
         .map(|y| if *y > 0.3 { 1.0 } else { -1.0 });
     Table {
+        offsets: Vec::new(),
         labels: labels.collect(),
         rows: numbers.rows,
         kind,

@@ -39,6 +39,8 @@ pub(super) struct Terms {
     pub terms: Vec<Term>,
     /// Levels that share a prior, each with one effect.
     pub shared: Vec<Shared>,
+    /// What is added as it is.
+    pub offset: Option<Resolved>,
 }
 
 /// What each level of a column has of its own.
@@ -58,6 +60,8 @@ struct Set {
     terms: Vec<Term>,
     /// Where levels that share a prior stand in it.
     shared: Option<usize>,
+    /// Where an offset stands in it.
+    offset: Option<usize>,
 }
 
 impl Set {
@@ -81,6 +85,10 @@ impl Set {
                 "levels that share a prior are added alone, and belong to no product: a + (1 | g)",
             ));
         }
+        if let Some(place) = self.offset {
+            let what = "an offset is added alone, and belongs to no product: a + offset(log(n))";
+            return Err(Wrong::at(place, what));
+        }
         match self.intercept {
             None => Ok(self.terms),
             Some(_) => Err(Wrong::at(
@@ -96,6 +104,7 @@ pub(super) fn terms(root: &Node, resolver: &Resolver<'_>) -> Result<Terms, Wrong
         resolver,
         columns: Vec::new(),
         shared: Vec::new(),
+        offset: None,
     };
     let set = reader.read(root)?;
     Ok(Terms {
@@ -103,6 +112,7 @@ pub(super) fn terms(root: &Node, resolver: &Resolver<'_>) -> Result<Terms, Wrong
         columns: reader.columns,
         terms: set.terms,
         shared: reader.shared,
+        offset: reader.offset,
     })
 }
 
@@ -110,6 +120,7 @@ struct Reader<'a> {
     resolver: &'a Resolver<'a>,
     columns: Vec<Resolved>,
     shared: Vec<Shared>,
+    offset: Option<Resolved>,
 }
 
 impl Reader<'_> {
@@ -130,6 +141,7 @@ impl Reader<'_> {
             }),
             Node::Group(group) => self.group(group),
             Node::All(place) => self.all(*place),
+            Node::Atom(atom) if matches!(atom.shape, Shape::Offset(_)) => self.offset(atom),
             Node::Atom(atom) => {
                 let mut set = Set::default();
                 set.add(self.column(atom)?)?;
@@ -146,7 +158,12 @@ impl Reader<'_> {
                 let what = "levels that share a prior are not taken away: leave them out";
                 return Err(Wrong::at(place, what));
             }
+            if let (false, Some(place)) = (added, part.offset) {
+                let what = "an offset is not taken away: leave it out";
+                return Err(Wrong::at(place, what));
+            }
             sum.shared = sum.shared.or(part.shared);
+            sum.offset = sum.offset.or(part.offset);
             sum.intercept = part.intercept.map(|one| one == *added).or(sum.intercept);
             for term in part.terms {
                 if *added {
@@ -194,6 +211,10 @@ impl Reader<'_> {
                 "levels within levels need a column of their own",
             ));
         }
+        if let Some(inner) = effects.offset {
+            let what = "an offset has no coefficient that levels could share; add it alone";
+            return Err(Wrong::at(inner, what));
+        }
         if effects.intercept == Some(false) {
             let what = "slopes without intercepts are not to be had: (x | g) gives each level both";
             return Err(Wrong::at(place, what));
@@ -221,6 +242,20 @@ impl Reader<'_> {
         }
         Ok(Set {
             shared: Some(place),
+            ..Set::default()
+        })
+    }
+
+    fn offset(&mut self, atom: &Atom) -> Result<Set, Wrong> {
+        let found = self.resolver.resolve(atom)?;
+        let place = atom.start;
+        if self.offset.as_ref().is_some_and(|o| o.entry != found.entry) {
+            let what = "a formula has one offset; add the two up in a column of the table";
+            return Err(Wrong::at(place, what));
+        }
+        self.offset = Some(found);
+        Ok(Set {
+            offset: Some(place),
             ..Set::default()
         })
     }

@@ -1,4 +1,5 @@
-//! Functions of formulas: `log(x)`, `poly(x, 3)`, `ns(x, knots = [30])`, `factor(x)`, `I(x > 3)`.
+//! Functions of formulas: `log(x)`, `poly(x, 3)`, `ns(x, knots = [30])`, `factor(x)`, `I(x > 3)`,
+//! `offset(log(x))`.
 
 use super::Wrong;
 use super::parse::{Curve, Parser, Shape};
@@ -14,15 +15,12 @@ const TRANSFORMS: [Transform; 4] = [
     Transform::Asinh,
 ];
 
-const OFFSET: &str = "an offset has no place in a formula yet; for now declare the exposure with clamp, write log(exposure) as a term, and give its coefficient a prior near 1 (mean 1, a small sd)";
-
 impl Parser {
     /// What a function, whose name begins at `start`, makes of which column.
     pub(super) fn call(&mut self, function: &str, start: usize) -> Result<(String, Shape), Wrong> {
         let wrong = |what: &str| Err(Wrong::at(start, what));
         match function {
-            "poly" | "ns" | "factor" | "C" | "I" => {}
-            "offset" => return wrong(OFFSET),
+            "poly" | "ns" | "factor" | "C" | "I" | "offset" => {}
             "s" | "t2" | "te" | "ti" | "bs" | "cs" | "cr" | "rcs" | "lo" | "gp" => {
                 return wrong(
                     "curves are ns(x, knots = […]), a natural cubic spline with stated knots, and poly(x, 3)",
@@ -45,6 +43,10 @@ impl Parser {
             "poly" => self.polynomial()?,
             "ns" => self.spline()?,
             "I" => self.condition()?,
+            "offset" => {
+                let (column, transform) = self.number_of()?;
+                (column, Shape::Offset(transform))
+            }
             _ => self.levels()?,
         };
         self.expect(")")?;
@@ -59,7 +61,7 @@ impl Parser {
     ) -> Result<(String, Transform), Wrong> {
         let Some(transform) = TRANSFORMS.iter().find(|t| t.name() == function) else {
             let what = format!(
-                "'{function}' is no function of formulas, which are log, log1p, sqrt, asinh, poly, ns, factor and I"
+                "'{function}' is no function of formulas, which are log, log1p, sqrt, asinh, poly, ns, factor, I and offset"
             );
             return Err(Wrong::at(start, what));
         };

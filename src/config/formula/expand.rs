@@ -18,6 +18,8 @@ pub(in crate::config) struct Expansion {
     pub features: Vec<Main>,
     /// After them.
     pub interactions: Vec<Product>,
+    /// What is added to all of them as it is.
+    pub offset: Option<Main>,
 }
 
 /// A term of one column; the intercept has none.
@@ -98,7 +100,14 @@ pub(in crate::config) fn expand(
         let what = "no term is left; a model needs one, or the intercept";
         return Err(Wrong::at(formula.chars().count(), what));
     }
+    let offset = found.offset.clone().map(|c| Main {
+        entry: c.entry,
+        text: c.text,
+        place: c.place,
+        hierarchy: None,
+    });
     Ok(Expansion {
+        offset,
         label: parsed.label,
         features,
         interactions,

@@ -71,6 +71,8 @@ pub(super) enum Shape {
     Levels { reference: Option<(String, usize)> },
     /// `I(x > 3)`
     Condition(IndicatorEntry),
+    /// `offset(log(x))`
+    Offset(Option<Transform>),
 }
 
 #[derive(Clone, Debug)]

@@ -54,6 +54,7 @@ impl Resolver<'_> {
             (Shape::Number { transform, curve }, Some(declared)) => {
                 number(atom, *transform, curve.as_ref(), declared)?
             }
+            (Shape::Offset(transform), Some(declared)) => offset(atom, *transform, declared)?,
             (Shape::Levels { reference }, Some(declared)) => {
                 levels(atom, reference.as_ref(), declared)?
             }
@@ -214,6 +215,26 @@ fn number(
         None => {}
     }
     Ok(entry)
+}
+
+/// `offset(log(x))`: the number keeps its units, whatever its declaration maps it to elsewhere.
+fn offset(
+    atom: &Atom,
+    transform: Option<Transform>,
+    declared: &ColumnEntry,
+) -> Result<FeatureEntry, Wrong> {
+    let entry = number(atom, transform, None, declared)?;
+    if entry.standardize.is_some() {
+        let what =
+            "an offset keeps its units, and standardize would change them; drop one of the two";
+        return Err(Wrong::at(atom.start, what));
+    }
+    Ok(FeatureEntry {
+        clamp: entry.scale.or(entry.clamp),
+        transform: entry.transform,
+        missing: entry.missing,
+        ..FeatureEntry::default()
+    })
 }
 
 /// `factor(x, ref = "a")`

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::expand::{LabelColumns, expand};
 use super::{Wrong, written};
 use crate::config::schema::{ColumnEntry, FeatureEntry};
+use crate::data::Transform;
 
 const COLUMNS: &str = r#"
 age = { scale = [18, 90], missing = 40 }
@@ -73,6 +74,30 @@ fn levels_may_share_a_prior() {
     assert_eq!(mains.collect::<Vec<_>>(), [None, None, Some("region")]);
     let own = found.interactions[0].hierarchy.as_deref();
     assert_eq!(own, Some("log(income) | region"));
+}
+
+/// An offset keeps the units that its column has after the transform, and is no feature.
+#[test]
+fn an_offset_is_no_feature() {
+    for (formula, bounds, transform) in [
+        ("visits ~ age + offset(age)", [18.0, 90.0], None),
+        (
+            "visits ~ offset(log(age)) + age",
+            [18.0, 90.0],
+            Some(Transform::Log),
+        ),
+        (
+            "visits ~ (age + offset(log(age)))",
+            [18.0, 90.0],
+            Some(Transform::Log),
+        ),
+    ] {
+        assert_eq!(stands_for(formula), "1 age");
+        let found = expand(formula, &columns(), LabelColumns::default()).unwrap();
+        let entry = found.offset.unwrap().entry;
+        assert_eq!((entry.clamp, entry.transform), (Some(bounds), transform));
+        assert_eq!((entry.scale, entry.missing), (None, Some(40.0)));
+    }
 }
 
 /// Features, then interactions behind a bar.
@@ -450,8 +475,36 @@ fn what_is_wrong_is_said_at_its_character() {
         ("visits ~ I(age", "[] I(…) holds"),
         // What is not to be had yet says what to do.
         (
-            "visits ~ age + offset(income)",
-            "[offset(income)] an offset has no place in a formula yet; for now",
+            "visits ~ age * offset(income)",
+            "[offset(income)] an offset is added alone, and belongs to no product",
+        ),
+        (
+            "visits ~ age - offset(income)",
+            "[offset(income)] an offset is not taken away",
+        ),
+        (
+            "visits ~ age + offset(income) + offset(log1p(income))",
+            "[offset(log1p(income))] a formula has one offset",
+        ),
+        (
+            "visits ~ age + (offset(income) | region)",
+            "[offset(income) | region)] an offset has no coefficient",
+        ),
+        (
+            "visits ~ age + offset(region)",
+            "[offset(region)] 'region' is no number",
+        ),
+        (
+            "visits ~ age + offset(log(pay))",
+            "[offset(log(pay))] [columns] pay says transform",
+        ),
+        (
+            "visits ~ age + offset(visits)",
+            "[offset(visits)] 'visits' is the label",
+        ),
+        (
+            "visits ~ age + offset(2 * income)",
+            "[2 * income)] a column is expected",
         ),
         // Levels that share a prior.
         (

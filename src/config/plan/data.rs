@@ -207,6 +207,7 @@ impl Plan {
         let data = &self.config.data;
         let features = self.features()?;
         let interactions = self.interactions(&features)?;
+        let offset = self.offset()?;
         if let Some(norm) = data.row_norm
             && !(norm > 0.0 && norm.is_finite())
         {
@@ -224,13 +225,15 @@ impl Plan {
             return Err(self.refuse("data.label", "needs its 'column', or a label_file"));
         }
         if data.bad_cells == BadCells::Missing {
-            self.check_missing_rules(&features, label.as_ref())?;
+            let all: Vec<&Feature> = features.iter().chain(&offset).collect();
+            self.check_missing_rules(&all, label.as_ref())?;
         }
         Ok(Source {
             path: self.locate(file),
             label_file: label_file.map(|f| self.locate(f)),
             features,
             interactions,
+            offset,
             label,
             row_norm: data.row_norm,
             bounds: None,
@@ -266,7 +269,7 @@ impl Plan {
     /// cells count as, so that no cell can stop a run.
     fn check_missing_rules(
         &self,
-        features: &[Feature],
+        features: &[&Feature],
         label: Option<&Label>,
     ) -> Result<(), ConfigError> {
         let refuse = |what: String| {

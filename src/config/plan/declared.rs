@@ -18,6 +18,8 @@ pub(super) struct Declared {
     pub label: Option<(String, LabelEntry)>,
     pub features: Vec<(Place, FeatureEntry)>,
     pub interactions: Vec<(Place, InteractionEntry)>,
+    /// A number that rows add to their linear predictor as it is.
+    pub offset: Option<(Place, FeatureEntry)>,
 }
 
 /// Where a declaration stands.
@@ -45,9 +47,10 @@ impl Place {
 }
 
 impl Declared {
-    /// The columns that labels and features are read from.
+    /// The columns that labels, features and the offset are read from.
     pub fn columns(&self) -> impl Iterator<Item = &String> {
-        let features = self.features.iter().flat_map(|(_, e)| {
+        let features = self.features.iter().chain(&self.offset);
+        let features = features.flat_map(|(_, e)| {
             let several = e.columns.iter().flatten();
             e.column.iter().chain(several)
         });
@@ -87,6 +90,11 @@ impl Plan {
             event: event.map(|e| e.column.as_str()),
         };
         let found = expand(formula, &config.columns, label).map_err(|w| self.wrong(w))?;
+        let own = self.offset_block();
+        if let (Some(_), Some(offset)) = (&own, &found.offset) {
+            let what = "the offset is declared twice: delete [data.offset] or this term";
+            return Err(self.refuse_formula(offset.place, what));
+        }
         let label = self.label_of(&found)?;
         let term = |text, place, hierarchy| Place::Term {
             text,
@@ -98,8 +106,10 @@ impl Plan {
         let features = found.features.into_iter();
         let features = features.filter(|m| !(ordered && m.entry.intercept == Some(true)));
         let interactions = found.interactions.into_iter();
+        let offset = found.offset;
         Ok(Declared {
             label,
+            offset: offset.map_or(own, |m| Some((term(m.text, m.place, m.hierarchy), m.entry))),
             features: features
                 .map(|m| (term(m.text, m.place, m.hierarchy), m.entry))
                 .collect(),
@@ -116,6 +126,7 @@ impl Plan {
         let interactions = data.interactions.iter().cloned().enumerate();
         Declared {
             label,
+            offset: self.offset_block(),
             features: features
                 .map(|(i, e)| (Place::Key(format!("data.features[{i}]")), e))
                 .collect(),
@@ -125,16 +136,29 @@ impl Plan {
         }
     }
 
-    /// What is declared of features, by blocks or by a formula.
+    fn offset_block(&self) -> Option<(Place, FeatureEntry)> {
+        let entry = self.config.data.offset.clone()?;
+        let entry = FeatureEntry {
+            column: Some(entry.column),
+            clamp: Some(entry.clamp),
+            transform: entry.transform,
+            missing: entry.missing,
+            ..FeatureEntry::default()
+        };
+        Some((Place::Key("data.offset".into()), entry))
+    }
+
+    /// What is declared of features and of the offset, by blocks or by a formula.
     ///
     /// # Errors
     /// [`ConfigError`] where a formula is wrong.
     pub fn feature_entries(&self) -> Result<Vec<FeatureEntry>, ConfigError> {
-        let features = self.declared()?.features.into_iter();
+        let declared = self.declared()?;
+        let features = declared.features.into_iter().chain(declared.offset);
         Ok(features.map(|(_, entry)| entry).collect())
     }
 
-    /// The columns that features are read from, in no order; some of them twice.
+    /// The columns that features and the offset are read from, in no order; some of them twice.
     ///
     /// # Errors
     /// [`ConfigError`] where a formula is wrong.

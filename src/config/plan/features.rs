@@ -30,6 +30,35 @@ impl Plan {
         Ok(features)
     }
 
+    /// The declared offset, checked; only regressions have a predictor that it could be added to.
+    pub(super) fn offset(&self) -> Result<Option<Feature>, ConfigError> {
+        let Some((place, entry)) = self.declared()?.offset else {
+            return Ok(None);
+        };
+        if let Place::Key(key) = &place {
+            self.check_label_apart(key, &entry)?;
+        }
+        let refuse = |(part, what): Wrong| self.refuse_feature(&place, &entry, part, &what);
+        match self.config.model.kind {
+            ModelKind::GaussianMean
+            | ModelKind::Mixture
+            | ModelKind::Banana
+            | ModelKind::Mlp
+            | ModelKind::Network => Err(refuse((
+                "",
+                "an offset belongs to regressions, which have a linear predictor to add it to; drop it"
+                    .into(),
+            ))),
+            _ => {
+                let made = features_of(&entry).map_err(refuse)?;
+                for feature in &made {
+                    feature.check().map_err(refuse)?;
+                }
+                Ok(made.into_iter().next())
+            }
+        }
+    }
+
     /// The declared products of them.
     pub(super) fn interactions(
         &self,

@@ -24,11 +24,13 @@ mod scale;
 mod start;
 mod stochastic;
 mod terms;
+mod validate;
 
 pub use forecast::DECISIONS_A_DRAW;
 pub use forecast::{Forecast, noise_of_means};
 pub use hierarchy::Hierarchy;
 pub use terms::{FormulaTerms, Term};
+pub use validate::Validation;
 
 use std::path::{Path, PathBuf};
 
@@ -129,6 +131,11 @@ impl Plan {
             test.file = self.locate(&test.file);
             test.label_file = test.label_file.as_ref().map(|f| self.locate(f));
         }
+        if let Some(validate) = &mut config.validate {
+            validate.file = self.locate(&validate.file);
+            validate.label_file = validate.label_file.as_ref().map(|f| self.locate(f));
+            validate.ledger = self.locate(&validate.ledger);
+        }
         config.privacy.ledger = config.privacy.ledger.map(|f| self.locate(&f));
         config.run.chains = Some(self.chains());
         toml::to_string(&config).map_err(|e| {
@@ -179,6 +186,7 @@ impl Plan {
         self.bounds()?;
         self.unit()?;
         self.public_test()?;
+        self.validation()?;
         let norm = source.norm_bound();
         let model = self.model_for(&source.names(), norm)?;
         // Any number of rows: they scale clips and noise, and make nothing valid or not.

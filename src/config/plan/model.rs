@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{ModelKind, NormalEntry, PriorEntry, PriorKind};
-use crate::data::{Dataset, LabelKind};
+use crate::data::{Dataset, LabelKind, Offset};
 use crate::expression::{Family, Labels, Law, ORDINAL_CLASSES, ordinal, ordinal_parameters};
 use crate::model::{
     Banana, Density, GaussianMean, Layered, Mixture, Mlp, Model, ModelError, NetworkShape, Prior,
@@ -98,17 +98,27 @@ impl Plan {
             _ => features.len() + law.map_or(0, |law| law.shared().len()),
         };
         let prior = self.prior(features, d, law)?;
+        let offset = self.offset()?.as_ref().map(Offset::of).transpose();
+        let offset = offset.map_err(|what| self.refuse("data.offset", what))?;
+        let regression = |model: Result<Regression, ModelError>| {
+            let model = model.map_err(refuse)?;
+            let model = match offset {
+                Some(offset) => model.with_offset(offset),
+                None => model,
+            };
+            Ok::<Arc<dyn Model>, ConfigError>(Arc::new(model))
+        };
         Ok(match m.kind {
-            ModelKind::Logistic => Arc::new(
-                Regression::logistic(features, row_norm, prior, m.tempering).map_err(refuse)?,
-            ),
+            ModelKind::Logistic => {
+                regression(Regression::logistic(features, row_norm, prior, m.tempering))?
+            }
             ModelKind::Linear => {
                 let variance = m.variance.ok_or_else(|| {
                     self.refuse("model", "linear needs 'variance', that of the noise")
                 })?;
                 let model =
                     Regression::linear(features, variance, label, row_norm, prior, m.tempering);
-                Arc::new(model.map_err(refuse)?)
+                regression(model)?
             }
             ModelKind::Mlp => {
                 let model = Mlp::new(features, self.hidden()?, label, prior, m.tempering);
@@ -120,7 +130,7 @@ impl Plan {
             }
             ModelKind::Poisson => {
                 let model = Regression::poisson(features, label, row_norm, prior, m.tempering);
-                Arc::new(model.map_err(refuse)?)
+                regression(model)?
             }
             ModelKind::Banana => {
                 if features.len() != 2 {
@@ -155,7 +165,7 @@ impl Plan {
                 let law = law.ok_or_else(|| self.refuse("model.kind", "has no likelihood"))?;
                 let model =
                     Regression::declared(features, law, label, row_norm, prior, m.tempering);
-                Arc::new(model.map_err(refuse)?)
+                regression(model)?
             }
         })
     }

@@ -33,6 +33,15 @@ pub struct Term {
 }
 
 impl Plan {
+    /// What rows add to their linear predictor as it is, in words, if they add something.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where a formula is wrong.
+    pub fn offset_meaning(&self) -> Result<Option<String>, ConfigError> {
+        let offset = self.declared()?.offset;
+        Ok(offset.map(|(_, entry)| meaning(&entry)))
+    }
+
     /// The terms of the run file's formula, if it has one; no row is read.
     ///
     /// # Errors

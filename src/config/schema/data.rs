@@ -63,6 +63,10 @@ keyed! {
         /// The label.
         #[serde(skip_serializing_if = "Option::is_none")]
         label: Option<LabelEntry>, "table, see below";
+        /// A number that rows add to their linear predictor as it is, such as the log of an
+        /// exposure.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        offset: Option<OffsetEntry>, "table, see below";
         /// Features, in order; or instead a `formula` in `[model]`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         features: Vec<FeatureEntry>, "list of tables, see below";
@@ -90,6 +94,23 @@ pub struct BoundsEntry {
     /// computed from private cells.
     #[serde(default)]
     pub public: bool,
+}
+
+keyed! {
+    /// `[data.offset]`: a column that enters the linear predictor with the coefficient 1.
+    pub struct OffsetEntry {
+        /// The column.
+        column: String, "text, required";
+        /// The number, cut off at the bounds, units kept.
+        clamp: [f64; 2], "`[LOW, HIGH]`, required";
+        /// Taken of the number after it is cut off at the bounds, which stay in raw units: `"log"`
+        /// of an exposure.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        transform: Option<Transform>, "`\"log\"`, `\"log1p\"`, `\"sqrt\"` or `\"asinh\"`; none";
+        /// Stands for a missing cell, in raw units, inside the bounds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        missing: Option<f64>, "number, none";
+    }
 }
 
 section! {
@@ -299,6 +320,46 @@ pub struct EventEntry {
     /// Texts that mean that the event was seen.
     #[serde(rename = "in")]
     pub seen: Vec<String>,
+}
+
+keyed! {
+    /// `[validate]`: a held-out table that **is** protected, for `dpmc validate`.
+    pub struct ValidateSection {
+        /// The table: a file, a folder or a pattern; other rows than those of `[data]`.
+        #[serde(with = "path")]
+        file: PathBuf, "path, required";
+        /// Labels in a file of their own, as in `[data]`.
+        #[serde(default, with = "path::optional", skip_serializing_if = "Option::is_none")]
+        label_file: Option<PathBuf>, "path, none";
+        /// Name of the table, by which its ledger knows it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>, "text; the file's name without its ending; required with a pattern";
+        /// A row's log score is cut off at these, in nats. A probability's is at most 0; the noise
+        /// is proportional to HIGH − LOW.
+        clip: [f64; 2], "`[LOW, HIGH]`, required";
+        /// The budget of all that is published of this table, in all runs of its ledger; with
+        /// `delta`.
+        epsilon: f64, "in (0, 1000], required";
+        /// The budget's other half, which should be far under 1/rows.
+        delta: f64, "in (0, 1), required";
+        /// Share of the budget that one `dpmc validate` takes.
+        #[serde(default = "all")]
+        share: f64, "in (0, 1], 1";
+        /// The ledger file of this table. Runs that are compared share it.
+        #[serde(with = "path")]
+        ledger: PathBuf, "path, required";
+        /// Draws, evenly spaced, that rows are scored by, at most.
+        #[serde(default = "scoring_draws")]
+        draws: usize, "1 to 10,000; 200";
+    }
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+fn scoring_draws() -> usize {
+    200
 }
 
 /// `[test]`: a held-out table that is **not** protected.

@@ -1,7 +1,7 @@
 //! Rows, one by one or in blocks, into a [`Dataset`].
 
 use super::storage::{Cells, Column};
-use super::{DataError, Dataset, RowBounds, TILE, Unit, Units};
+use super::{DataError, Dataset, Offset, RowBounds, TILE, Unit, Units};
 
 /// Collects rows into a [`Dataset`].
 pub struct DatasetBuilder {
@@ -69,12 +69,19 @@ impl DatasetBuilder {
         let set = &mut self.set;
         let (d, i) = (set.features.len(), set.rows);
         let refuse = Err;
-        if row.len() != d {
-            return refuse(format!("{} values for {d} features", row.len()));
+        if row.len() != set.width() {
+            let beside = if set.offset.is_some() {
+                " and an offset"
+            } else {
+                ""
+            };
+            return refuse(format!("{} values for {d} features{beside}", row.len()));
         }
         if let Some(j) = row.iter().position(|v| !v.is_finite()) {
-            return refuse(format!("feature '{}' is not finite", set.features[j]));
+            let name = set.features.get(j).map_or("the offset", String::as_str);
+            return refuse(format!("feature '{name}' is not finite"));
         }
+        let (row, offset) = row.split_at(d);
         let label = match (set.label_kind, label) {
             (Some(_), None) => return refuse("the label is missing".into()),
             (None, Some(_)) => return refuse("a label was given but none was declared".into()),
@@ -109,7 +116,11 @@ impl DatasetBuilder {
         for (to, &from) in self.clipped.iter_mut().zip(row) {
             *to = (f64::from(from) * shrink) as f32;
         }
-        set.cells.push(i, &self.clipped, most, &mut self.rounded);
+        if let (Some(bounds), [value]) = (set.offset, offset) {
+            self.clipped[d] = f64::from(*value).clamp(bounds.low, bounds.high) as f32;
+        }
+        let row = (&self.clipped[..], d);
+        set.cells.push(i, row, most, &mut self.rounded);
         if let (Some(labels), Some(y)) = (&mut set.labels, label) {
             if i.is_multiple_of(TILE) {
                 labels.resize(labels.len() + TILE, 0.0);
@@ -120,10 +131,27 @@ impl DatasetBuilder {
         Ok(())
     }
 
+    /// Every row has an offset behind its features, cut off at these bounds; before the first row
+    /// and before its storage is chosen.
+    ///
+    /// # Errors
+    /// [`DataError::Declaration`] where the bounds are reversed or not finite.
+    pub fn with_offset(mut self, offset: Offset) -> Result<Self, DataError> {
+        if !(offset.low < offset.high && (offset.high - offset.low).is_finite()) {
+            let what = "bounds are reversed, equal or not finite; write [low, high]";
+            return Err(DataError::declaration("data.offset", what.into()));
+        }
+        self.set.offset = Some(offset);
+        self.clipped = vec![0.0; self.width()];
+        self.rounded = vec![0; self.width()];
+        Ok(self)
+    }
+
     /// Keeps rows on the grids of these columns, one a feature; before the first row.
     pub(super) fn on_grids(mut self, columns: &[Column]) -> Self {
         let norm = self.set.row_norm;
-        let grids = columns.iter().map(|c| c.grid(norm)).collect();
+        let grids = columns.iter().map(|c| c.grid(norm));
+        let grids = grids.chain(self.set.offset.map(Offset::grid)).collect();
         self.set.cells = Cells::I16(Vec::new(), grids);
         self
     }
@@ -163,7 +191,7 @@ impl DatasetBuilder {
     }
 
     pub(super) fn width(&self) -> usize {
-        self.set.features.len()
+        self.set.width()
     }
 
     /// Another one for rows of the same kind.
@@ -172,6 +200,7 @@ impl DatasetBuilder {
         DatasetBuilder {
             set: Dataset {
                 features: set.features.clone(),
+                offset: set.offset,
                 rows: 0,
                 cells: set.cells.empty(),
                 labels: set.labels.as_ref().map(|_| Vec::new()),
@@ -192,7 +221,7 @@ impl DatasetBuilder {
         if let Some(more) = &from.bounds {
             set.bounds.get_or_insert_default().append(more);
         }
-        let (rows, width) = (set.rows, set.features.len());
+        let (rows, width) = (set.rows, set.width());
         set.cells.append(rows, &from.cells, from.rows, width);
         if let (Some(labels), Some(more)) = (&mut set.labels, &from.labels) {
             labels.truncate(rows);
@@ -240,14 +269,14 @@ impl DatasetBuilder {
         let (units, order) = Units::group(owners, unit);
         let mut grouped = self.like();
         let (from, to) = (&self.set, &mut grouped.set);
-        to.cells.room(Some(
-            order.len().next_multiple_of(TILE) * from.features.len(),
-        ));
-        let mut row = vec![0.0; from.features.len()];
+        to.cells
+            .room(Some(order.len().next_multiple_of(TILE) * from.width()));
+        let (mut row, d) = (vec![0.0; from.width()], from.features.len());
         for (i, &line) in order.iter().enumerate() {
             from.copy_row(line, &mut row);
             // (On their grids already: the same integers again.)
-            to.cells.push(i, &row, from.row_norm, &mut grouped.rounded);
+            let row = (&row[..], d);
+            to.cells.push(i, row, from.row_norm, &mut grouped.rounded);
         }
         to.labels = from.labels.as_ref().map(|labels| {
             let mut sorted: Vec<f32> = order.iter().map(|&line| labels[line]).collect();

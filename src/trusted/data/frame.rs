@@ -90,6 +90,7 @@ mod tests {
                 missing: None,
             }],
             interactions: Vec::new(),
+            offset: None,
             label: Some(Label {
                 column: Some("y".into()),
                 values: LabelValues::ZeroOne,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::rows::{BadCells, Rows, Rule};
 use super::storage::{Column, Storage};
-use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, TextFormat};
+use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, Offset, TextFormat};
 use super::{Frame, Part, Unit, frame, read_csv, read_idx, read_npy, read_parquet};
 
 /// A table file and what is declared about it.
@@ -19,6 +19,9 @@ pub struct Source {
     pub features: Vec<Feature>,
     /// Products of them, whose columns follow theirs.
     pub interactions: Vec<Interaction>,
+    /// A number that rows add to their linear predictor as it is, in the units that it has after
+    /// its transform.
+    pub offset: Option<Feature>,
     /// The label, where the model needs one.
     pub label: Option<Label>,
     /// Declared L2 bound of a row, if one is; see [`Source::norm_bound`].
@@ -261,6 +264,11 @@ fn load_by(
     }
     let kind = label.as_ref().map(Label::kind);
     let mut builder = Dataset::builder_with(source.names(), kind, source.norm_bound())?;
+    if let Some(offset) = &source.offset {
+        let offset = Offset::of(offset);
+        let refuse = |what| DataError::declaration("data.offset", what);
+        builder = builder.with_offset(offset.map_err(refuse)?)?;
+    }
     if source.storage == Storage::I16 {
         builder = builder.on_grids(&source.columns());
     }

@@ -58,6 +58,54 @@ pub(in crate::trusted) use unit::Units;
 /// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
 pub(in crate::trusted) const TILE: usize = 16;
 
+/// Declared bounds of a number that a row adds to its linear predictor as it is, with the
+/// coefficient 1. It is stored behind the row's features, and is none: no norm counts it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offset {
+    /// Its least value.
+    pub low: f64,
+    /// Its largest value, above the least.
+    pub high: f64,
+}
+
+impl Offset {
+    /// Of a declaration.
+    ///
+    /// # Errors
+    /// What is wrong where it is no number that keeps its units.
+    pub fn of(feature: &Feature) -> Result<Self, String> {
+        feature.validate()?;
+        match &feature.kind {
+            FeatureKind::Number(number) if *number.form() == Form::Kept => {
+                let [low, high] = number.mapped_ends();
+                Ok(Offset { low, high })
+            }
+            _ => Err("is a number in its own units: give clamp = [low, high]".into()),
+        }
+    }
+
+    /// The middle of its bounds.
+    pub fn middle(self) -> f64 {
+        0.5 * (self.low + self.high)
+    }
+
+    /// True bounds of stored values: rounding moves one by less than 2^-14 of the larger end.
+    pub fn stored(self) -> [f64; 2] {
+        let slack = f64::powi(2.0, -14) * self.size();
+        [self.low - slack, self.high + slack]
+    }
+
+    fn size(self) -> f64 {
+        self.low.abs().max(self.high.abs())
+    }
+
+    /// The grid of values in 16 bits.
+    fn grid(self) -> Grid {
+        let (bound, parts) = (self.size(), 1.0);
+        Column { bound, parts }.grid(bound)
+    }
+}
+
 /// Sensitive rows, clipped to a declared public norm.
 ///
 /// Layout: tiles of 16 rows, feature-major within a tile, so that one vector
@@ -65,6 +113,7 @@ pub(in crate::trusted) const TILE: usize = 16;
 /// A value is an f32 or an integer of 16 bits on its column's grid ([`Storage`]).
 pub struct Dataset {
     features: Vec<String>,
+    offset: Option<Offset>,
     rows: usize,
     cells: Cells,
     labels: Option<Vec<f32>>,
@@ -116,6 +165,7 @@ impl Dataset {
         Ok(DatasetBuilder {
             set: Dataset {
                 features,
+                offset: None,
                 rows: 0,
                 cells: Cells::F32(Vec::new()),
                 labels: label.map(|_| Vec::new()),
@@ -156,6 +206,16 @@ impl Dataset {
         &self.features
     }
 
+    /// What rows add to their linear predictor beside their features, where that was declared.
+    pub fn offset(&self) -> Option<Offset> {
+        self.offset
+    }
+
+    /// Number of values of a stored row: its features, and behind them its offset.
+    pub fn width(&self) -> usize {
+        self.features.len() + usize::from(self.offset.is_some())
+    }
+
     /// The declared bound B on every row's L2 norm.
     pub fn row_norm(&self) -> f64 {
         self.row_norm
@@ -186,7 +246,7 @@ impl Dataset {
     pub fn bytes(&self) -> usize {
         let most = self.unit().map_or(1, |u| u.rows as usize);
         let rows = (self.rows() * most).next_multiple_of(TILE);
-        let values = self.cells.value_bytes() * self.features.len();
+        let values = self.cells.value_bytes() * self.width();
         let beside = usize::from(self.labelled()) + usize::from(self.bounds.is_some());
         rows * (values + 4 * beside)
     }
@@ -203,19 +263,23 @@ impl Dataset {
     /// alone, by at most 2^-16 of it and a little (rows on the edge of the ball by twice that).
     /// Rows that are kept so already stay as they are.
     pub fn in_16_bits(&self) -> Dataset {
-        let d = self.features.len();
+        let (d, width) = (self.features.len(), self.width());
         let (bound, parts) = (self.row_norm, 1.0);
         let column = Column { bound, parts };
         let mut cells = match &self.cells {
-            Cells::F32(_) => Cells::I16(Vec::new(), vec![column.grid(self.row_norm); d]),
+            Cells::F32(_) => {
+                let mut grids = vec![column.grid(self.row_norm); d];
+                grids.extend(self.offset.map(Offset::grid));
+                Cells::I16(Vec::new(), grids)
+            }
             kept => kept.empty(),
         };
         cells.room(Some(self.tiles().len()));
-        let (mut row, mut room) = (vec![0.0; d], vec![0; d]);
+        let (mut row, mut room) = (vec![0.0; width], vec![0; width]);
         for i in 0..self.rows {
             self.copy_row(i, &mut row);
             let most = self.bounds.as_ref().map_or(1.0, |b| b.share(i)) * self.row_norm;
-            cells.push(i, &row, most, &mut room);
+            cells.push(i, (&row, d), most, &mut room);
         }
         Dataset {
             features: self.features.clone(),
@@ -227,7 +291,7 @@ impl Dataset {
         }
     }
 
-    /// Tiles, each `features × TILE` values, feature-major.
+    /// Tiles, each `width × TILE` values, feature-major.
     pub(in crate::trusted) fn tiles(&self) -> Tiles<'_> {
         self.cells.view()
     }
@@ -255,7 +319,7 @@ impl Dataset {
     /// features 2k (low half) and 2k + 1.
     #[cfg(feature = "gpu")]
     pub(in crate::trusted) fn copy_word(&self, k: usize, tile: usize, out: &mut [u32]) {
-        let d = self.features.len();
+        let d = self.width();
         for (t, out) in out.chunks_mut(TILE).enumerate() {
             let first = (tile + t) * d;
             match self.tiles().slice(first * TILE..(first + d) * TILE) {
@@ -288,7 +352,7 @@ impl Dataset {
     /// Hands out the values of row `i`, feature by feature.
     #[inline]
     fn each<T>(&self, i: usize, out: impl Iterator<Item = T>, mut put: impl FnMut(T, f32)) {
-        let width = self.features.len() * TILE;
+        let width = self.width() * TILE;
         let start = i / TILE * width;
         match self.tiles().slice(start..start + width) {
             Tiles::F32(tile) => {
@@ -305,7 +369,7 @@ impl Dataset {
 
     /// Row-major copy.
     pub(in crate::trusted) fn public_rows(&self) -> Vec<f32> {
-        let d = self.features.len();
+        let d = self.width();
         let mut rows = vec![0.0; self.rows * d];
         for (i, row) in rows.chunks_exact_mut(d).enumerate() {
             self.copy_row(i, row);

@@ -28,8 +28,13 @@ impl PublicRows<'_> {
         self.0.label_kind()
     }
 
-    /// The rows as they are stored, clipped to the declared norm: N × d, row after row; of units
-    /// all rows that count.
+    /// Number of values of a row: features, and an offset where there is one.
+    pub fn width(&self) -> usize {
+        self.0.width()
+    }
+
+    /// The rows as they are stored, clipped to the declared norm: row after row, the offset last;
+    /// of units all rows that count.
     pub fn rows(&self) -> Vec<f32> {
         self.0.public_rows()
     }

@@ -56,6 +56,7 @@ pub(super) struct Rule<'a> {
     features: Vec<Option<usize>>,
     label_cell: Option<usize>,
     event_cell: Option<usize>,
+    offset_cell: Option<usize>,
     bound_cell: Option<usize>,
     owner_cell: Option<usize>,
     side_labels: Option<Vec<f64>>,
@@ -80,6 +81,8 @@ impl<'a> Rule<'a> {
         let label_cell = label_column.map(|c| index(&mut wanted, c));
         let event = label.as_ref().and_then(|l| l.event.as_ref());
         let event_cell = event.map(|e| index(&mut wanted, &e.column));
+        let offset = source.offset.as_ref().and_then(|o| o.column.as_deref());
+        let offset_cell = offset.map(|c| index(&mut wanted, c));
         let (bound_cell, side_bounds) = match &source.bounds {
             Some(BoundsSource::Column(column)) => (Some(index(&mut wanted, column)), None),
             Some(BoundsSource::File(path)) => (None, Some(bounds::read_file(path)?)),
@@ -98,6 +101,7 @@ impl<'a> Rule<'a> {
             features,
             label_cell,
             event_cell,
+            offset_cell,
             bound_cell,
             owner_cell,
             side_labels,
@@ -118,7 +122,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Appends the features of a row.
+    /// Appends the features of a row, and its offset.
     fn features(&self, line: u64, cells: &[Cell<'_>], out: &mut Vec<f32>) -> Result<(), DataError> {
         for (feature, &at) in self.source.features.iter().zip(&self.features) {
             let cell = match (at, &feature.kind) {
@@ -146,7 +150,16 @@ impl<'a> Rule<'a> {
         for interaction in &self.source.interactions {
             interaction.push(out);
         }
-        Ok(())
+        let (Some(offset), Some(k)) = (&self.source.offset, self.offset_cell) else {
+            return Ok(());
+        };
+        let start = out.len();
+        let read = |cell: Cell<'_>| {
+            out.truncate(start);
+            offset.push(cell, out)
+        };
+        let read = self.source.bad_cells.read(cells[k], read);
+        read.map_err(|what| self.fail(line, offset.column.as_deref(), what))
     }
 
     fn label(&self, row: usize, line: u64, cells: &[Cell<'_>]) -> Result<Option<f64>, DataError> {

@@ -120,7 +120,7 @@ pub(super) fn round(row: &[f32], grid: &[Grid], most: f64, out: &mut [i16]) {
     }
 }
 
-/// Rows in tiles: `features × TILE` values each, feature-major.
+/// Rows in tiles: `width × TILE` values each, feature-major.
 #[derive(Clone)]
 pub(super) enum Cells {
     F32(Vec<f32>),
@@ -149,12 +149,22 @@ impl Cells {
         }
     }
 
-    /// Puts row `i`, of norm at most `most`, behind the others. `room`: of a row.
-    pub fn push(&mut self, i: usize, row: &[f32], most: f64, room: &mut [i16]) {
+    /// Puts row `i`, whose first `features` values are of norm at most `most`, behind the others.
+    /// `room`: of a row.
+    pub fn push(
+        &mut self,
+        i: usize,
+        (row, features): (&[f32], usize),
+        most: f64,
+        room: &mut [i16],
+    ) {
         match self {
             Cells::F32(tiles) => put(tiles, i, row),
             Cells::I16(tiles, grid) => {
-                round(row, grid, most, room);
+                round(&row[..features], grid, most, &mut room[..features]);
+                for j in features..row.len() {
+                    room[j] = grid[j].integer(f64::from(row[j]), false);
+                }
                 put(tiles, i, room);
             }
         }

@@ -40,7 +40,7 @@ impl<'a> TileRows<'a> {
         TileRows {
             data,
             query,
-            x: vec![[0.0; TILE]; data.features().len()],
+            x: vec![[0.0; TILE]; data.width()],
             z: vec![[0.0; TILE]; query.at.len()],
             eta: [0.0; TILE],
             norms: [0.0; TILE],
@@ -50,9 +50,10 @@ impl<'a> TileRows<'a> {
     /// Reads tile `t`.
     #[inline(always)]
     fn read(&mut self, t: usize) {
-        let (tiles, d) = (self.data.tiles(), self.x.len());
+        let (tiles, width) = (self.data.tiles(), self.x.len());
+        let d = self.data.features().len();
         for (j, x) in self.x.iter_mut().enumerate() {
-            let values = tiles.lanes(j, t * d + j);
+            let values = tiles.lanes(j, t * width + j);
             for i in 0..TILE {
                 x[i] = f64::from(values[i]);
             }
@@ -60,8 +61,9 @@ impl<'a> TileRows<'a> {
         match self.query.slopes.predictor {
             // (The sums of joint ones are made elsewhere.)
             Predictor::Linear | Predictor::Joint(_) => {
-                self.z[..d].copy_from_slice(&self.x);
-                self.eta = [0.0; TILE];
+                self.z[..d].copy_from_slice(&self.x[..d]);
+                // The offset, if there is one, or nothing.
+                self.eta = self.x.get(d).copied().unwrap_or([0.0; TILE]);
                 for (x, at) in self.x.iter().zip(self.query.at) {
                     for (eta, x) in self.eta.iter_mut().zip(x) {
                         *eta += x * at;

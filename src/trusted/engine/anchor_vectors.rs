@@ -100,6 +100,7 @@ impl<'a> VectorRows<'a> {
             profile: vec![0; sums.profile.len()],
         };
         let mut row = Row {
+            x: vec![0.0; self.data.width()],
             z: vec![0.0; d],
             parts: Parts::new(1 + self.directions.len()),
         };
@@ -128,9 +129,11 @@ impl<'a> VectorRows<'a> {
         let bound = self.query.metric.row_bound;
         let several = self.data.units().is_some();
         let z = &mut row.z;
-        self.data.copy_row(i, &mut z[..p]);
+        self.data.copy_row(i, &mut row.x);
+        z[..p].copy_from_slice(&row.x[..p]);
         z[p..].fill(0.0);
         let eta: f64 = z.iter().zip(&self.query.at[..p]).map(|(x, t)| x * t).sum();
+        let eta = eta + row.x.get(p).copied().unwrap_or(0.0);
         let label = f64::from(self.data.labels()[i]);
         self.query.metric.factor.solve(z);
         let norm = (square(z) + self.lengths).sqrt();
@@ -288,8 +291,10 @@ impl<'a> VectorRows<'a> {
     }
 }
 
-/// A row in the anchor's coordinates, and its curvature.
+/// A row, in the anchor's coordinates too, and its curvature.
 struct Row {
+    /// As it is stored.
+    x: Vec<f64>,
     z: Vec<f64>,
     parts: Parts,
 }

@@ -56,7 +56,7 @@ impl GradientQuery {
     /// [`EngineError::Query`] where shapes do not fit the model, and
     /// [`EngineError::ClipRange`].
     pub fn new(model: &dyn Model, thetas: &[&[f64]], clip: f64) -> Result<Self, EngineError> {
-        let (d, features) = (model.dim(), model.features());
+        let (d, features) = (model.dim(), model.width());
         let function = model.gradient_function();
         let grid = Grid::new(clip)?;
         let mut query = GradientQuery {

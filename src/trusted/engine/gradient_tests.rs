@@ -59,7 +59,7 @@ fn rows_match_the_oracle() {
             let (data, model) = (&case.data, &*case.model);
             let mut engine = CpuEngine::with(data.clone(), set, 64);
             let points = thetas(model.dim(), 3, 5);
-            let mut row = vec![0.0; data.features().len()];
+            let mut row = vec![0.0; data.width()];
             for clip in [1e-3, 0.05, 0.6, 30.0] {
                 let q = query(model, &points, clip);
                 let d = model.dim() as f64;
@@ -290,7 +290,7 @@ fn wild_parameters_stay_within_the_ball() {
 fn gradients_are_derivatives_of_log_ratios() {
     for case in cases() {
         let (data, model) = (&case.data, &*case.model);
-        let mut row = vec![0.0; data.features().len()];
+        let mut row = vec![0.0; data.width()];
         for (i, theta) in thetas(model.dim(), 20, 9).iter().enumerate() {
             data.copy_row(i, &mut row);
             let y = label(data, i);

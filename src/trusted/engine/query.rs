@@ -54,10 +54,10 @@ impl RatioQuery {
         let function = model.row_function();
         let mut query = RatioQuery {
             function,
-            features: model.features(),
+            features: model.width(),
             labelled: model.labelled(),
             offsets: Vec::with_capacity(thetas.len() * function.offsets()),
-            weights: Vec::with_capacity(thetas.len() * function.weights(model.features())),
+            weights: Vec::with_capacity(thetas.len() * function.weights(model.width())),
             scales: Vec::with_capacity(thetas.len()),
             grids: Vec::with_capacity(thetas.len()),
             signs: Vec::with_capacity(thetas.len()),

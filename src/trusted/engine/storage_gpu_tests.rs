@@ -33,7 +33,7 @@ fn gpu_rows_in_16_bits_are_the_rounded_rows() {
         }
         tables += 1;
         let floats = Arc::new(floats(data));
-        let d = data.features().len() as u64;
+        let d = data.width() as u64;
         let streamed = GpuLimits {
             binding: Some(4 * d.div_ceil(2) * 512),
             resident: Some(0),
@@ -84,7 +84,7 @@ fn gpu_rows_in_16_bits_are_the_rounded_rows() {
             assert_eq!(whole.anchor_sums(&query).unwrap(), sums, "{}", model.name());
         }
     }
-    assert_eq!(tables, 11);
+    assert_eq!(tables, 16);
 }
 
 /// `Σ q_j² ≤ bound²` of every row in 16 bits, also where the clip before the check is broken.

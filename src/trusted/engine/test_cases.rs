@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::RatioQuery;
-use crate::data::{Dataset, LabelKind};
+use crate::data::{Dataset, LabelKind, Offset};
 use crate::expression::Law;
 use crate::model::{
     Anchor, Anchored, Banana, GaussianMean, Layered, Metric, Mixture, Mlp, Model, MomentAnchor,
@@ -49,14 +49,38 @@ fn of_both_storages(floats: Vec<Case>) -> Vec<Case> {
 
 /// A table of floats with the rows of another one.
 pub(super) fn floats(data: &Dataset) -> Dataset {
-    let d = data.features().len();
-    // Wider, so that no row is scaled.
+    // Wider, so that no row is scaled and no rounded offset cut off.
     let norm = 1.001 * data.row_norm();
     let kind = data.label_kind();
     let mut builder = Dataset::builder_with(data.features().to_vec(), kind, norm).unwrap();
-    for (i, row) in data.public_rows().chunks(d).enumerate() {
+    if let Some(Offset { low, high }) = data.offset() {
+        let (low, high) = (low - 1.0, high + 1.0);
+        builder = builder.with_offset(Offset { low, high }).unwrap();
+    }
+    for (i, row) in data.public_rows().chunks(data.width()).enumerate() {
         let label = data.labels().get(i).map(|y| f64::from(*y));
         builder.push_value(row, label).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+/// Bounds of the offsets of [`offset`].
+const OFFSET: Offset = Offset {
+    low: -0.9,
+    high: 0.6,
+};
+
+/// The same rows, each with an offset.
+fn offset(data: Dataset) -> Dataset {
+    let builder =
+        Dataset::builder_with(data.features().to_vec(), data.label_kind(), data.row_norm());
+    let mut builder = builder.unwrap().with_offset(OFFSET).unwrap();
+    for (i, row) in data.public_rows().chunks(data.width()).enumerate() {
+        let own = -0.15 + 0.75 * (0.7 * i as f32).sin();
+        let label = f64::from(data.labels()[i]);
+        builder
+            .push_value(&[row, &[own]].concat(), Some(label))
+            .unwrap();
     }
     builder.finish().unwrap()
 }
@@ -104,6 +128,38 @@ pub(super) fn cases() -> Vec<Case> {
                     Regression::poisson(d.features(), label, d.row_norm(), prior, 0.7).unwrap(),
                 )
             },
+        ),
+        case(
+            offset(synthetic::logistic(2_007, &theta[..4], 4).unwrap()),
+            |d| {
+                let prior = Prior::normal(4, 10.0);
+                let model = Regression::logistic(d.features(), d.row_norm(), prior, 0.3);
+                Box::new(model.unwrap().with_offset(OFFSET))
+            },
+        ),
+        case(
+            offset(synthetic::linear(1_235, &[0.8, -1.1], 0.6, 2.5, 5).unwrap()),
+            |d| {
+                let (label, prior) = (d.label_kind().unwrap(), Prior::flat_box(2, 3.0));
+                let model = Regression::linear(d.features(), 0.4, label, d.row_norm(), prior, 0.7);
+                Box::new(model.unwrap().with_offset(OFFSET))
+            },
+        ),
+        case(
+            offset(synthetic::poisson(1_337, &[0.8, -0.5, 0.2], 12, 6).unwrap()),
+            |d| {
+                let (label, prior) = (d.label_kind().unwrap(), Prior::flat_box(3, 3.0));
+                let model = Regression::poisson(d.features(), label, d.row_norm(), prior, 0.7);
+                Box::new(model.unwrap().with_offset(OFFSET))
+            },
+        ),
+        case(
+            offset(synthetic::logistic(1_005, &theta[..3], 4).unwrap()),
+            |d| Box::new(anchored(d, 0.3, vec![0.1, -0.2, 0.3])),
+        ),
+        case(
+            offset(synthetic::poisson(1_101, &[0.8, -0.5], 48, 8).unwrap()),
+            |d| Box::new(anchored(d, 0.7, vec![0.6, -0.4])),
         ),
         case(
             synthetic::banana(1_234, [0.3, -0.4], 0.5, [2.0, 1.5], 6.0, 7).unwrap(),
@@ -165,6 +221,18 @@ pub(super) fn cpu_alone() -> Vec<Case> {
                 let model = Arc::new(declared(d, "cloglog", &[], 0.7));
                 let anchor = plain_anchor(vec![0.3, -0.2, 0.1], 9.0);
                 Box::new(Anchored::new(model, anchor).unwrap())
+            },
+        ),
+        case(
+            offset(synthetic::linear(907, &[0.8, -1.1], 0.6, 2.5, 5).unwrap()),
+            |d| Box::new(declared(d, "gaussian", &[], 1.0).with_offset(OFFSET)),
+        ),
+        case(
+            offset(synthetic::logistic(1_109, &[2.0, -1.0, 0.5], 3).unwrap()),
+            |d| {
+                let model = declared(d, "cloglog", &[], 0.7).with_offset(OFFSET);
+                let anchor = plain_anchor(vec![0.3, -0.2, 0.1], 9.0);
+                Box::new(Anchored::new(Arc::new(model), anchor).unwrap())
             },
         ),
         case(
@@ -242,16 +310,20 @@ pub(super) fn anchored(data: &Dataset, tempering: f64, at: Vec<f64>) -> Anchored
     let d = at.len();
     let prior = Prior::normal(d, 10.0);
     let (names, norm) = (data.features(), data.row_norm());
-    let model: Arc<dyn Model> = match data.label_kind() {
+    let model = match data.label_kind() {
         Some(label @ LabelKind::Number { .. }) => {
-            Arc::new(Regression::linear(names, 0.4, label, norm, prior, tempering).unwrap())
+            Regression::linear(names, 0.4, label, norm, prior, tempering).unwrap()
         }
         Some(label @ LabelKind::Count { .. }) => {
-            Arc::new(Regression::poisson(names, label, norm, prior, tempering).unwrap())
+            Regression::poisson(names, label, norm, prior, tempering).unwrap()
         }
-        _ => Arc::new(Regression::logistic(names, norm, prior, tempering).unwrap()),
+        _ => Regression::logistic(names, norm, prior, tempering).unwrap(),
     };
-    Anchored::new(model, plain_anchor(at, norm)).unwrap()
+    let model = match data.offset() {
+        Some(offset) => model.with_offset(offset),
+        None => model,
+    };
+    Anchored::new(Arc::new(model), plain_anchor(at, norm)).unwrap()
 }
 
 /// An expansion at `at` in plain coordinates, of rows of this norm, far from its edge.
@@ -308,7 +380,7 @@ pub(super) fn bound(model: &dyn Model, theta: &[f64], proposal: &[f64]) -> f64 {
                     let ends = [&anchor.at[..], theta, proposal];
                     let far = ends.iter().fold(0.0, |m, t| distance(t, &zero).max(m));
                     Slopes {
-                        largest_third: (norm * far).exp(),
+                        largest_third: (norm * far + model.offset().map_or(0.0, |o| o.high)).exp(),
                         ..Slopes::poisson(1.0, None)
                     }
                 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction, Score, Surrogate,
 };
-use crate::data::LabelKind;
+use crate::data::{LabelKind, Offset};
 use crate::math::{exponential_difference, remainder_difference};
 use crate::models::Predictor;
 
@@ -211,9 +211,9 @@ impl Anchored {
         let (Some(slopes), at) = (self.inner.slopes(), &self.anchor.at) else {
             return (1.0, 0.0);
         };
-        let mut z = row.to_vec();
+        let mut z = row[..self.features()].to_vec();
         let eta = match slopes.predictor {
-            Predictor::Linear => row.iter().zip(at).map(|(x, t)| x * t).sum(),
+            Predictor::Linear => dot(row, &self.weights(at, 1.0)),
             Predictor::Joint(_) => return (1.0, 0.0),
             Predictor::Network(shape) => {
                 z = vec![0.0; at.len()];
@@ -237,10 +237,20 @@ impl Anchored {
         )
     }
 
+    /// The weights of a row's stored values: of its features as given, and of its offset.
+    fn weights(&self, of_features: &[f64], of_offset: f64) -> Vec<f64> {
+        let offset = self.offset().map(|_| of_offset);
+        of_features.iter().copied().chain(offset).collect()
+    }
+
     /// The anchor.
     pub fn anchor(&self) -> &Arc<Anchor> {
         &self.anchor
     }
+}
+
+fn dot(row: &[f64], weights: &[f64]) -> f64 {
+    row.iter().zip(weights).map(|(x, w)| x * w).sum()
 }
 
 /// Most parameters of an anchored model: every thread sums d²/2 products, and Newton steps
@@ -292,6 +302,9 @@ impl Model for Anchored {
     fn features(&self) -> usize {
         self.inner.features()
     }
+    fn offset(&self) -> Option<Offset> {
+        self.inner.offset()
+    }
     fn labelled(&self) -> bool {
         self.inner.labelled()
     }
@@ -320,19 +333,20 @@ impl Model for Anchored {
         if self.remainder == RowFunction::Affine {
             return Forms {
                 offsets: vec![0.0],
-                weights: vec![0.0; theta.len()],
+                weights: vec![0.0; self.width()],
             };
         }
         let at = &self.anchor.at;
-        let offset = theta.iter().zip(at).map(|(t, a)| t - a);
-        let step = proposal.iter().zip(theta).map(|(p, t)| p - t);
+        let moved: Vec<f64> = theta.iter().zip(at).map(|(t, a)| t - a).collect();
+        let step: Vec<f64> = proposal.iter().zip(theta).map(|(p, t)| p - t).collect();
+        let forms = [(&at[..], 1.0), (&moved, 0.0), (&step, 0.0)];
         let mut offsets = vec![0.0; self.remainder.forms()];
         if let RowFunction::DeclaredRemainder(_) = self.remainder {
             offsets.extend(self.inner.slopes().map(|s| s.largest_weight));
         }
         Forms {
             offsets,
-            weights: at.iter().copied().chain(offset).chain(step).collect(),
+            weights: forms.map(|(of, offset)| self.weights(of, offset)).concat(),
         }
     }
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
@@ -345,10 +359,7 @@ impl Model for Anchored {
         if let RowFunction::DeclaredRemainder(law) = self.remainder {
             let forms = self.forms(theta, proposal);
             let most = omega * forms.offsets[3];
-            let form = |k: usize| -> f64 {
-                let weights = &forms.weights[k * row.len()..];
-                row.iter().zip(weights).map(|(x, w)| x * w).sum()
-            };
+            let form = |k: usize| -> f64 { dot(row, &forms.weights[k * row.len()..]) };
             let rest = law.remainder(label, most, [form(0), form(1), form(2)]);
             return -self.tempering() * self.unit() * omega * rest;
         }
@@ -358,10 +369,9 @@ impl Model for Anchored {
             RowFunction::PoissonRemainder => exponential_difference,
             _ => return 0.0,
         };
-        let dot = |t: &[f64]| -> f64 { row.iter().zip(t).map(|(x, t)| x * t).sum() };
         let forms = self.forms(theta, proposal);
         let d = row.len();
-        let form = |k: usize| dot(&forms.weights[k * d..(k + 1) * d]);
+        let form = |k: usize| dot(row, &forms.weights[k * d..(k + 1) * d]);
         let quadratic = cut * form(2) * (form(1) + 0.5 * form(2));
         let rest = difference(form(0), form(1), form(2)) + quadratic;
         -self.tempering() * self.unit() * omega * rest

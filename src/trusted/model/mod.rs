@@ -3,9 +3,9 @@
 //! All models but the network see a row only through a few affine forms `u_k = o_k + w_k·x`,
 //! whose coefficients the host computes in f64 from (θ, θ'); a scalar row function of
 //! the forms gives the log-likelihood ratio. The row function exists three times: the
-//! f64 oracle here, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
+//! f64 oracle in `src/models`, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
 
-use crate::data::LabelKind;
+use crate::data::{LabelKind, Offset};
 use crate::expression::Law;
 use crate::models::{NetworkShape, Slopes};
 use crate::network::Network;
@@ -14,17 +14,14 @@ mod anchor;
 mod moment_basis;
 mod moment_remainder;
 mod moments;
-mod prior;
-mod regression;
 
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
+pub use crate::priors::{Density, Prior, Support, Surrogate};
 pub use anchor::{Alone, Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 pub use moment_remainder::MomentRemainder;
 pub(crate) use moments::FLAT_CLIP;
 pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
-pub use prior::{Density, Prior, Support, Surrogate};
-pub use regression::Regression;
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +124,7 @@ impl RowFunction {
             }
     }
 
-    /// Weights of a query over so many features.
+    /// Weights of a query over rows of so many values.
     pub fn weights(self, features: usize) -> usize {
         match self {
             RowFunction::Network(shape) => 2 * shape.parameters(),
@@ -214,7 +211,7 @@ impl GradientFunction {
         }
     }
 
-    /// Weights of a query for d parameters and so many features.
+    /// Weights of a query for d parameters and rows of so many values.
     pub fn weights(self, d: usize, features: usize) -> usize {
         match self {
             GradientFunction::Score(_) | GradientFunction::Declared(_) => features,
@@ -242,6 +239,15 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     fn parameters(&self) -> &[String];
     /// Number of features a row must have.
     fn features(&self) -> usize;
+    /// What rows must add to their linear predictor beside their features, if anything, with the
+    /// bounds that the model was made for.
+    fn offset(&self) -> Option<Offset> {
+        None
+    }
+    /// Number of values of a row: its features, and behind them its offset.
+    fn width(&self) -> usize {
+        self.features() + usize::from(self.offset().is_some())
+    }
     /// Whether rows must carry a label.
     fn labelled(&self) -> bool;
     /// The label that rows must carry, with the bounds that the model was made for.
@@ -283,6 +289,12 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     /// unclipped. `label` as stored, binary ±1 (ignored by models without labels).
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64;
 
+    /// `log p(y|x, θ)` of a row's label, untempered, nats; none where the model has no such density.
+    /// A held-out row is scored by it, and cut off whatever it is.
+    fn log_density(&self, _row: &[f64], _label: f64, _theta: &[f64]) -> Option<f64> {
+        None
+    }
+
     /// How the engines make a row's gradient.
     fn gradient_function(&self) -> GradientFunction;
     /// Coefficients of the gradient's forms at `theta`.
@@ -314,20 +326,4 @@ pub fn check_tempering(kappa: f64) -> Result<(), ModelError> {
             format!("must lie in (0, 1], not {kappa}"),
         ))
     }
-}
-
-/// Radius of the box that a support is, where it is one: `‖θ‖ ≤ R`.
-fn radius(support: &Support) -> Option<f64> {
-    match support {
-        Support::Unbounded => None,
-        Support::Box(bounds) => Some(bounds.iter().map(|b| b * b).sum::<f64>().sqrt()),
-    }
-}
-
-/// A label that the model cannot read.
-fn wrong_label(model: &str, needs: &str, label: LabelKind) -> ModelError {
-    ModelError::new(
-        "data.label",
-        format!("model '{model}' needs {needs}, not {}", label.describe()),
-    )
 }

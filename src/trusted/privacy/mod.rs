@@ -57,6 +57,7 @@ mod flow_tests;
 mod gaussian_dp;
 #[cfg(test)]
 mod gaussian_filter_tests;
+mod held_out;
 mod ledger;
 mod ledger_error;
 mod ledger_file;
@@ -76,6 +77,7 @@ pub use curator::{Curator, CuratorError, OpenCurator};
 pub(crate) use curator::{largest_batch_clip, unscaled};
 pub use event::{Event, EventError, Form, Neighbours};
 pub use event_key::{EventKey, charged_eta};
+pub use held_out::{HeldOut, HeldOutScore, ScoreRequest};
 pub use ledger::{Ledger, PaidRun};
 pub use ledger_error::LedgerFileError;
 pub use ledger_file::replace_durably;

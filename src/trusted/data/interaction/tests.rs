@@ -54,6 +54,7 @@ fn source(interactions: &[&[&str]]) -> Source {
         label_file: None,
         features,
         interactions,
+        offset: None,
         label: None,
         row_norm: None,
         bounds: None,

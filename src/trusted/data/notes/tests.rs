@@ -56,6 +56,7 @@ fn notes(intercept: bool, features: &[(&str, FeatureKind)], products: &[&[&str]]
         label_file: None,
         features: all,
         interactions,
+        offset: None,
         label: None,
         row_norm: None,
         bounds: None,

@@ -25,6 +25,7 @@ fn source(features: Vec<Feature>) -> Source {
         label_file: None,
         features,
         interactions: Vec::new(),
+        offset: None,
         label: None,
         row_norm: None,
         bounds: None,

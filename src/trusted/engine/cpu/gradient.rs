@@ -109,8 +109,8 @@ struct Work {
     groups: Vec<Group>,
     /// `[chain][coordinate]`, with the bits of [`ROUND`] once a tile.
     integers: Vec<[u32; TILE]>,
-    /// Gradients of a strip, in the layout of tiles of d features; where they are not a score
-    /// times the row.
+    /// Gradients of a strip, in the layout of tiles of d features, where they are not a score times
+    /// the row; or rows without their offsets.
     gradients: Vec<f32>,
     clipped: Vec<u64>,
 }
@@ -131,6 +131,7 @@ impl Work {
     fn new(query: &GradientQuery, first: usize, chains: usize, strip: usize) -> Self {
         let d = query.dim();
         let scored = matches!(query.function(), GradientFunction::Score(_));
+        let as_stored = scored && query.features() == d;
         // One form η makes a score; others have one an offset.
         let per_chain = match query.function() {
             GradientFunction::Score(_) | GradientFunction::Declared(_) => 1,
@@ -158,7 +159,7 @@ impl Work {
             first,
             groups,
             integers: vec![[0; TILE]; d * chains],
-            gradients: vec![0.0; if scored { 0 } else { d * strip * TILE }],
+            gradients: vec![0.0; if as_stored { 0 } else { d * strip * TILE }],
             clipped: vec![0; chains],
         }
     }
@@ -173,10 +174,21 @@ impl Work {
         labels: &[f32; STRIP_ROWS],
         live: usize,
     ) {
-        let d = query.dim();
-        let rows = tiles.len() / d;
+        let (d, width) = (query.dim(), query.features());
+        let rows = tiles.len() / width;
         let mut squares = [0.0; STRIP_ROWS];
-        set.squares(d, tiles, &mut squares[..rows]);
+        let features = match width == d {
+            true => tiles,
+            // Rows without their offsets.
+            false => {
+                let tiles = tiles.chunks_exact(width * TILE);
+                let own = self.gradients.chunks_exact_mut(d * TILE);
+                own.zip(tiles)
+                    .for_each(|(own, tile)| own.copy_from_slice(&tile[..d * TILE]));
+                &self.gradients[..rows * d]
+            }
+        };
+        set.squares(d, features, &mut squares[..rows]);
         let (mut eta, mut factors) = ([[0.0; STRIP_ROWS]; GROUP], [0.0; STRIP_ROWS]);
         for group in &self.groups {
             group.evaluate(set, tiles, &mut eta);
@@ -187,7 +199,7 @@ impl Work {
                 let clip = Clip::of(query);
                 self.clipped[c] += set.clip(&clip, &squares[..rows], live, factors);
                 let integers = &mut self.integers[c * d..(c + 1) * d];
-                set.accumulate(tiles, factors, integers);
+                set.accumulate(features, factors, integers);
             }
         }
     }
@@ -202,8 +214,9 @@ impl Work {
         labels: &[f32; STRIP_ROWS],
         live: usize,
     ) {
-        let (d, features) = (query.dim(), query.features());
-        let rows = tiles.len() / features;
+        let (d, width) = (query.dim(), query.features());
+        let features = d - law.shared().len();
+        let rows = tiles.len() / width;
         let mut eta = [[0.0; STRIP_ROWS]; GROUP];
         let (mut squares, mut factors) = ([0.0; STRIP_ROWS], [0.0; STRIP_ROWS]);
         for group in &self.groups {
@@ -213,7 +226,11 @@ impl Work {
             let mut score = [0.0; STRIP_ROWS];
             set.declared_scores(law, 0, labels, eta, shared, &mut score[..rows]);
             for (j, x) in tiles.chunks_exact(TILE).enumerate() {
-                let (tile, j) = (j / features, j % features);
+                let (tile, j) = (j / width, j % width);
+                // What lies behind the features is an offset.
+                if j >= features {
+                    continue;
+                }
                 let to = &mut self.gradients[(tile * d + j) * TILE..][..TILE];
                 for ((to, x), s) in to.iter_mut().zip(x).zip(&score[tile * TILE..]) {
                     *to = x * s;

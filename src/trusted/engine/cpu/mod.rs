@@ -52,7 +52,7 @@ impl CpuEngine {
     /// With a given instruction set and block size (rounded up to whole tiles).
     pub fn with(data: Arc<Dataset>, set: InstructionSet, block_rows: usize) -> Self {
         CpuEngine {
-            scratch: vec![0.0; data.features().len() * TILE],
+            scratch: vec![0.0; data.width() * TILE],
             weights: Vec::new(),
             data,
             set,
@@ -80,10 +80,10 @@ impl Engine for CpuEngine {
 
     fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
         let (data, set) = (&*self.data, self.set);
-        query.check(data.features().len(), data.labelled())?;
+        query.check(data.width(), data.labelled())?;
         let weighted = query.function().is_weighted();
         let groups = Group::split(query);
-        let width = data.features().len() * TILE;
+        let width = data.width() * TILE;
         let (rows, block) = (data.lines(), self.block_rows);
         let labels = data.labels();
         let weights = &self.weights;
@@ -123,8 +123,8 @@ impl Engine for CpuEngine {
         let zero = || vec![RatioSum::default(); query.chains()];
         let blocks = rows.div_ceil(block);
         let work = match query.function().sees_rows() {
-            true => query.function().weights(data.features().len()),
-            false => data.features().len(),
+            true => query.function().weights(data.width()),
+            false => data.width(),
         };
         let mut sums = if rows * work * query.chains() < SERIAL_WORK {
             (0..blocks).map(block_sum).fold(zero(), add)
@@ -147,7 +147,7 @@ impl Engine for CpuEngine {
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError> {
         let data = &*self.data;
-        let d = data.features().len();
+        let d = data.width();
         query.check(d, data.labelled())?;
         let weighted = query.function().is_weighted();
         for (c, (rows, out)) in rows.iter().zip(out).enumerate() {
@@ -183,7 +183,7 @@ impl Engine for CpuEngine {
         query: &GradientQuery,
         rows: Rows<'_>,
     ) -> Result<Vec<GradientSum>, EngineError> {
-        query.check(self.data.features().len(), self.data.labelled())?;
+        query.check(self.data.width(), self.data.labelled())?;
         match rows {
             Rows::All => Ok(self.all_gradients(query)),
             Rows::Listed(lists) => self.listed_gradients(query, lists),

@@ -133,7 +133,7 @@ impl GpuEngine {
     /// How the device makes these sums; `None` where rows are too wide for workgroup memory or
     /// answers for a binding, and the CPU copy is to.
     pub(super) fn anchor_shape(&self, score: Score) -> Option<AnchorShape> {
-        if let Score::Declared(_) = score {
+        if matches!(score, Score::Declared(_)) || self.data.offset().is_some() {
             return None;
         }
         let own = self

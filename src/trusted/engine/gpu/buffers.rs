@@ -134,7 +134,7 @@ pub(super) fn chunk_bytes(device: &Device, data: &Dataset) -> u64 {
 
 /// Words of a row on the device: one a feature, or one for two features in 16 bits.
 pub(super) fn words(data: &Dataset) -> usize {
-    let features = data.features().len();
+    let features = data.width();
     match data.storage() {
         Storage::F32 => features,
         Storage::I16 => features.div_ceil(2),
@@ -165,7 +165,7 @@ pub(super) fn cut(data: &Dataset, bytes: u64) -> Result<Vec<Chunk>, EngineError>
     if most == 0 {
         return Err(EngineError::Device(format!(
             "{TILE} rows of {} features exceed the largest binding ({bytes} bytes); use `--engine cpu`",
-            data.features().len()
+            data.width()
         )));
     }
     Ok((0..data.lines())

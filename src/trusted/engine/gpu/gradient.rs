@@ -112,6 +112,9 @@ impl GpuEngine {
         {
             return None;
         }
+        if self.data.offset().is_some() {
+            return None;
+        }
         let tile = query.chains().next_power_of_two().min(MAX_TILE);
         // Every chunk may leave a part of a slot's share.
         let fits = self.chunks.len() <= MOST_PER_SLOT / 2 / MOST_PARTS

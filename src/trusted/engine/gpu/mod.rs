@@ -103,11 +103,12 @@ impl GpuEngine {
             pipelines: Pipelines::new(workgroup),
             workgroup,
             limits,
-            features: data.features().len(),
+            features: data.width(),
             words: words(&data),
             steps: data.steps(),
             labelled: data.labelled(),
-            listed: listed_rows.then(|| CpuEngine::new(data.clone())),
+            // Gradients and anchors of rows with an offset have no pass.
+            listed: (listed_rows || data.offset().is_some()).then(|| CpuEngine::new(data.clone())),
             resident: limits.resident.unwrap_or(u64::MAX),
             chunk_bytes: chunk_bytes(&device, &data),
             data,
@@ -239,7 +240,7 @@ impl Engine for GpuEngine {
 
     /// On the device; rows too wide for its workgroup memory on the CPU copy.
     fn anchor_sums(&mut self, query: &AnchorQuery<'_>) -> Result<AnchorSums, EngineError> {
-        query.check(self.features, self.labelled)?;
+        query.check(self.data.features().len(), self.labelled)?;
         if !matches!(query.slopes.predictor, Predictor::Linear) {
             self.device.check()?;
             return self.on_host()?.anchor_sums(query);
@@ -250,7 +251,7 @@ impl Engine for GpuEngine {
                 Some(shape) => engine.submit_anchor(query, shape).map(Some),
                 None => Ok(None),
             })?,
-            false => Some(AnchorSums::zero(self.features)),
+            false => Some(AnchorSums::zero(query.at.len())),
         };
         self.device.check()?;
         let Some(mut sums) = sums else {
@@ -274,7 +275,7 @@ impl Engine for GpuEngine {
     /// Made on the host: once a run.
     fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError> {
         self.device.check()?;
-        query.check(self.features, self.labelled)?;
+        query.check(self.data.features().len(), self.labelled)?;
         self.on_host()?.weigh_rows(query)?;
         self.forget_weights();
         Ok(())

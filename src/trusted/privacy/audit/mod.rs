@@ -39,6 +39,7 @@ mod gradient;
 mod gradient_runs;
 #[cfg(test)]
 mod gradient_tests;
+mod held_out;
 mod release;
 #[cfg(test)]
 mod release_tests;
@@ -56,6 +57,7 @@ use as_published::FastMh;
 use bound::{Histogram, accepted_moves, lower_bound};
 pub use case::{Case, MOST_REMAINDER};
 pub use gradient::{GradientCase, GradientRun, audit_gradients};
+pub use held_out::audit_held_out;
 pub use release::{AnchorCase, AnchorPart, audit_anchor};
 use repeat::CuratorRuns;
 pub use subject::Subject;

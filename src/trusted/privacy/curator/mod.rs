@@ -320,13 +320,19 @@ pub(crate) fn unscaled(model: &dyn Model) -> String {
 }
 
 /// The model must find the columns it reads.
-fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
+pub(super) fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), CuratorError> {
     if data.features().len() != model.features() {
         return Err(CuratorError::Mismatch(format!(
             "model '{}' needs {} feature(s), the data declare {}",
             model.name(),
             model.features(),
             data.features().len()
+        )));
+    }
+    if data.offset() != model.offset() {
+        return Err(CuratorError::Mismatch(format!(
+            "offsets of rows: model '{}' and the data declare other ones; their bounds must be the same",
+            model.name()
         )));
     }
     if data.bounds().is_some() && !model.ratio_scales_with_row() {

@@ -67,13 +67,21 @@ pub(in crate::trusted::privacy) fn moments(
     sums: Secret<MomentSums>,
     variance: Option<u128>,
 ) -> Vec<i128> {
-    let MomentSums(mut sums) = sums.open();
-    if let Some(variance) = variance {
-        for s in &mut sums {
-            *s += discrete_gaussian(rng, variance);
-        }
+    let MomentSums(sums) = sums.open();
+    match variance {
+        Some(variance) => noisy_sums(rng, Secret::seal(sums), variance),
+        None => sums,
     }
-    sums
+}
+
+/// Whole numbers with one discrete Gaussian each.
+pub(in crate::trusted::privacy) fn noisy_sums(
+    rng: &mut SecretRng,
+    sums: Secret<Vec<i128>>,
+    variance: u128,
+) -> Vec<i128> {
+    let sums = sums.open().into_iter();
+    sums.map(|s| s + discrete_gaussian(rng, variance)).collect()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(super) use decide::{
     barker, draw_rows, full_batch, metropolis, noisy_barker, penalty, poisson_estimate, recycle,
 };
 pub(super) use discrete_gaussian::{MAX_ANCHOR_VARIANCE, MAX_VARIANCE, noise_for_benchmarks};
-pub(super) use expansion::{AnchorVariances, expansion, moments};
+pub(super) use expansion::{AnchorVariances, expansion, moments, noisy_sums};
 pub(super) use fixed_batch::{BatchNoise, draw_subset, subsampled_barker};
 pub(super) use gradient::{SampleRate, draw_poisson_rows, noisy_gradient};
 pub(super) use poisson::{DRAW_DELTA, PoissonSampler};

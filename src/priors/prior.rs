@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Anchor, ModelError, MomentAnchor};
-use crate::priors::Blocks;
+use super::Blocks;
+use crate::model::{Anchor, ModelError, MomentAnchor};
 
 /// The public part of a target: an independent prior of every parameter, an optional
 /// public support, and in anchored runs what was released of the log likelihood.

@@ -1,13 +1,14 @@
 //! Bayesian generalised linear models: a row's likelihood is a function of its label and of its
 //! linear predictor η = x·θ.
 
-use super::{
-    Density, Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Support,
-    check_tempering, radius, softplus_difference, wrong_label,
-};
-use crate::data::LabelKind;
+use super::{Joint, Slopes, label_range};
+use crate::data::{LabelKind, Offset};
 use crate::expression::{Law, Range};
-use crate::models::{Joint, Slopes, label_range};
+use crate::math::{log_factorial, normal, softplus, softplus_difference};
+use crate::model::{
+    Density, Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Support,
+    check_tempering,
+};
 
 /// The law of a label given η.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +35,8 @@ pub struct Regression {
     parameters: Vec<String>,
     /// Number of coefficients.
     features: usize,
+    /// What rows add to η beside their features.
+    offset: Option<Offset>,
     label: LabelKind,
     row_norm: f64,
     prior: Prior,
@@ -160,6 +163,7 @@ impl Regression {
             likelihood,
             parameters,
             features: features.len(),
+            offset: None,
             label,
             row_norm,
             prior,
@@ -172,9 +176,36 @@ impl Regression {
         Ok(model)
     }
 
+    /// The same where every row adds an offset to η, within these bounds.
+    #[must_use]
+    pub fn with_offset(mut self, offset: Offset) -> Self {
+        self.offset = Some(offset);
+        self.rate = self.rate();
+        self.slopes = self.bounds();
+        self
+    }
+
+    /// Offsets of rows, as they may be stored: 0 where there are none.
+    fn offsets(&self) -> [f64; 2] {
+        self.offset.map_or([0.0; 2], Offset::stored)
+    }
+
+    /// η of a row as it is stored.
+    fn predictor(&self, row: &[f64], theta: &[f64]) -> f64 {
+        let (features, offset) = row.split_at(self.features);
+        let own: f64 = features.iter().zip(theta).map(|(x, t)| x * t).sum();
+        own + offset.first().copied().unwrap_or(0.0)
+    }
+
+    /// The weights of a row's stored values: of its features as given, and of its offset.
+    fn weights(&self, of_features: &[f64], of_offset: f64) -> Vec<f64> {
+        let offset = self.offset.map(|_| of_offset);
+        of_features.iter().copied().chain(offset).collect()
+    }
+
     /// A bound on `|r| / (κ‖Δθ‖)` over the support, if there is one: `B max |d/dη log p|`, which is
-    /// B; `B (|y| + BR)/s²` and `B max(y, e^{BR})` over a box of radius R. Shared parameters add
-    /// their own slopes.
+    /// B; `B (|y| + |η|)/s²` and `B max(y, e^η)` over a box of radius R, in which η is within BR of
+    /// the row's offset. Shared parameters add their own slopes.
     fn rate(&self) -> Option<f64> {
         let reach = || match &self.prior.support {
             Support::Box(bounds) => {
@@ -183,10 +214,15 @@ impl Regression {
             }
             Support::Unbounded => None,
         };
+        let [low, high] = self.offsets();
+        let farthest = low.abs().max(high.abs());
         let (score, label) = match self.likelihood {
             Likelihood::Logistic => (1.0, 0.0),
-            Likelihood::Linear { variance } => ((self.label.bound() + reach()?) / variance, 0.0),
-            Likelihood::Poisson => (self.label.bound().max(reach()?.exp()), 0.0),
+            Likelihood::Linear { variance } => {
+                let residual = self.label.bound() + reach()? + farthest;
+                (residual / variance, 0.0)
+            }
+            Likelihood::Poisson => (self.label.bound().max((reach()? + high).exp()), 0.0),
             Likelihood::Declared(law) => {
                 let shared: Vec<Range> = match &self.prior.support {
                     Support::Box(b) => {
@@ -195,7 +231,11 @@ impl Regression {
                     }
                     Support::Unbounded => return None,
                 };
-                let eta = Range::around_zero(reach()?);
+                let reach = reach()?;
+                let eta = Range {
+                    low: low - reach,
+                    high: high + reach,
+                };
                 let bounds = law.score_bounds(&label_ranges(self.label), eta, &shared);
                 let squares = bounds[1..].iter().map(|b| b * b);
                 (bounds[0], squares.sum::<f64>().sqrt())
@@ -206,13 +246,25 @@ impl Regression {
         rate.is_finite().then_some(rate)
     }
 
+    /// A point where it has prior mass, else the origin.
+    fn supported(&self, point: Vec<f64>) -> Vec<f64> {
+        match self.prior.contains(&point) {
+            true => point,
+            false => vec![0.0; point.len()],
+        }
+    }
+
     /// Score and weight with their bounds.
     fn bounds(&self) -> Option<Slopes> {
         Some(match self.likelihood {
             Likelihood::Logistic => Slopes::logistic(),
-            Likelihood::Linear { variance } => Slopes::linear(self.label, variance),
+            Likelihood::Linear { variance } => {
+                let [low, high] = self.offsets();
+                Slopes::linear(residuals(self.label, [low, high]), variance)
+            }
             Likelihood::Poisson => {
-                let largest = radius(&self.prior.support).map(|r| self.row_norm * r);
+                let [_, high] = self.offsets();
+                let largest = radius(&self.prior.support).map(|r| self.row_norm * r + high);
                 Slopes::poisson(self.label.bound(), largest)
             }
             Likelihood::Declared(law) if law.shared().is_empty() => {
@@ -229,6 +281,22 @@ impl Regression {
     }
 }
 
+/// Radius of the box that a support is, where it is one: `‖θ‖ ≤ R`.
+fn radius(support: &Support) -> Option<f64> {
+    match support {
+        Support::Unbounded => None,
+        Support::Box(bounds) => Some(bounds.iter().map(|b| b * b).sum::<f64>().sqrt()),
+    }
+}
+
+/// A label that the model cannot read.
+fn wrong_label(model: &str, needs: &str, label: LabelKind) -> ModelError {
+    ModelError::new(
+        "data.label",
+        format!("model '{model}' needs {needs}, not {}", label.describe()),
+    )
+}
+
 /// All labels of a kind.
 fn label_ranges(label: LabelKind) -> Vec<Range> {
     match label {
@@ -241,8 +309,15 @@ fn label_ranges(label: LabelKind) -> Vec<Range> {
     }
 }
 
-fn predictor(row: &[f64], theta: &[f64]) -> f64 {
-    row.iter().zip(theta).map(|(x, t)| x * t).sum()
+/// What is left of numbers when offsets are taken off.
+fn residuals(label: LabelKind, [from, to]: [f64; 2]) -> LabelKind {
+    match label {
+        LabelKind::Number { low, high } => LabelKind::Number {
+            low: low - to,
+            high: high - from,
+        },
+        other => other,
+    }
 }
 
 impl Model for Regression {
@@ -259,6 +334,9 @@ impl Model for Regression {
     }
     fn features(&self) -> usize {
         self.features
+    }
+    fn offset(&self) -> Option<Offset> {
+        self.offset
     }
     fn labelled(&self) -> bool {
         true
@@ -280,28 +358,29 @@ impl Model for Regression {
         self.slopes
     }
     /// What fits labels best that are spread evenly over their declared range: an intercept, if
-    /// there is one, and shared parameters.
+    /// there is one, which takes off the middle of the offsets, and shared parameters.
     fn usual_start(&self) -> Vec<f64> {
         let mut start = vec![0.0; self.parameters.len()];
+        let features = &self.parameters[..self.features];
+        let intercept = features.iter().position(|name| name == INTERCEPT);
+        let middle = self.offset.map_or(0.0, Offset::middle);
         let Likelihood::Declared(law) = self.likelihood else {
-            return start;
+            if let Some(k) = intercept {
+                start[k] = 0.0 - middle;
+            }
+            return self.supported(start);
         };
         let shared = match &self.prior.density {
             Density::Normal { mean, .. } => mean[self.features..].to_vec(),
             _ => start[self.features..].to_vec(),
         };
-        let features = &self.parameters[..self.features];
-        let intercept = features.iter().position(|name| name == INTERCEPT);
         let labels = label_range(self.label);
         let (eta, shared) = law.fit_to_range(&labels, intercept.is_some(), &shared);
         start[self.features..].copy_from_slice(&shared);
         if let Some(k) = intercept {
-            start[k] = eta;
+            start[k] = eta - middle;
         }
-        match self.prior.contains(&start) {
-            true => start,
-            false => vec![0.0; self.parameters.len()],
-        }
+        self.supported(start)
     }
     fn prior(&self) -> &Prior {
         &self.prior
@@ -310,8 +389,8 @@ impl Model for Regression {
     fn ratio_rate(&self) -> Option<f64> {
         self.rate.map(|rate| self.tempering * rate)
     }
-    /// `|x·Δθ|` falls with ‖x‖, and so do the bounds of the score, with ‖x‖ in place of B; what
-    /// rows share stays.
+    /// `|x·Δθ|` falls with ‖x‖, and the bounds of the score, with ‖x‖ in place of B, are no larger;
+    /// what rows share stays.
     fn ratio_scales_with_row(&self) -> bool {
         self.parameters.len() == self.features
     }
@@ -329,11 +408,11 @@ impl Model for Regression {
         let (step, moved) = step.split_at(self.features);
         Forms {
             offsets: [&[0.0; 2], shared, moved].concat(),
-            weights: [theta, step].concat(),
+            weights: [self.weights(theta, 1.0), self.weights(step, 0.0)].concat(),
         }
     }
     fn log_ratio(&self, row: &[f64], label: f64, theta: &[f64], proposal: &[f64]) -> f64 {
-        let (a, b) = (predictor(row, theta), predictor(row, proposal));
+        let (a, b) = (self.predictor(row, theta), self.predictor(row, proposal));
         let ratio = match self.likelihood {
             Likelihood::Logistic => -softplus_difference(-label * a, -label * (b - a)),
             Likelihood::Linear { variance } => {
@@ -346,6 +425,17 @@ impl Model for Regression {
             }
         };
         self.tempering * ratio
+    }
+    fn log_density(&self, row: &[f64], label: f64, theta: &[f64]) -> Option<f64> {
+        let eta = self.predictor(row, theta);
+        Some(match self.likelihood {
+            Likelihood::Logistic => -softplus(-label * eta),
+            Likelihood::Linear { variance } => {
+                normal::log_density((label - eta) / variance.sqrt()) - 0.5 * variance.ln()
+            }
+            Likelihood::Poisson => label * eta - eta.exp() - log_factorial(label),
+            Likelihood::Declared(law) => law.log_likelihood(label, eta, &theta[self.features..]),
+        })
     }
     fn gradient_function(&self) -> GradientFunction {
         GradientFunction::Score(match self.likelihood {
@@ -360,18 +450,18 @@ impl Model for Regression {
         let (theta, shared) = theta.split_at(self.features);
         Forms {
             offsets: shared.to_vec(),
-            weights: theta.to_vec(),
+            weights: self.weights(theta, 1.0),
         }
     }
     fn gradient(&self, row: &[f64], label: f64, theta: &[f64]) -> Vec<f64> {
-        let eta = predictor(row, theta);
+        let eta = self.predictor(row, theta);
         let scores = match self.likelihood {
             Likelihood::Logistic => vec![label / (1.0 + (label * eta).exp())],
             Likelihood::Linear { variance } => vec![(label - eta) / variance],
             Likelihood::Poisson => vec![label - eta.exp()],
             Likelihood::Declared(law) => law.scores(label, eta, &theta[self.features..]),
         };
-        let coefficients = row.iter().map(|x| scores[0] * x);
+        let coefficients = row[..self.features].iter().map(|x| scores[0] * x);
         let all = coefficients.chain(scores[1..].iter().copied());
         all.map(|v| self.tempering * v).collect()
     }
