@@ -88,7 +88,7 @@ pub fn epsilon(sigma: f64, answers: u64, delta: f64) -> Result<f64, SequenceErro
 pub fn sigma(wanted: f64, answers: u64, delta: f64) -> Result<f64, SequenceError> {
     let (mut low, mut high) = (1e-2, 1e6);
     while high / low > 1.001 {
-        let middle = (low * high as f64).sqrt();
+        let middle = (low * high).sqrt();
         match epsilon(middle, answers, delta)? > wanted {
             true => low = middle,
             false => high = middle,
