@@ -370,9 +370,9 @@ fn a_score_says_what_it_is_of() {
     assert!(draws == 150 && kept == 300, "{draws} {kept}");
 }
 
-/// The text's form is the held-out table's too, and labels are compared like tables.
+/// Label files are compared like tables.
 #[test]
-fn the_held_out_file_counts_as_the_others_do() {
+fn held_out_labels_are_in_a_file_of_their_own() {
     let labels = edit(
         RUN,
         "[columns]\nill = {}\n",
