@@ -4,7 +4,7 @@ use super::args::{CheckArguments, Overrides};
 use super::check_report::Report;
 use super::records::Records;
 use super::{CliError, check_budget, check_print};
-use dpmc::config::Plan;
+use dpmc::config::{Plan, Validation};
 use dpmc::data::available_memory;
 use dpmc::output;
 use dpmc::privacy::Ledger;
@@ -63,6 +63,9 @@ pub(super) fn outlook(
         report.warnings.extend(sum);
     }
     report.warnings.extend(prepared.warnings.iter().cloned());
+    let held_out = report.validate.as_ref();
+    let warning = held_out.and_then(|v| Validation::warning(v.delta, v.rows));
+    report.warnings.extend(warning);
     report.notes.extend(plan.notes_on_features()?);
     let note = output::note_on_sampler(&prepared.sampler, report.private);
     report.notes.extend(note.map(String::from));

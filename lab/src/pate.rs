@@ -86,9 +86,9 @@ pub fn epsilon(sigma: f64, answers: u64, delta: f64) -> Result<f64, SequenceErro
 /// # Errors
 /// As [`epsilon`].
 pub fn sigma(wanted: f64, answers: u64, delta: f64) -> Result<f64, SequenceError> {
-    let (mut low, mut high) = (1e-2, 1e6);
+    let (mut low, mut high) = (1e-2f64, 1e6f64);
     while high / low > 1.001 {
-        let middle = (low * high as f64).sqrt();
+        let middle = (low * high).sqrt();
         match epsilon(middle, answers, delta)? > wanted {
             true => low = middle,
             false => high = middle,

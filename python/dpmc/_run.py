@@ -192,7 +192,8 @@ class Run:
 
     def features(self, data: Any) -> tuple[list[str], np.ndarray]:
         """Names and values (float32, rows by features) of what ``data`` is by the run's
-        declarations, without a label. No ledger pays for these rows: they are your own."""
+        declarations, without a label. A model with an offset has it in a last column, "offset",
+        of which there is no draw: its coefficient is 1. No ledger pays for these rows: they are your own."""
         settings = _dpmc.Plan.read(self._path / "run.toml")
         names, values = _dpmc.features(settings, self._new(data))
         return names, np.frombuffer(values, dtype=np.float32).reshape(-1, len(names))

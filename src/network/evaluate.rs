@@ -463,8 +463,8 @@ fn moments<T: Real<E>, E: Element<T>, const L: usize>(
             }
         }
     }
-    for i in 0..L {
-        mean[i] = mean[i].divide(count);
+    for sum in &mut mean {
+        *sum = sum.divide(count);
     }
     for place in input.chunks_exact(all) {
         for v in &place[channels.clone()] {
@@ -474,9 +474,9 @@ fn moments<T: Real<E>, E: Element<T>, const L: usize>(
             }
         }
     }
-    for i in 0..L {
-        let variance = scale[i].divide(count).add(T::of(LEAST_VARIANCE));
-        scale[i] = T::of(1.0).divide(variance.sqrt());
+    for sum in &mut scale {
+        let variance = sum.divide(count).add(T::of(LEAST_VARIANCE));
+        *sum = T::of(1.0).divide(variance.sqrt());
     }
     (mean, scale)
 }

@@ -285,7 +285,7 @@ impl Stage {
             }
             Layer::GroupNorm { groups } => {
                 positive("groups", groups)?;
-                if input.channels % groups != 0 {
+                if !input.channels.is_multiple_of(groups) {
                     let what = format!(
                         "has {groups} groups, which do not divide the channels of {input} values (height × width × channels)"
                     );

@@ -17,5 +17,5 @@ pub use draws::{DrawTable, read_draws};
 pub use held_out::{Predictive, test_scores};
 pub use notes::{POINT, note_on_sampler};
 pub use summary::{NamedNoise, Point, RunSummary, missing_noise, summarize_directory};
-pub(crate) use validation::add_report;
+pub(crate) use validation::HeldOutReports;
 pub use validation::{HeldOutReport, held_out_reports};

@@ -21,6 +21,9 @@ pub struct HeldOutReport {
     pub neighbours: String,
     /// Draws that each row was scored by.
     pub draws: usize,
+    /// Draws that the run had kept when the score was made, of which those are some.
+    #[serde(default)]
+    pub kept: usize,
     /// A row's score was cut off at these, nats.
     pub clip: [f64; 2],
     /// Mean over rows of the log predictive density of their labels, with noise; nats.
@@ -43,6 +46,9 @@ pub struct HeldOutReport {
     pub events: Vec<(Event, u64)>,
     /// The ledger file.
     pub ledger: PathBuf,
+    /// Where the score would mislead a reader.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl HeldOutReport {
@@ -55,10 +61,10 @@ impl HeldOutReport {
             scores += &format!(", accuracy {}", spread(mean, sd));
         }
         let [low, high] = self.clip;
-        vec![
+        let mut lines = vec![
             format!(
-                "{scores} (mean of {} held-out rows by {} draws; \u{b1} is the noise's 95% interval, of rows cut off at {low} and {high})",
-                self.rows, self.draws
+                "{scores} (mean of {} held-out rows by {} of the {} draws that the run had; \u{b1} is the noise's 95% interval, of rows cut off at {low} and {high})",
+                self.rows, self.draws, self.kept
             ),
             format!(
                 "held-out table '{}': ({:.4}, {:e})-DP, neighbours by {}, all scores of the ledger {} (spent {:.4})",
@@ -69,7 +75,9 @@ impl HeldOutReport {
                 self.ledger.display(),
                 self.epsilon_spent
             ),
-        ]
+        ];
+        lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        lines
     }
 }
 
@@ -90,15 +98,41 @@ pub fn held_out_reports(directory: &Path) -> Result<Vec<HeldOutReport>, OutputEr
     }
 }
 
-/// Adds one to them.
-pub(crate) fn add_report(directory: &Path, report: &HeldOutReport) -> Result<(), OutputError> {
-    let path = directory.join(FILE);
-    let fail = |what: String| OutputError::Write {
-        path: path.clone(),
-        what,
-    };
-    let mut all = held_out_reports(directory)?;
-    all.push(report.clone());
-    let text = serde_json::to_string_pretty(&all).map_err(|e| fail(e.to_string()))?;
-    replace_durably(&path, text.as_bytes()).map_err(|e| fail(e.to_string()))
+/// The scores of a run's directory, to which one can be added: what could stop that is found out
+/// before anything is paid for.
+pub(crate) struct HeldOutReports {
+    path: PathBuf,
+    all: Vec<HeldOutReport>,
+}
+
+impl HeldOutReports {
+    /// Reads them, and finds out whether the folder can be written.
+    ///
+    /// # Errors
+    /// [`OutputError`] where the file is damaged or nothing can be written there.
+    pub fn open(directory: &Path) -> Result<Self, OutputError> {
+        let all = held_out_reports(directory)?;
+        let path = directory.join(FILE);
+        let probe = directory.join("validation.probe.tmp");
+        std::fs::write(&probe, "")
+            .and_then(|()| std::fs::remove_file(&probe))
+            .map_err(|e| fail(&path, e.to_string()))?;
+        Ok(HeldOutReports { path, all })
+    }
+
+    /// Adds one to them.
+    ///
+    /// # Errors
+    /// [`OutputError`] where the file cannot be written.
+    pub fn add(mut self, report: &HeldOutReport) -> Result<(), OutputError> {
+        self.all.push(report.clone());
+        let text = serde_json::to_string_pretty(&self.all);
+        let text = text.map_err(|e| fail(&self.path, e.to_string()))?;
+        replace_durably(&self.path, text.as_bytes()).map_err(|e| fail(&self.path, e.to_string()))
+    }
+}
+
+fn fail(path: &Path, what: String) -> OutputError {
+    let path = path.to_path_buf();
+    OutputError::Write { path, what }
 }

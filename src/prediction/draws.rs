@@ -19,6 +19,8 @@ pub struct Posterior {
     pub plan: Plan,
     /// Names of parameters; standard deviations that a prior samples are left out.
     pub parameters: Vec<String>,
+    /// How many draws the run has kept, of which these are some.
+    pub kept: usize,
     /// Draws.
     pub draws: Vec<Vec<f64>>,
     /// Where predictions would mislead a reader.
@@ -74,6 +76,7 @@ impl Posterior {
             let length = chain.first().map_or(0, Vec::len);
             all.extend((0..length).map(|i| chain.iter().map(|column| column[i]).collect()));
         }
+        let kept = all.len();
         let most = match (wanted, &plan.config.model.likelihood) {
             (Wanted::All, _) => all.len(),
             (Wanted::AtMost(most), _) => most.max(1),
@@ -99,6 +102,7 @@ impl Posterior {
         Ok(Posterior {
             plan,
             parameters: table.parameters,
+            kept,
             draws,
             notes,
         })

@@ -279,3 +279,116 @@ fn what_the_guide_shows_runs() {
     place.works("sample run.toml --out out --quiet");
     place.works("validate out");
 }
+
+/// No answer takes the protected table for a public one, whatever the run's own table is.
+#[test]
+fn the_held_out_table_is_no_public_one() {
+    let open = edit(
+        RUN,
+        "[privacy]\nepsilon = 5.0\ndelta = 1e-6",
+        "[privacy]\nnot_private = true",
+    );
+    let open = edit(&open, "\"dp-laplace\"", "\"mh\"\nstep = 0.1");
+    for run in [RUN, &open] {
+        let place = place(run);
+        place.works("sample run.toml --out out --quiet");
+        for command in [
+            "predict out --table others.csv --out told.csv",
+            "effects out --table others.csv --shift age=10",
+            "compare out --table others.csv",
+            "synthesize out --table others.csv --out told.csv",
+        ] {
+            let message = place.refuses(command);
+            assert!(
+                message.contains("is the table of [validate]"),
+                "{command}: {message}"
+            );
+            assert!(!place.path("told.csv").exists());
+        }
+    }
+}
+
+/// What could lose a paid score is found before it is paid for.
+#[test]
+fn a_damaged_report_and_a_ledger_of_one_run_are_refused_unpaid() {
+    let place = place(RUN);
+    place.works("sample run.toml --out out --quiet");
+    place.write("out/validation.json", "[{");
+    let output = place.dpmc("validate out");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        !output.status.success() && message.contains("validation.json"),
+        "{message}"
+    );
+    assert!(!place.path("others.ledger.json").exists());
+    std::fs::remove_file(place.path("out/validation.json")).unwrap();
+    let text = std::fs::read_to_string(place.path("out/run.toml")).unwrap();
+    let given = text.lines().find(|l| l.contains("others.ledger.json"));
+    let inside = edit(&text, given.unwrap(), "ledger = \"own.ledger.json\"");
+    place.write("out/run.toml", &inside);
+    let message = place.refuses("validate out");
+    assert!(
+        message.contains("validate.ledger") && message.contains("run's own directory"),
+        "{message}"
+    );
+    assert!(!place.path("out/own.ledger.json").exists());
+}
+
+#[test]
+fn a_score_says_what_it_is_of() {
+    let loose = edit(
+        RUN,
+        "epsilon = 1.0\ndelta = 1e-6\nshare",
+        "epsilon = 1.0\ndelta = 1e-2\nshare",
+    );
+    let numbers = edit(&loose, "ill = {}", "ill = { scale = [0, 1] }");
+    let numbers = edit(
+        &numbers,
+        "kind = \"logistic\"",
+        "kind = \"linear\"\nvariance = 0.3",
+    );
+    let place = place(&numbers);
+    assert!(
+        place
+            .works("check run.toml")
+            .contains("of [validate] exceeds 1/rows")
+    );
+    place.works("sample run.toml --out out --quiet");
+    let told = place.works("validate out");
+    for words in [
+        "of [validate] exceeds 1/rows",
+        "declare the label alike",
+        "draws that the run had",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let report = &place.json("out/validation.json")[0];
+    let (draws, kept) = (
+        report["draws"].as_u64().unwrap(),
+        report["kept"].as_u64().unwrap(),
+    );
+    assert!(draws == 150 && kept == 300, "{draws} {kept}");
+}
+
+/// Label files are compared like tables.
+#[test]
+fn held_out_labels_are_in_a_file_of_their_own() {
+    let labels = edit(
+        RUN,
+        "[columns]\nill = {}\n",
+        "label_file = \"people.y.csv\"\n[columns]\n",
+    );
+    let labels = edit(&labels, "ill ~ age", "~ age");
+    let labels = edit(
+        &labels,
+        "\"others.csv\"",
+        "\"others.csv\"\nlabel_file = \"people.y.csv\"",
+    );
+    let place = place(&labels);
+    place.write("people.y.csv", "y\n1\n0\n");
+    let message = place.refuses("sample run.toml --out out");
+    assert!(
+        message.contains("held-out rows are others, with labels"),
+        "{message}"
+    );
+}

@@ -79,6 +79,9 @@ impl PublishedFastMh {
         settings: FastMhSettings,
         seed: u64,
     ) -> Result<Self, String> {
+        if rows.width() != model.features() {
+            return Err("rows with an offset cannot be bounded here".into());
+        }
         let labels = match model.labelled() {
             true => rows.numbers(),
             false => Vec::new(),

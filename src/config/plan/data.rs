@@ -248,7 +248,9 @@ impl Plan {
     fn text_format(&self) -> Result<TextFormat, ConfigError> {
         let data = &self.config.data;
         let test = self.config.test.as_ref().map(|t| &t.file);
-        let text = || self.is_text(&data.file) || test.is_some_and(|file| self.is_text(file));
+        let held_out = self.config.validate.as_ref().map(|v| &v.file);
+        let others = || test.into_iter().chain(held_out);
+        let text = || self.is_text(&data.file) || others().any(|file| self.is_text(file));
         for (key, given) in [
             ("data.delimiter", data.delimiter.is_some()),
             ("data.quoted_newlines", data.quoted_newlines),

@@ -50,13 +50,30 @@ impl Plan {
             let what = format!("{}: no such table", table.display());
             return Err(ConfigError::general(what));
         }
-        if !self.config.privacy.not_private && self.same_file(&path, &self.config.data.file) {
+        let data = &self.config.data;
+        if !self.config.privacy.not_private
+            && self.is_any(&path, [Some(&data.file), data.label_file.as_ref()])
+        {
             return Err(ConfigError::general(format!(
                 "{}: is the table of [data], which the run protects: what is said of its rows would reveal them, and no ledger pays for it; give a public table",
                 table.display()
             )));
         }
+        // The held-out table has a ledger of its own, whatever the run's own table has.
+        if let Some(held_out) = &self.config.validate
+            && self.is_any(&path, [Some(&held_out.file), held_out.label_file.as_ref()])
+        {
+            return Err(ConfigError::general(format!(
+                "{}: is the table of [validate], which is protected: what is said of its rows would reveal them; `dpmc validate` scores it at a price, and other answers need a public table",
+                table.display()
+            )));
+        }
         Ok(path)
+    }
+
+    fn is_any(&self, path: &Path, files: [Option<&PathBuf>; 2]) -> bool {
+        let mut files = files.into_iter().flatten();
+        files.any(|file| self.same_file(path, file))
     }
 
     /// How a public table's text is written.

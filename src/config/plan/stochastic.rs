@@ -57,7 +57,7 @@ impl Plan {
                 // What is wrong at any step is no fault of the budget.
                 build(1.0)?;
                 let sampled = batch != Batch::All;
-                let affordable = self.affordable_step(budget, sampled, model, &build)?;
+                let affordable = self.affordable_step(budget, sampled, model, build)?;
                 let variance = match shaped(s) {
                     true => 1.0,
                     false => PublicCurvature::longest_step(model, rows, row_norm),

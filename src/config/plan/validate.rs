@@ -39,6 +39,15 @@ impl Validation {
         (0.5 * sums as f64 / rho).sqrt()
     }
 
+    /// What is to be said of a δ that a table of so many rows is too small for.
+    pub fn warning(delta: f64, rows: usize) -> Option<String> {
+        (delta > 1.0 / rows as f64).then(|| {
+            format!(
+                "delta {delta:e} of [validate] exceeds 1/rows of the held-out table: it permits publishing some of them outright"
+            )
+        })
+    }
+
     /// Standard deviations of the noise of the mean score, and of an accuracy if there is one.
     pub fn noise(&self, rows: usize, has_accuracy: bool) -> (f64, Option<f64>) {
         let sd = self.tau(1 + usize::from(has_accuracy)) / rows as f64;
@@ -114,6 +123,17 @@ impl Plan {
                 "file",
                 "is the table of [test], which is declared public; keep one of them",
             );
+        }
+        let data_labels = self.config.data.label_file.as_ref();
+        let test_labels = test.and_then(|test| test.label_file.as_ref());
+        for (labels, whose) in [(data_labels, "[data]"), (test_labels, "[test]")] {
+            let both = section.label_file.as_ref().zip(labels);
+            if both.is_some_and(|(own, other)| self.same_file(own, other)) {
+                let what = format!(
+                    "is that of {whose}; held-out rows are others, with labels of their own"
+                );
+                return refuse("label_file", &what);
+            }
         }
         if section.label_file.is_some() && self.label()?.is_some_and(|l| l.column.is_some()) {
             return refuse("label_file", "contradicts the label's column; keep one");

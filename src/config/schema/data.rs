@@ -345,7 +345,8 @@ keyed! {
         /// Share of the budget that one `dpmc validate` takes.
         #[serde(default = "all")]
         share: f64, "in (0, 1], 1";
-        /// The ledger file of this table. Runs that are compared share it.
+        /// The ledger file of this table, relative to the run file and outside of the runs'
+        /// directories. Runs that are compared share it: two ledgers of one table cost twice.
         #[serde(with = "path")]
         ledger: PathBuf, "path, required";
         /// Draws, evenly spaced, that rows are scored by, at most.
