@@ -7,6 +7,7 @@ use std::path::Path;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::CliError;
+use super::answers::print_json;
 use super::args::ReportArguments;
 use super::summary;
 use dpmc::math::normal;
@@ -19,6 +20,9 @@ const MOST_DRAWN: usize = 24;
 
 pub(super) fn run(a: &ReportArguments) -> Result<(), CliError> {
     write(&a.directory, &a.out)?;
+    if a.json {
+        return print_json(&serde_json::json!({ "page": a.out }));
+    }
     println!("wrote {}", a.out.display());
     Ok(())
 }
@@ -221,7 +225,8 @@ fn results(summary: &RunSummary) -> Markup {
             }
             " Coefficients are on the scale of the declared columns."
         }
-        div class="wide" {
+        // Whoever has no mouse scrolls it by keys.
+        div class="wide" tabindex="0" role="region" aria-label="Table of results" {
             table {
                 caption { "The line of each interval is drawn from " (number(low)) " to " (number(high)) "; the vertical mark is 0." }
                 thead { tr {
@@ -246,7 +251,8 @@ fn results(summary: &RunSummary) -> Markup {
 fn points(ends: &[Point]) -> Markup {
     html! {
         p { "Where the optimiser ended, a column for each chain. Coefficients are on the scale of the declared columns." }
-        div class="wide" {
+        // Whoever has no mouse scrolls it by keys.
+        div class="wide" tabindex="0" role="region" aria-label="Table of results" {
             table {
                 tbody { @for p in ends { tr {
                     th scope="row" { (p.name) }
@@ -389,6 +395,9 @@ fn costs(c: &Certificate) -> Markup {
         (Some(rho), Some(total)) if total > 0.0 => format!("{:.1} %", 100.0 * rho / total),
         _ => "–".into(),
     };
+    if kinds.is_empty() {
+        return html! { p { "Nothing that a ledger counts." } };
+    }
     html! {
         table {
             thead { tr { th scope="col" { "released" } th scope="col" { "times" } th scope="col" { "share of what was spent" } } }

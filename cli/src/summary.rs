@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::CliError;
+use super::answers::print_json;
 use super::args::SummaryArguments;
 use dpmc::config::Plan;
 use dpmc::data::Dataset;
@@ -27,13 +30,27 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
         plot(&a.directory, &summary.certificate, path)?;
     }
     if a.json {
-        let text =
-            serde_json::to_string_pretty(&summary).map_err(|e| CliError::Failure(e.to_string()))?;
-        println!("{text}");
-    } else {
-        print(&summary);
+        return print_json(&document(&summary, a.events)?);
     }
+    print(&summary);
     Ok(())
+}
+
+/// Events of a certificate that JSON shows where nobody asked for all: a run may have thousands,
+/// and `certificate.json` has them.
+const EVENTS_SHOWN: usize = 20;
+
+/// A summary as JSON.
+pub(super) fn document(summary: &RunSummary, all_events: bool) -> Result<Value, CliError> {
+    let mut document =
+        serde_json::to_value(summary).map_err(|e| CliError::Failure(e.to_string()))?;
+    let events = document.pointer_mut("/certificate/events");
+    if !all_events && let Some(events) = events.and_then(Value::as_array_mut) {
+        let left_out = events.len().saturating_sub(EVENTS_SHOWN);
+        events.truncate(EVENTS_SHOWN);
+        document["certificate"]["events_left_out"] = left_out.into();
+    }
+    Ok(document)
 }
 
 /// All that is to be said of a run's directory.

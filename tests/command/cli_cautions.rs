@@ -232,8 +232,8 @@ fn the_run_file_of_init_affords_draws() {
     place.write("people.csv", &table(20_000));
     let text = edit(
         &place.works("init people.csv"),
-        "[LOW, HIGH]   #",
-        "[-1, 1]   #",
+        "]\nscale = [LOW, HIGH]",
+        "]\nscale = [-1, 1]",
     );
     place.write("new.toml", &edit(&text, "positive = [\"LEVEL\"]", ""));
     let text = place.works("check new.toml");
