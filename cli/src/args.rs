@@ -272,8 +272,9 @@ pub(super) struct SummaryArguments {
     /// With --json: all events of the certificate, of which it else shows the first 20
     #[arg(long, requires = "json")]
     pub events: bool,
-    /// Also draw the marginal posteriors to this file (SVG alone)
-    #[arg(long, value_name = "FILE.svg")]
+    /// Also draw the marginal posteriors to this file, .svg or .png: densities of up to twelve
+    /// parameters, intervals of more
+    #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }
 

@@ -120,11 +120,12 @@ def test_arviz_has_draws_and_certificate(run, recwarn):
 def test_pictures_and_pages_say_what_they_show(run, tmp_path):
     figure = run.plot(tmp_path / "a.png")
     title = figure.axes[0].get_title(loc="left")
-    assert title == "Posterior of 2,000 rows, private at \u03b5 = 4, \u03b4 = 1e-06"
+    assert title == "Posterior of people (2,000 rows), private at \u03b5 = 4, \u03b4 = 1e-06"
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert run.plot(tmp_path / "a.svg") is None
-    assert "private at" in (tmp_path / "a.svg").read_text()
+    svg = (tmp_path / "a.svg").read_text()
+    assert "people (2000 rows), private at" in svg and "the noise for privacy included" in svg
     page = run.report(tmp_path / "a.html").read_text()
     assert "Differentially private" in page
     open_run = dpmc.sample(run_file(), data=columns(300), not_private=True, algorithm="mh")
