@@ -74,3 +74,32 @@ def test_numbers_are_predicted_in_the_labels_own_units():
     told = run.predict(new, intervals=0.9)
     width = told["label_high"] - told["label_low"]
     assert width == pytest.approx([2 * 1.645] * 2, rel=0.1)
+
+
+def test_made_up_ordered_labels_are_level_texts():
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-1, 1, 3000)
+    levels = ["never", "sometimes", "often"]
+    grade = np.digitize(2 * x + rng.logistic(size=3000), [-1.0, 1.0])
+    people = {"x": x, "smokes": np.array(levels)[grade]}
+    run = dpmc.sample(
+        {
+            "data": {
+                "name": "people",
+                "label": {"column": "smokes", "levels": levels},
+                "features": [{"column": "x", "scale": [-1, 1]}],
+            },
+            "model": {"kind": "ordinal", "prior": {"kind": "normal", "sd": 2.0}},
+            "sampler": {"algorithm": "dp-laplace"},
+            "run": {"iterations": 500},
+            "privacy": {"epsilon": 6.0, "delta": 1e-6},
+        },
+        data=people,
+    )
+    low, high = (run.synthesize({"x": np.full(2000, at)}, sets=1, seed=1)[0] for at in (-1.0, 1.0))
+    assert set(low) | set(high) == set(levels)
+    # As often as the law that made the table says: P(y < k) = 1/(1 + exp(eta - cut)).
+    assert (low == "never").mean() == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.12)
+    assert (high == "often").mean() == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.12)
+    told = run.compare({"x": x[:50], "smokes": people["smokes"][:50]})
+    assert told["rows"] == 50
