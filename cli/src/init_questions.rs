@@ -119,7 +119,7 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
 
     /// What all columns of a table are.
     pub fn declared(&mut self, columns: &[String]) -> Declared {
-        let mut text = format!("The header names {} column(s). {HELP}\n", columns.len());
+        let mut text = format!("The header names {} column(s).\n{HELP}\n", columns.len());
         for (i, name) in columns.iter().enumerate() {
             text += &format!("{:>5}  {name}\n", i + 1);
         }

@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn no_density_without_spread() {
         assert!(density(&[], 100, f64::NAN).is_empty());
-        assert!(density(&[1.0; 50], 100).is_empty());
+        assert!(density(&[1.0; 50], 100, f64::NAN).is_empty());
         assert!(density(&[f64::NAN, 1.0, f64::INFINITY], 100, f64::NAN).is_empty());
         assert!(density(&[1.0, 2.0], 1, f64::NAN).is_empty());
         assert!(density(&[-1e308, 1e308, 0.0, 1.0], 100, f64::NAN).is_empty());
