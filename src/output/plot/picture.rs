@@ -166,9 +166,8 @@ impl<'a> Picture<'a> {
         let ends = lines.iter().flatten().flat_map(|l| l.outer);
         let (low, high) = ends.fold((0.0f64, 0.0f64), |(a, b), v| (a.min(v), b.max(v)));
         let (left, right) = (MARGIN + NAMES, WIDTH - 2.0 * MARGIN);
-        let span = if high - low > 0.0 { high - low } else { 1.0 };
-        // Divided before the difference is taken, which may be beyond f64.
-        let place = |v: f64| left + (v / span - low / span) * (right - left);
+        let span = if high - low > 1e-300 { high - low } else { 1.0 };
+        let place = |v: f64| left + (v - low) / span * (right - left);
         let bottom = HEAD + self.parameters.len() as f64 * LINE;
         let zero = place(0.0);
         line(paper, AXIS, &[(zero, HEAD), (zero, bottom)])?;
@@ -183,7 +182,7 @@ impl<'a> Picture<'a> {
             let name = NAME.fit(&parameter.name, NAMES - 12.0);
             text(paper, NAME, &name, (left - 12.0, y), HPos::Right)?;
             let Some(drawn) = drawn else {
-                text(paper, LEGEND, "no finite draws", (left, y), HPos::Left)?;
+                text(paper, LEGEND, "beyond what is drawn", (left, y), HPos::Left)?;
                 continue;
             };
             for (pen, ends) in [(OUTER, drawn.outer), (INNER, drawn.inner)] {
@@ -214,7 +213,9 @@ impl Line {
             outer: parameter.interval.unwrap_or(own),
         };
         let all = [line.inner, line.outer].concat();
-        let shown = !draws.is_empty() && all.iter().chain([&line.mean]).all(|v| v.is_finite());
+        // A range of such values is a number itself.
+        let is_drawn = |v: &f64| v.abs() < 1e300;
+        let shown = !draws.is_empty() && all.iter().chain([&line.mean]).all(is_drawn);
         shown.then_some(line)
     }
 }
