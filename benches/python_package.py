@@ -2,9 +2,10 @@
 
     cargo build --release && pip install ./python polars && python3 benches/python_package.py
 
-Prints medians of pairs that were timed one after the other. The frame's time is that of `dpmc.check`,
-which reads all rows into the engine; polars' is that of reading the frame's Parquet file. Processor
-time is that of all threads: on a machine that others use as well it is the steadier of the two.
+Prints medians of pairs that were timed one after the other. The frame's time is that of
+`dpmc.check`, which reads all rows into the engine; polars' is that of reading the frame's Parquet
+file. Processor time is that of all threads: on a machine that others use as well it is the steadier
+of the two. DPMC names another build of the command.
 """
 
 import os
