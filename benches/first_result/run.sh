@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # From nothing to a first result in Python: a fresh environment for each package, what its
 # installation takes, and the seconds of the same regression on Adult (four coefficients), the
-# second time that it is run. Prints a line a package. Needs python3 and its package index; takes
-# some minutes and 5 GB under the folder that is given.
+# second time that it is run: by the clock, and of processor time (its own and the system's). Prints
+# a line a package. Needs python3 and its package index, and Rust for dpmc; takes some minutes and 8
+# GB under the folder that is given.
 #
 #     benches/first_result/run.sh FOLDER
 set -euo pipefail
+TIMEFORMAT="%R s, processor %U s + %S s"
 cd "$(dirname "$0")/../.."
 folder="${1:?give a folder for the environments}"
 mkdir -p "$folder"
@@ -25,10 +27,7 @@ for package in dpmc numpyro nutpie diffprivlib opacus; do
     size="$(du -sm "$folder/$package" | cut -f1)"
     run() { DPMC_RECORDS=off PYTHONPATH=benches/first_result "$folder/$package/bin/python" "benches/first_result/by_$package.py"; }
     run >"$folder/$package.txt" 2>&1
-    start="$(date +%s.%N)"
-    run >"$folder/$package.txt" 2>&1
-    seconds="$(date +%s.%N)"
+    took="$({ time run >"$folder/$package.txt" 2>&1; } 2>&1)"
     lines="$(grep -cv '^$' "benches/first_result/by_$package.py")"
-    awk -v s="$start" -v e="$seconds" -v p="$package" -v i="$installed" -v m="$size" -v l="$lines" \
-        'BEGIN { printf "%-12s installed in %d s, %d MB; %d lines; %.1f s\n", p, i, m, l, e - s }'
+    echo "$package: installed in $installed s, $size MB; $lines lines; $took"
 done

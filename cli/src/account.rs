@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::CliError;
+use super::answers::print_json;
 use super::args::{AccountArguments, CalibrateArguments};
 use dpmc::privacy::accountant::{self, Account, Question, Sequence, Solution};
 
@@ -13,7 +14,7 @@ pub(super) fn account(a: &AccountArguments) -> Result<(), CliError> {
     let question = question(a.delta, a.epsilon)?;
     let answer = accountant::account(&sequence, question);
     if a.json {
-        return print(&document(&sequence, question, &answer));
+        return print_json(&document(&sequence, question, &answer));
     }
     let asked = match question {
         Question::Epsilon { delta } => format!("epsilon at delta = {delta:e}"),
@@ -50,7 +51,7 @@ pub(super) fn calibrate(a: &CalibrateArguments) -> Result<(), CliError> {
     let sequence = read(&a.events)?;
     let (found, delta) = (solve(&sequence, a.epsilon, a.delta, &a.solve)?, a.delta);
     if a.json {
-        return print(&solution(&sequence, delta, &found));
+        return print_json(&solution(&sequence, delta, &found));
     }
     println!(
         "events[{}].{} = {}: epsilon {} at delta = {delta:e} ({})",
@@ -143,13 +144,6 @@ pub(super) fn document(sequence: &Sequence, question: Question, answer: &Account
     document["epsilon"] = json!(epsilon);
     document["delta"] = json!(delta);
     document
-}
-
-fn print(document: &Value) -> Result<(), CliError> {
-    let text =
-        serde_json::to_string_pretty(document).map_err(|e| CliError::Failure(e.to_string()))?;
-    println!("{text}");
-    Ok(())
 }
 
 fn table(answer: &Account) {

@@ -7,9 +7,7 @@ use clap::Args;
 pub(super) const ANSWERS_HELP: &str = "\
 This is post-processing: it works on released draws and on a public table that you give, reads no \
 private row and costs no privacy. The table of the run itself is refused. What is predicted for a \
-row follows that row: do not give a table whose rows are not yours to publish.
-
-Exit codes: 0 where it worked, 1 for a failure, 2 for bad input.";
+row follows that row: do not give a table whose rows are not yours to publish.";
 
 pub(super) const SYNTHESIZE_HELP: &str = "\
 Each set takes one draw of the posterior and draws every label from the law of the model by it, so \
@@ -19,16 +17,12 @@ q from m sets, with variance u each, have the mean of q for their estimate and t
 (Raghunathan, Reiter and Rubin 2003).
 
 This is post-processing: it works on released draws and on a public table that you give, reads no \
-private row and costs no privacy. The table of the run itself is refused.
-
-Exit codes: 0 where it worked, 1 for a failure, 2 for bad input.";
+private row and costs no privacy. The table of the run itself is refused.";
 
 pub(super) const PRIOR_HELP: &str = "\
 Parameters are drawn from the prior and labels from their law; the table that the run protects is \
 not opened, so nothing is spent. Without --table rows are made up of what is declared: numbers \
-evenly over their bounds, levels as often as each other.
-
-Exit codes: 0 where it worked, 1 for a failure, 2 for bad input.";
+evenly over their bounds, levels as often as each other.";
 
 #[derive(Debug, Args)]
 pub(super) struct PredictArguments {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::answer_args::{
     ANSWERS_HELP, CompareArguments, EffectsArguments, PRIOR_HELP, PredictArguments, PriorArguments,
@@ -16,10 +16,13 @@ What the guarantee is not: it covers what a run publishes, not how long its step
 start from a non-private fit) void it. Runs on one data set add up: share a ledger with \
 --ledger. A person with k rows has k times the epsilon, and more delta. Private runs are recorded by the path of \
 their table in your data folder, without any cell, so that the next one can say what they add up \
-to; the environment variable DPMC_RECORDS names another folder, or is 'off'.
+to; the environment variable DPMC_RECORDS names another folder, or is 'off'.";
 
-Exit codes: 0 where it worked (a run that spent its budget or was interrupted keeps its draws), 1 for \
-a failure, 2 for bad input.";
+/// Ends the help of the command and of each of its own.
+const EXIT_CODES: &str = "\
+Exit codes: 0 where it worked (a run that spent its budget or was interrupted keeps its draws), 1 \
+for a failure, 2 for bad input, of which nothing was done or charged. What went wrong is said on \
+standard error.";
 
 const AUDIT_HELP: &str = "\
 A run makes T steps (the same move; or steps that follow gradients) on each of two neighbouring data sets of the audit's own \
@@ -35,9 +38,20 @@ names. Each call charges that ledger and then releases the mean log score of the
 for binary labels) with noise. Runs to be compared name the same ledger. `dpmc check` says how much noise \
 to expect before anything is paid.";
 
+/// The command with its help: exit codes stand at the end of each.
+pub(super) fn command() -> clap::Command {
+    Arguments::command().mut_subcommands(|command| {
+        let help = match command.get_after_long_help() {
+            Some(help) => format!("{help}\n\n{EXIT_CODES}"),
+            None => EXIT_CODES.into(),
+        };
+        command.after_long_help(help)
+    })
+}
+
 /// Bayesian posterior sampling over sensitive tables under differential privacy.
 #[derive(Debug, Parser)]
-#[command(name = "dpmc", version, about, after_long_help = PRIVACY_HELP)]
+#[command(name = "dpmc", version, about, after_long_help = EXIT_CODES)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -45,7 +59,8 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Write a run file from a table's header; bounds are left for you to declare
+    /// Write a run file from a table's header: at a terminal it asks for bounds and levels, else they
+    /// are left for you to declare
     Init(InitArguments),
     /// Say what a run file would do: cost of a step, steps the budget affords, noise to expect,
     /// memory
@@ -113,6 +128,13 @@ pub(super) struct InitArguments {
     /// Where to write the run file (standard output without it)
     #[arg(long)]
     pub out: Option<PathBuf>,
+    /// Ask for bounds and levels column by column, as is done at a terminal; questions go to
+    /// standard error
+    #[arg(long)]
+    pub interactive: bool,
+    /// Print JSON: the columns and the run file's text
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -250,6 +272,12 @@ pub(super) struct SampleArguments {
     /// Print nothing but errors
     #[arg(long)]
     pub quiet: bool,
+    /// Print the summary as JSON when the run ends; remarks go to standard error
+    #[arg(long)]
+    pub json: bool,
+    /// With --json: all events of the certificate, of which it else shows the first 20
+    #[arg(long, requires = "json")]
+    pub events: bool,
 }
 
 #[derive(Debug, Args)]
@@ -259,8 +287,12 @@ pub(super) struct SummaryArguments {
     /// Machine-readable
     #[arg(long)]
     pub json: bool,
-    /// Also draw the marginal posteriors to this file (SVG alone)
-    #[arg(long, value_name = "FILE.svg")]
+    /// With --json: all events of the certificate, of which it else shows the first 20
+    #[arg(long, requires = "json")]
+    pub events: bool,
+    /// Also draw the marginal posteriors to this file, .svg or .png: densities of up to twelve
+    /// parameters, intervals of more
+    #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }
 
@@ -271,6 +303,9 @@ pub(super) struct ReportArguments {
     /// The page; one that exists is replaced
     #[arg(long, value_name = "FILE.html", default_value = "report.html")]
     pub out: PathBuf,
+    /// Print JSON: the page that was written
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -283,6 +318,9 @@ pub(super) struct CompletionsArguments {
 pub(super) struct ManArguments {
     /// The folder to write to
     pub directory: PathBuf,
+    /// Print JSON: the pages that were written
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -347,7 +385,6 @@ pub(super) struct JsonArguments {
 mod tests {
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
-        super::Arguments::command().debug_assert();
+        super::command().debug_assert();
     }
 }

@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{CliError, account, check, init, report, summary};
-use dpmc::output;
 use dpmc::privacy::accountant;
 use dpmc::privacy::audit::{self, Settings, Subject};
 use dpmc::run::Prepared;
@@ -39,13 +38,12 @@ pub fn report(directory: &Path, out: &Path) -> Result<(), CliError> {
     report::write(directory, out)
 }
 
-/// `dpmc summary --plot`: draws the marginal posteriors to the SVG file `out`.
+/// `dpmc summary --plot`: draws the marginal posteriors to the SVG or PNG file `out`.
 ///
 /// # Errors
 /// As [`report`].
 pub fn plot(directory: &Path, out: &Path) -> Result<(), CliError> {
-    let certificate = output::summarize_directory(directory)?.certificate;
-    summary::plot(directory, &certificate, out)
+    summary::plot(directory, &summary::whole(directory)?, out)
 }
 
 /// `dpmc account --json` of a sequence of events (or a certificate) as JSON text.

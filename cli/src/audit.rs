@@ -1,6 +1,7 @@
 //! `dpmc audit`: a lower bound on ε, found by attack, beside what is claimed.
 
 use super::CliError;
+use super::answers::print_json;
 use super::args::{AuditArguments, AuditEngine};
 use dpmc::privacy::audit::{AuditError, Report, Settings, Subject, Verdict, audit, audit_held_out};
 
@@ -42,9 +43,7 @@ pub(super) fn run(a: &AuditArguments) -> Result<(), CliError> {
         false => audit(subject, &settings)?,
     };
     if a.json {
-        let text =
-            serde_json::to_string_pretty(&report).map_err(|e| CliError::Failure(e.to_string()))?;
-        println!("{text}");
+        print_json(&report)?;
     } else {
         print(&report);
         for part in &report.parts {

@@ -1,16 +1,14 @@
 //! `dpmc bench`: this machine's bandwidth, and what the engines make of it.
 
 use super::CliError;
+use super::answers::print_json;
 use super::args::JsonArguments;
 use dpmc::benchmark;
 
 pub(super) fn run(a: &JsonArguments) -> Result<(), CliError> {
     let reports = benchmark::all()?;
     if a.json {
-        let text =
-            serde_json::to_string_pretty(&reports).map_err(|e| CliError::Failure(e.to_string()))?;
-        println!("{text}");
-        return Ok(());
+        return print_json(&reports);
     }
     for report in reports {
         let e = &report.engine;

@@ -1,5 +1,6 @@
 //! `dpmc check`: what a run file would do, before anything is spent.
 
+use super::answers::print_json;
 use super::args::{CheckArguments, Overrides};
 use super::check_report::Report;
 use super::records::Records;
@@ -26,9 +27,7 @@ pub(super) fn run(a: &CheckArguments) -> Result<(), CliError> {
     };
     let report = outlook(&prepared, available, setting)?;
     if a.json {
-        let text =
-            serde_json::to_string_pretty(&report).map_err(|e| CliError::Failure(e.to_string()))?;
-        println!("{text}");
+        print_json(&report)?;
     } else {
         check_print::print_outlook(&report);
     }

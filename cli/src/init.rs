@@ -1,41 +1,140 @@
 //! `dpmc init`: a run file from the header alone.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::io::{BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
 
 use super::CliError;
+use super::answers::print_json;
 use super::args::InitArguments;
+use super::init_questions::Questions;
 use dpmc::config::{ConfigError, existing_part, quoted, table_files, table_header};
 use dpmc::data::TextFormat;
 
-pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
-    let text = text(&a.data, a.delimiter.as_deref())?;
-    match &a.out {
-        None => print!("{text}"),
-        Some(path) if path.exists() => {
-            return Err(CliError::Input(format!(
-                "{}: exists already; remove it or choose another --out",
-                path.display()
-            )));
+/// What is declared of a table: by answers, or by placeholders that `dpmc check` refuses.
+pub(super) struct Declared {
+    pub label: String,
+    /// The lines below the label's column.
+    pub label_lines: Vec<String>,
+    /// The lines of `[model]` above tempering and prior.
+    pub model: Vec<String>,
+    /// Declarations, and the columns of each.
+    pub features: Vec<(String, Vec<String>)>,
+}
+
+/// What every column is taken for until somebody says otherwise.
+pub(super) const NUMBER: &str = "scale = [LOW, HIGH]";
+
+impl Declared {
+    /// The last column is the label, and all else has bounds left to declare.
+    pub fn nothing(columns: &[String]) -> Self {
+        let (label, others) = match columns {
+            [] => ("LABEL", columns),
+            [only] => (&**only, columns),
+            [others @ .., last] => (&**last, others),
+        };
+        let lines = [
+            "positive = [\"LEVEL\"]",
+            "# negative = [\"LEVEL\"]   # without it all other cells mean 0, missing ones stop the run",
+            "# For 0/1 cells drop both. For kind = \"linear\": clamp = [LOW, HIGH] or scale = [LOW, HIGH];",
+            "# for \"poisson\": count = MAX; for an \"mlp\" with several classes: classes = K",
+        ];
+        Declared {
+            label: label.into(),
+            label_lines: lines.map(String::from).into(),
+            model: vec![
+                "kind = \"logistic\"   # or linear (with variance = S2), poisson; others: see [sampler]"
+                    .into(),
+            ],
+            features: vec![(NUMBER.into(), others.to_vec())],
         }
-        Some(path) => std::fs::write(path, text).map_err(|e| {
+    }
+}
+
+/// What `--json` says.
+#[derive(Serialize)]
+struct Made {
+    columns: Vec<String>,
+    /// Where it was written; none where it was printed.
+    file: Option<PathBuf>,
+    run_file: String,
+}
+
+pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
+    let format = format(a.delimiter.as_deref())?;
+    let columns = table_header(&a.data, format).map_err(ConfigError::from)?;
+    let mut out = a.out.clone();
+    refuse_existing(out.as_deref())?;
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let declared = match a.interactive || terminal && !a.json {
+        false => Declared::nothing(&columns),
+        true => {
+            let mut input = BufReader::new(std::io::stdin());
+            let mut ask = Questions::new(&mut input, std::io::stderr());
+            let declared = ask.declared(&columns);
+            if out.is_none() && terminal {
+                out = ask.file();
+            }
+            declared
+        }
+    };
+    // It may have come to be there, or have been named, meanwhile.
+    refuse_existing(out.as_deref())?;
+    let source = source(&a.data, out.as_deref())?;
+    let text = run_file(&source, a.delimiter.as_deref(), &declared);
+    if let Some(path) = &out {
+        std::fs::write(path, &text).map_err(|e| {
             CliError::Failure(format!("{}: cannot be written: {e}", path.display()))
-        })?,
+        })?;
+    }
+    if a.json {
+        return print_json(&Made {
+            columns,
+            file: out,
+            run_file: text,
+        });
+    }
+    if out.is_none() {
+        print!("{text}");
     }
     Ok(())
 }
 
-/// A run file for the table at `data`, with bounds left to declare.
-pub(super) fn text(data: &Path, delimiter: Option<&str>) -> Result<String, CliError> {
-    let format = TextFormat {
+fn refuse_existing(out: Option<&Path>) -> Result<(), CliError> {
+    match out {
+        Some(path) if path.exists() => Err(CliError::Input(format!(
+            "{}: exists already; remove it or choose another --out",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn format(delimiter: Option<&str>) -> Result<TextFormat, CliError> {
+    Ok(TextFormat {
         delimiter: delimiter
             .map(dpmc::data::delimiter)
             .transpose()
             .map_err(|what| CliError::Input(format!("--delimiter: {what}")))?,
         ..Default::default()
-    };
-    let columns = table_header(data, format).map_err(ConfigError::from)?;
+    })
+}
+
+/// The table's lines in `[data]` of a run file at `out`, or in the folder where the command runs:
+/// a run file's paths are relative to its own folder, so that both may move together.
+fn source(data: &Path, out: Option<&Path>) -> Result<String, CliError> {
     let file = std::path::absolute(data).unwrap_or_else(|_| data.into());
+    let folder = out.and_then(Path::parent).unwrap_or(Path::new(""));
+    let folder = match folder.as_os_str().is_empty() {
+        true => std::env::current_dir(),
+        false => std::path::absolute(folder),
+    };
+    let file = match folder.map(|folder| file.strip_prefix(folder).map(Path::to_path_buf)) {
+        Ok(Ok(within)) if !within.as_os_str().is_empty() => within,
+        _ => file,
+    };
     let file = quoted(&file)
         .map_err(|_| CliError::Input(format!("{}: give a path in UTF-8", file.display())))?;
     let mut source = format!("file = {file}");
@@ -48,19 +147,26 @@ pub(super) fn text(data: &Path, delimiter: Option<&str>) -> Result<String, CliEr
             .to_string_lossy();
         source = format!("name = {}\n{source}", quote(&name));
     }
-    Ok(run_file(&source, delimiter, &columns))
+    Ok(source)
+}
+
+/// A run file for the table at `data`, with bounds left to declare.
+pub(super) fn text(data: &Path, delimiter: Option<&str>) -> Result<String, CliError> {
+    let columns = table_header(data, format(delimiter)?).map_err(ConfigError::from)?;
+    let declared = Declared::nothing(&columns);
+    Ok(run_file(&source(data, None)?, delimiter, &declared))
 }
 
 /// The same for a table in memory, of its columns' names.
 pub(super) fn text_of_columns(columns: &[String]) -> String {
-    run_file("name = \"table\"", None, columns)
+    run_file("name = \"table\"", None, &Declared::nothing(columns))
 }
 
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     toml::Value::String(text.into()).to_string()
 }
 
-fn run_file(source: &str, delimiter: Option<&str>, columns: &[String]) -> String {
+fn run_file(source: &str, delimiter: Option<&str>, declared: &Declared) -> String {
     let mut t = String::new();
     let mut line = |s: &str| {
         let _ = writeln!(t, "{s}");
@@ -81,37 +187,40 @@ fn run_file(source: &str, delimiter: Option<&str>, columns: &[String]) -> String
     line("");
     line("[data.label]");
     line(&format!(
-        "column = {}   # the label; for 0/1 cells drop 'positive'",
-        quote(columns.last().map_or("LABEL", String::as_str))
+        "column = {}   # the label",
+        quote(&declared.label)
     ));
-    line("positive = [\"LEVEL\"]");
-    line(
-        "# negative = [\"LEVEL\"]   # without it all other cells mean 0, missing ones stop the run",
-    );
-    line("# for kind = \"linear\": clamp = [LOW, HIGH] or scale = [LOW, HIGH];");
-    line("# for \"poisson\": count = MAX; for an \"mlp\" with several classes: classes = K");
+    declared.label_lines.iter().for_each(|l| line(l));
     line("");
     line("[[data.features]]");
     line("intercept = true");
-    let without_label = columns.len().saturating_sub(1).max(1);
     line("");
-    line("# An empty cell is an error unless 'missing = VALUE' says what it counts as.");
+    line("# A block for all columns of one kind; those of other kinds or bounds have their own:");
+    line(
+        "#   one_hot = [\"LEVEL\", …] and reference = \"LEVEL\"; indicator = { in = [\"LEVEL\"] } or",
+    );
+    line(
+        "#   { above = LOW }. An empty cell is an error unless 'missing = VALUE' says what it counts as.",
+    );
     line("# Beside scale: transform = \"log\" (log1p, sqrt, asinh), polynomial = 3 or");
     line(
         "# spline = { knots = [..] }. Products of features: [[data.interactions]]. All of this may",
     );
     line("# be written as in R, formula = \"label ~ a * b\": docs/guide/formulas.md.");
-    for column in columns.iter().take(without_label) {
-        line("");
+    let features = declared.features.iter();
+    for (declaration, columns) in features.filter(|(_, columns)| !columns.is_empty()) {
         line("[[data.features]]");
-        line(&format!("column = {}", quote(column)));
-        line(
-            "scale = [LOW, HIGH]   # or: one_hot = [\"LEVEL\", …] and reference = \"LEVEL\"; indicator = { in = [\"LEVEL\"] } or { above = LOW }",
-        );
+        line(&names(columns));
+        line(declaration);
+        line("");
     }
+    line("# Rows that may be published score the predictions:");
+    line("# [test]");
+    line("# file = \"PUBLIC.csv\"");
+    line("# public = true");
     line("");
     line("[model]");
-    line("kind = \"logistic\"   # or linear (with variance = S2), poisson; others: see [sampler]");
+    declared.model.iter().for_each(|l| line(l));
     line("tempering = 1.0");
     line("prior = { kind = \"normal\", sd = 10.0 }");
     line("");
@@ -144,4 +253,26 @@ fn run_file(source: &str, delimiter: Option<&str>, columns: &[String]) -> String
     line("epsilon = 1.0");
     line("delta = 1e-6             # smaller than 1/rows");
     t
+}
+
+/// The columns of a block, in lines that can be read and edited.
+fn names(columns: &[String]) -> String {
+    const WIDTH: usize = 98;
+    if let [only] = columns {
+        return format!("column = {}", quote(only));
+    }
+    let mut lines = vec![String::from("columns = [")];
+    for (i, name) in columns.iter().enumerate() {
+        let end = if i + 1 < columns.len() { "," } else { "]" };
+        let name = format!("{}{end}", quote(name));
+        match lines.last_mut() {
+            Some(line) if line.ends_with('[') => *line += &name,
+            Some(line) if line.chars().count() + 1 + name.chars().count() <= WIDTH => {
+                *line += " ";
+                *line += &name;
+            }
+            _ => lines.push(format!("    {name}")),
+        }
+    }
+    lines.join("\n")
 }

@@ -26,6 +26,7 @@ mod devices;
 mod effects;
 mod error;
 mod init;
+mod init_questions;
 mod out;
 mod pages;
 mod panics;
@@ -43,7 +44,7 @@ mod validate;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use args::{Arguments, Command};
 pub use args::{EngineArgument, Overrides};
@@ -66,7 +67,8 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::from_arg_matches(&args::command().get_matches());
+    let arguments = arguments.unwrap_or_else(|e| e.exit());
     panics::name_the_place_alone();
     dpmc::data::silence_damaged_files();
     signals::survive_file_limit();

@@ -7,6 +7,7 @@ use std::path::Path;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::CliError;
+use super::answers::print_json;
 use super::args::ReportArguments;
 use super::summary;
 use dpmc::math::normal;
@@ -19,6 +20,9 @@ const MOST_DRAWN: usize = 24;
 
 pub(super) fn run(a: &ReportArguments) -> Result<(), CliError> {
     write(&a.directory, &a.out)?;
+    if a.json {
+        return print_json(&serde_json::json!({ "page": a.out }));
+    }
     println!("wrote {}", a.out.display());
     Ok(())
 }
@@ -32,7 +36,7 @@ pub(super) fn write(directory: &Path, out: &Path) -> Result<(), CliError> {
         path: run_file,
         what: e.to_string(),
     })?;
-    let page = page(&summary, &draws, &asked)?.into_string();
+    let page = page(directory, &summary, &draws, &asked)?.into_string();
     std::fs::write(out, page).map_err(|e| {
         let (path, what) = (out.into(), e.to_string());
         OutputError::Write { path, what }.into()
@@ -50,7 +54,12 @@ fn asked_for(asked: &str, section: &str, key: &str) -> Option<String> {
     )
 }
 
-fn page(summary: &RunSummary, draws: &DrawTable, asked: &str) -> Result<Markup, CliError> {
+fn page(
+    directory: &Path,
+    summary: &RunSummary,
+    draws: &DrawTable,
+    asked: &str,
+) -> Result<Markup, CliError> {
     let c = &summary.certificate;
     let name = asked_for(asked, "data", "name")
         .or_else(|| asked_for(asked, "data", "file").map(|f| stem(&f)))
@@ -81,7 +90,7 @@ fn page(summary: &RunSummary, draws: &DrawTable, asked: &str) -> Result<Markup, 
                         Some(ends) => (points(ends)),
                         None => {
                             (results(summary))
-                            (pictures(summary, draws)?)
+                            (pictures(directory, summary, draws)?)
                         }
                     }
                     (test_scores(summary))
@@ -221,7 +230,8 @@ fn results(summary: &RunSummary) -> Markup {
             }
             " Coefficients are on the scale of the declared columns."
         }
-        div class="wide" {
+        // Whoever has no mouse scrolls it by keys.
+        div class="wide" tabindex="0" role="region" aria-label="Table of results" {
             table {
                 caption { "The line of each interval is drawn from " (number(low)) " to " (number(high)) "; the vertical mark is 0." }
                 thead { tr {
@@ -246,7 +256,8 @@ fn results(summary: &RunSummary) -> Markup {
 fn points(ends: &[Point]) -> Markup {
     html! {
         p { "Where the optimiser ended, a column for each chain. Coefficients are on the scale of the declared columns." }
-        div class="wide" {
+        // Whoever has no mouse scrolls it by keys.
+        div class="wide" tabindex="0" role="region" aria-label="Table of results" {
             table {
                 tbody { @for p in ends { tr {
                     th scope="row" { (p.name) }
@@ -301,25 +312,20 @@ fn forest(r: &Row<'_>, low: f64, high: f64) -> Markup {
     }
 }
 
-fn pictures(summary: &RunSummary, draws: &DrawTable) -> Result<Markup, CliError> {
+fn pictures(directory: &Path, summary: &RunSummary, draws: &DrawTable) -> Result<Markup, CliError> {
     let count = draws.parameters.len();
     if count == 0 || count > MOST_DRAWN || draws.is_empty() {
         return Ok(html! {});
     }
-    let parameters: Vec<(String, Vec<Vec<f64>>)> = draws
-        .parameters
-        .iter()
-        .enumerate()
-        .map(|(j, name)| (name.clone(), draws.parameter(j)))
-        .collect();
-    let title = summary::title(&summary.certificate);
-    let densities = output::plot::marginals(&parameters, &title).map_err(CliError::Failure)?;
+    let parameters = summary::marginals(draws, summary);
+    let title = summary::title(directory, &summary.certificate);
+    let densities = output::plot::densities(&parameters, &title).map_err(CliError::Failure)?;
     Ok(html! {
         h2 { "Densities" }
         div role="img" aria-label="Densities of the draws of each parameter" { (PreEscaped(densities)) }
         h2 { "Draws in order" }
         p class="quiet" { "A chain that has settled looks like a band without a trend; draws of an anchor's own Gaussian always do." }
-        @for (name, chains) in &parameters { (trace(name, chains)) }
+        @for p in &parameters { (trace(&p.name, &p.chains)) }
     })
 }
 
@@ -392,6 +398,9 @@ fn costs(c: &Certificate) -> Markup {
         (Some(rho), Some(total)) if total > 0.0 => format!("{:.1} %", 100.0 * rho / total),
         _ => "–".into(),
     };
+    if kinds.is_empty() {
+        return html! { p { "Nothing that a ledger counts." } };
+    }
     html! {
         table {
             thead { tr { th scope="col" { "released" } th scope="col" { "times" } th scope="col" { "share of what was spent" } } }

@@ -1,12 +1,13 @@
 //! `dpmc sample`: one run from its files to its directory.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::CliError;
+use super::answers::print_json;
 use super::args::SampleArguments;
 use super::session::{Session, Target};
 use super::{check, signals, summary};
@@ -38,21 +39,29 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
         None => Target::New(&out),
     };
     let mut session = Session::begin(prepared, target, stop)?;
-    if !a.quiet {
-        session
-            .remarks()
-            .iter()
-            .for_each(|remark| println!("{remark}"));
+    for remark in session.remarks() {
+        match (a.quiet, a.json) {
+            (true, _) => {}
+            // Nobody may be there to read it.
+            (false, true) => drop(writeln!(std::io::stderr(), "{remark}")),
+            (false, false) => println!("{remark}"),
+        }
     }
     advance(&mut session, a.quiet)?;
     session.finish()?;
     let directory = session.directory();
-    if !a.quiet {
+    if a.json || !a.quiet {
         let mut report = output::summarize_directory(directory)?;
         summary::add_test_scores(&mut report, directory, &plan, test.as_ref())?;
         summary::add_noise_of_moments(&mut report, directory, &plan)?;
-        summary::print(&report);
-        println!("draws and certificate: {}", directory.display());
+        if a.json {
+            let mut document = summary::document(&report, a.events)?;
+            document["directory"] = directory.display().to_string().into();
+            print_json(&document)?;
+        } else {
+            summary::print(&report);
+            println!("draws and certificate: {}", directory.display());
+        }
     }
     match session.run().status() {
         Status::Failed(what) => Err(CliError::Failure(what.clone())),

@@ -2,18 +2,22 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::CliError;
+use super::answers::print_json;
 use super::args::SummaryArguments;
 use dpmc::config::Plan;
 use dpmc::data::Dataset;
 use dpmc::diagnostics::noise_aware_moments;
 use dpmc::model::MomentAnchor;
-use dpmc::output::{self, NamedNoise, OutputError, Point, RunSummary};
+use dpmc::output::plot::Marginal;
+use dpmc::output::{self, DrawTable, NamedNoise, OutputError, Point, RunSummary};
 use dpmc::privacy::Certificate;
 
 pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
     if let Some(path) = &a.plot {
-        only_svg(path)?;
+        a_picture(path)?;
     }
     let summary = whole(&a.directory)?;
     if let Some(path) = &a.plot {
@@ -24,16 +28,30 @@ pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
                 output::POINT
             )));
         }
-        plot(&a.directory, &summary.certificate, path)?;
+        plot(&a.directory, &summary, path)?;
     }
     if a.json {
-        let text =
-            serde_json::to_string_pretty(&summary).map_err(|e| CliError::Failure(e.to_string()))?;
-        println!("{text}");
-    } else {
-        print(&summary);
+        return print_json(&document(&summary, a.events)?);
     }
+    print(&summary);
     Ok(())
+}
+
+/// Events of a certificate that JSON shows where nobody asked for all: a run may have thousands,
+/// and `certificate.json` has them.
+const EVENTS_SHOWN: usize = 20;
+
+/// A summary as JSON.
+pub(super) fn document(summary: &RunSummary, all_events: bool) -> Result<Value, CliError> {
+    let mut document =
+        serde_json::to_value(summary).map_err(|e| CliError::Failure(e.to_string()))?;
+    let events = document.pointer_mut("/certificate/events");
+    if !all_events && let Some(events) = events.and_then(Value::as_array_mut) {
+        let left_out = events.len().saturating_sub(EVENTS_SHOWN);
+        events.truncate(EVENTS_SHOWN);
+        document["certificate"]["events_left_out"] = left_out.into();
+    }
+    Ok(document)
 }
 
 /// All that is to be said of a run's directory.
@@ -109,45 +127,56 @@ pub(super) fn add_noise_of_moments(
     Ok(())
 }
 
-/// Nothing but SVG is drawn, under no other name.
-fn only_svg(path: &Path) -> Result<(), CliError> {
+/// Nothing but SVG and PNG is drawn, under no other name.
+fn a_picture(path: &Path) -> Result<(), CliError> {
     let extension = path.extension().unwrap_or_default();
-    if extension.eq_ignore_ascii_case("svg") {
+    if ["svg", "png"]
+        .iter()
+        .any(|e| extension.eq_ignore_ascii_case(e))
+    {
         return Ok(());
     }
     Err(CliError::Input(format!(
-        "--plot {}: only SVG is drawn; name the file {}",
+        "--plot {}: SVG and PNG are drawn; name the file {}",
         path.display(),
         path.with_extension("svg").display()
     )))
 }
 
-/// What a picture of the draws must say.
-pub(super) fn title(c: &Certificate) -> String {
+/// What a picture of the draws must say: of which table, and how private.
+pub(super) fn title(directory: &Path, c: &Certificate) -> String {
+    let name = Plan::read(&directory.join("run.toml")).map(|plan| plan.dataset_name());
+    let of = match name {
+        Ok(name) if !name.is_empty() => format!("{name} ({})", c.counted()),
+        _ => c.counted(),
+    };
     match (c.epsilon, c.delta) {
         (Some(epsilon), Some(delta)) => format!(
-            "Posterior of {}, private at ε = {}, δ = {delta:e}",
-            c.counted(),
+            "Posterior of {of}, private at ε = {}, δ = {delta:e}",
             (1e4 * epsilon).ceil() / 1e4
         ),
-        _ => format!("Posterior of {}, not private", c.counted()),
+        _ => format!("Posterior of {of}, not private"),
     }
 }
 
-/// Draws the marginal posteriors of a run's directory to an SVG file.
-pub(super) fn plot(
-    directory: &Path,
-    certificate: &Certificate,
-    path: &Path,
-) -> Result<(), CliError> {
-    let table = output::read_draws(directory)?;
-    let parameters: Vec<(String, Vec<Vec<f64>>)> = table
-        .parameters
-        .iter()
-        .enumerate()
-        .map(|(j, name)| (name.clone(), table.parameter(j)))
-        .collect();
-    output::plot::marginals_svg(&parameters, &title(certificate), path).map_err(|what| {
+/// The parameters as they are drawn, with intervals that hold the noise where it is known.
+pub(super) fn marginals(table: &DrawTable, summary: &RunSummary) -> Vec<Marginal> {
+    let noise = |j: usize| Some(summary.noise_aware.as_ref()?.get(j)?.noise.interval);
+    let names = table.parameters.iter().enumerate();
+    names
+        .map(|(j, name)| Marginal {
+            name: name.clone(),
+            chains: table.parameter(j),
+            interval: noise(j),
+        })
+        .collect()
+}
+
+/// Draws the marginal posteriors of a run's directory to an SVG or PNG file.
+pub(super) fn plot(directory: &Path, summary: &RunSummary, path: &Path) -> Result<(), CliError> {
+    let parameters = marginals(&output::read_draws(directory)?, summary);
+    let title = title(directory, &summary.certificate);
+    output::plot::write(&parameters, &title, path).map_err(|what| {
         OutputError::Write {
             path: path.into(),
             what,

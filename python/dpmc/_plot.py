@@ -16,6 +16,7 @@ def caption(run: Run) -> str:
     c = run.certificate
     unit = c.get("unit")
     counted = f"{c['rows']:,} rows" if unit is None else f"{c['rows']:,} units of '{unit['column']}'"
+    counted = f"{run._table_name()} ({counted})"
     if not c["private"]:
         return f"Posterior of {counted}, NOT private"
     epsilon = -(-c["epsilon"] * 1e4 // 1) / 1e4
@@ -61,6 +62,7 @@ def forest(run: Run) -> Any:
     axes.invert_yaxis()
     axes.set_title(caption(run), fontsize=10, loc="left")
     noise = "with the noise for privacy in them" if run.certificate["private"] else "no noise added"
-    axes.set_xlabel(f"mean, 50 % and 90 % intervals, {noise}")
+    # To the right: long names leave it no room in the middle.
+    axes.set_xlabel(f"mean, 50 % and 90 % intervals, {noise}", loc="right")
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -165,6 +165,9 @@ class Run:
         """The resolved run file: all that was asked, with paths absolute."""
         return (self._path / "run.toml").read_text(encoding="utf-8")
 
+    def _table_name(self) -> str:
+        return _dpmc.Plan.read(self._path / "run.toml").dataset()
+
     def summary(self) -> Summary:
         """Moments, quantiles, effective draws and R-hat of each parameter; printed as a table."""
         if self._summary is None:
@@ -303,8 +306,9 @@ class Run:
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """The parameters with their intervals, which hold the noise for privacy.
 
-        With a ``path`` that ends in ``.svg`` densities are drawn there without another package;
-        else a figure of matplotlib is returned, and written to ``path`` where one is given.
+        With a ``path`` that ends in ``.svg`` it is drawn there without another package, as ``dpmc
+        summary --plot`` does (densities of up to twelve parameters, intervals of more); else a
+        figure of matplotlib is returned, and written to ``path`` where one is given.
         """
         self._drawn()
         if path is not None and os.fspath(path).lower().endswith(".svg"):

@@ -1,5 +1,8 @@
 //! Arrow arrays and lists as columns of a table, without a copy where there is an array.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowDictionaryKeyType, ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type,
@@ -57,21 +60,38 @@ fn other(array: &dyn Array) -> Option<Box<dyn FrameColumn>> {
     })
 }
 
-struct Numbers<T: ArrowPrimitiveType>(PrimitiveArray<T>, fn(T::Native) -> f64);
+struct Numbers<T: ArrowPrimitiveType, F>(PrimitiveArray<T>, F);
 
 fn numbers<T: ArrowPrimitiveType>(
     array: &dyn Array,
-    number: fn(T::Native) -> f64,
+    number: impl Fn(T::Native) -> f64 + Send + Sync + 'static,
 ) -> Box<dyn FrameColumn> {
     Box::new(Numbers(array.as_primitive::<T>().clone(), number))
 }
 
-impl<T: ArrowPrimitiveType> FrameColumn for Numbers<T> {
+impl<T: ArrowPrimitiveType, F> FrameColumn for Numbers<T, F>
+where
+    F: Fn(T::Native) -> f64 + Send + Sync,
+{
     fn cell(&self, row: usize) -> Cell<'_> {
         match self.0.is_null(row) {
             true => Cell::Missing,
             false => Cell::Number(self.1(self.0.value(row))),
         }
+    }
+
+    fn numbers(&self, rows: Range<usize>) -> Option<Cow<'_, [f64]>> {
+        let values = self.0.values();
+        let nulls = self.0.nulls().filter(|nulls| nulls.null_count() > 0);
+        if nulls.is_some_and(|nulls| nulls.slice(rows.start, rows.len()).null_count() > 0) {
+            return None;
+        }
+        if T::DATA_TYPE == DataType::Float64 {
+            // As they are wanted: not copied.
+            return values.inner().typed_data().get(rows).map(Cow::Borrowed);
+        }
+        let values = values.get(rows)?.iter();
+        Some(Cow::Owned(values.map(|v| self.1(*v)).collect()))
     }
 }
 

@@ -121,3 +121,32 @@ def test_an_offset_is_added_as_it_is():
     names, values = run.features(new)
     assert names == ["intercept", "age", "offset"]
     assert values[:, 2] == pytest.approx(np.log(new["years"]), abs=1e-3)
+
+
+def test_made_up_ordered_labels_are_level_texts():
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-1, 1, 3000)
+    levels = ["never", "sometimes", "often"]
+    grade = np.digitize(2 * x + rng.logistic(size=3000), [-1.0, 1.0])
+    people = {"x": x, "smokes": np.array(levels)[grade]}
+    run = dpmc.sample(
+        {
+            "data": {
+                "name": "people",
+                "label": {"column": "smokes", "levels": levels},
+                "features": [{"column": "x", "scale": [-1, 1]}],
+            },
+            "model": {"kind": "ordinal", "prior": {"kind": "normal", "sd": 2.0}},
+            "sampler": {"algorithm": "dp-laplace"},
+            "run": {"iterations": 500},
+            "privacy": {"epsilon": 6.0, "delta": 1e-6},
+        },
+        data=people,
+    )
+    low, high = (run.synthesize({"x": np.full(2000, at)}, sets=1, seed=1)[0] for at in (-1.0, 1.0))
+    assert set(low) | set(high) == set(levels)
+    # As often as the law that made the table says: P(y < k) = 1/(1 + exp(eta - cut)).
+    assert (low == "never").mean() == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.12)
+    assert (high == "often").mean() == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.12)
+    told = run.compare({"x": x[:50], "smokes": people["smokes"][:50]})
+    assert told["rows"] == 50

@@ -120,11 +120,12 @@ def test_arviz_has_draws_and_certificate(run, recwarn):
 def test_pictures_and_pages_say_what_they_show(run, tmp_path):
     figure = run.plot(tmp_path / "a.png")
     title = figure.axes[0].get_title(loc="left")
-    assert title == "Posterior of 2,000 rows, private at \u03b5 = 4, \u03b4 = 1e-06"
+    assert title == "Posterior of people (2,000 rows), private at \u03b5 = 4, \u03b4 = 1e-06"
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert run.plot(tmp_path / "a.svg") is None
-    assert "private at" in (tmp_path / "a.svg").read_text()
+    svg = (tmp_path / "a.svg").read_text()
+    assert "people (2000 rows), private at" in svg and "the noise for privacy included" in svg
     page = run.report(tmp_path / "a.html").read_text()
     assert "Differentially private" in page
     open_run = dpmc.sample(run_file(), data=columns(300), not_private=True, algorithm="mh")
@@ -268,7 +269,7 @@ def test_a_table_in_many_files_is_the_table(tmp_path, table, monkeypatch):
         draws.append(dpmc.sample(run, **arguments).draws)
         assert dpmc.check(run)["table"]["rows"] == 2000
     assert all(d == draws[0] for d in draws)
-    assert 'name = "folders"' in dpmc.init("folders") and 'column = "part"' in dpmc.init("folders")
+    assert 'name = "folders"' in dpmc.init("folders") and '["part", ' in dpmc.init("folders")
     (tmp_path / "folders/part=s3cret/1.csv").write_text(f"{header}\n30,north,s3cret\n")
     with pytest.raises(dpmc.InputError, match=r"part=…/1.csv \(file 2 by name\), line 2") as e:
         dpmc.sample(run, **arguments)
@@ -289,13 +290,13 @@ def test_a_runs_cost_is_accounted_for(run):
 def test_init_writes_names_and_no_bound(tmp_path, table):
     written(tmp_path, table)
     text = dpmc.init(tmp_path / "people.csv")
-    assert 'column = "age"' in text and "LOW, HIGH" in text
+    assert '"age", ' in text and "LOW, HIGH" in text
     for frame in (table, pandas.DataFrame(table), polars.DataFrame(table), pyarrow.table(table)):
         of_frame = dpmc.init(frame)
         assert of_frame == dpmc.init(polars.DataFrame(table).lazy()[:0])
-        assert 'name = "table"' in of_frame and 'column = "age"' in of_frame
+        assert 'name = "table"' in of_frame and '"age", ' in of_frame
         assert of_frame.splitlines()[10:] == text.splitlines()[10:]
-    assert 'column = "x0"' in dpmc.init(np.ones((2, 3)))
+    assert 'columns = ["x0", "x1"]' in dpmc.init(np.ones((2, 3)))
     # It cannot be run before somebody declares what is public.
     with pytest.raises(dpmc.InputError, match="replace LOW and HIGH"):
         dpmc.sample(text, epsilon=1.0, delta=1e-6)

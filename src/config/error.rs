@@ -105,13 +105,16 @@ fn line_of(text: &str, offset: usize) -> usize {
 fn line_hint(text: &str, line: usize, message: &str) -> String {
     let line = text.lines().nth(line.saturating_sub(1)).unwrap_or("");
     let code = without_comment(line);
-    let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
     let holds = |name| words.clone().any(|w| w == name);
     if holds("LOW") || holds("HIGH") {
         return "; replace LOW and HIGH by numbers from public knowledge, such as [18, 99]".into();
     }
-    if holds("MAX") || words.any(|w| w == "K") {
+    if holds("MAX") || holds("K") {
         return "; replace MAX or K by a number from public knowledge, such as 10".into();
+    }
+    if holds("S2") {
+        return "; replace S2 by the variance of the noise in the label, such as 1.0".into();
     }
     if code.contains("LEVEL") {
         return "; replace LEVEL by a level of the column in quotes, such as \"yes\"".into();

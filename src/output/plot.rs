@@ -1,115 +1,78 @@
-//! A posterior's marginal densities as one SVG file. How text, lines and ticks look is here for
+//! A posterior's parameters as one picture, SVG or PNG. How text, lines and ticks look is here for
 //! other pictures to share.
 
 pub mod axis;
 mod panel;
+mod picture;
+mod png;
 pub mod style;
 
 use std::path::Path;
 
-use plotters::prelude::{IntoDrawingArea, SVGBackend};
-use plotters::style::WHITE;
-use plotters::style::text_anchor::HPos;
+use self::picture::Picture;
+pub use self::png::png;
+use crate::diagnostics::ess_bulk;
 
-use self::panel::Panel;
-use self::style::{
-    CURVE, Canvas, INTERVAL, LEGEND, MEAN, TAILS, TITLE, WIDTH, fill, line, message, text, units,
-};
-
-/// Space around all panels, and between two of them.
-const MARGIN: f64 = 24.0;
-/// Height of the head, with title and legend.
-const HEAD: f64 = 76.0;
-/// Height of a panel's name above, and of its tick labels below, the curve.
-const PANEL_NAME: f64 = 24.0;
-const PANEL_LABELS: f64 = 30.0;
-
-/// Draws one panel a parameter: the kernel density of the draws pooled over
-/// chains, the interval between their 5 % and 95 % quantiles shaded, and a line
-/// at their mean. A parameter comes as its name and one vector of draws a
-/// chain. Draws that are not finite are passed over; constant draws give a
-/// line.
-pub fn marginals_svg(
-    parameters: &[(String, Vec<Vec<f64>>)],
-    title: &str,
-    path: &Path,
-) -> Result<(), String> {
-    let svg = marginals(parameters, title)?;
-    std::fs::write(path, svg).map_err(|e| format!("cannot write {}: {e}", path.display()))
+/// A parameter as it is drawn.
+#[derive(Clone, Debug)]
+pub struct Marginal {
+    /// Its name.
+    pub name: String,
+    /// One vector of draws a chain; those that are not finite are passed over.
+    pub chains: Vec<Vec<f64>>,
+    /// Its 90 % interval, where the draws do not hold all that is known of it (the noise for
+    /// privacy): the draws' own quantiles without.
+    pub interval: Option<[f64; 2]>,
 }
 
-/// The same picture as text.
-pub fn marginals(parameters: &[(String, Vec<Vec<f64>>)], title: &str) -> Result<String, String> {
-    if parameters.is_empty() {
-        return Err("there is no parameter to draw".to_owned());
+impl Marginal {
+    /// Its finite draws.
+    fn sorted(&self) -> Vec<f64> {
+        let mut draws: Vec<f64> = self.chains.iter().flatten().copied().collect();
+        draws.retain(|x| x.is_finite());
+        draws.sort_unstable_by(f64::total_cmp);
+        draws
     }
-    render(parameters, title).map_err(|e| format!("cannot draw the marginals: {e}"))
+
+    /// How many independent draws it is worth.
+    fn effective(&self) -> f64 {
+        ess_bulk(&self.chains)
+    }
 }
 
-fn render(parameters: &[(String, Vec<Vec<f64>>)], title: &str) -> Result<String, String> {
-    // Few parameters share the width; many go three, then four a row.
-    let (columns, curve_height) = match parameters.len() {
-        1 => (1, 220.0),
-        2 => (2, 160.0),
-        4 | 10.. => (4, 104.0),
-        _ => (3, 104.0),
+/// Draws up to twelve parameters as densities (the kernel density of the draws pooled over chains,
+/// the 90 % interval shaded, a line at the mean), more of them as lines under each other, to the
+/// file at `path`: PNG where its name ends so, else SVG.
+///
+/// # Errors
+/// What keeps the picture from being made, or the file from being written.
+pub fn write(parameters: &[Marginal], title: &str, path: &Path) -> Result<(), String> {
+    let picture = Picture::new(some(parameters)?, title);
+    let extension = path.extension().unwrap_or_default();
+    let bytes = match extension.eq_ignore_ascii_case("png") {
+        true => picture.png(),
+        false => picture.svg().map(String::into_bytes),
     };
-    let rows = parameters.len().div_ceil(columns);
-    let row_height = PANEL_NAME + curve_height + PANEL_LABELS;
-    let height = HEAD + rows as f64 * row_height + MARGIN / 2.0;
-    // From the left side of a panel to that of the next.
-    let pitch = (WIDTH - MARGIN) / columns as f64;
-
-    let size = (units(WIDTH) as u32, units(height) as u32);
-    let mut svg = String::new();
-    {
-        let canvas = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        canvas.fill(&WHITE).map_err(message)?;
-        draw_head(&canvas, title)?;
-        for (i, (name, chains)) in parameters.iter().enumerate() {
-            let left = MARGIN + (i % columns) as f64 * pitch;
-            let top = HEAD + (i / columns) as f64 * row_height + PANEL_NAME;
-            let panel = Panel {
-                canvas: &canvas,
-                left,
-                right: left + pitch - MARGIN,
-                top,
-                bottom: top + curve_height,
-                overhang: MARGIN / 2.0 - 2.0,
-            };
-            panel.draw(name, chains)?;
-        }
-        canvas.present().map_err(message)?;
-    }
-    let in_units = format!(r#"width="{}" height="{}""#, size.0, size.1);
-    let in_pixels = format!(r#"width="{WIDTH}" height="{height}""#);
-    Ok(svg.replacen(&in_units, &in_pixels, 1))
+    let bytes = bytes.map_err(|e| format!("cannot draw the marginals: {e}"))?;
+    std::fs::write(path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 
-/// The title, and below it what the marks in the panels mean.
-fn draw_head(canvas: &Canvas, title: &str) -> Result<(), String> {
-    let title = TITLE.fit(title, WIDTH - 2.0 * MARGIN);
-    text(canvas, TITLE, &title, (MARGIN, 26.0), HPos::Left)?;
+/// Densities of any number of parameters as the text of an SVG.
+///
+/// # Errors
+/// What keeps the picture from being made.
+pub fn densities(parameters: &[Marginal], title: &str) -> Result<String, String> {
+    let picture = Picture::densities(some(parameters)?, title);
+    picture
+        .svg()
+        .map_err(|e| format!("cannot draw the marginals: {e}"))
+}
 
-    let (top, middle, bottom) = (48.0, 53.0, 58.0);
-    let mut x = MARGIN;
-    for (color, label) in [
-        (Some(TAILS), "posterior density"),
-        (Some(INTERVAL), "90 % interval"),
-        (None, "mean"),
-    ] {
-        let right = x + 14.0;
-        if let Some(color) = color {
-            let corners = [(x, bottom), (x, top), (right, top), (right, bottom)];
-            fill(canvas, color, &corners)?;
-            line(canvas, CURVE, &[(x, top), (right, top)])?;
-        } else {
-            line(canvas, MEAN, &[(x + 7.0, top), (x + 7.0, bottom)])?;
-        }
-        text(canvas, LEGEND, label, (right + 7.0, middle), HPos::Left)?;
-        x = right + 7.0 + LEGEND.width(label) + 12.0;
+fn some(parameters: &[Marginal]) -> Result<&[Marginal], String> {
+    match parameters.is_empty() {
+        true => Err("there is no parameter to draw".into()),
+        false => Ok(parameters),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -120,21 +83,51 @@ mod tests {
         (0..n).map(|i| (i as f64 * 0.7).sin()).collect()
     }
 
-    fn parameters(count: usize) -> Vec<(String, Vec<Vec<f64>>)> {
+    fn parameters(count: usize) -> Vec<Marginal> {
         (0..count)
-            .map(|i| (format!("beta[{i}]"), vec![wave(300), wave(200)]))
+            .map(|i| Marginal {
+                name: format!("beta[{i}]"),
+                chains: vec![wave(300), wave(200)],
+                interval: None,
+            })
             .collect()
     }
 
     #[test]
     fn every_parameter_has_a_panel_at_900_pixels() {
         for count in [1, 2, 3, 4, 5, 9, 10, 60] {
-            let svg = render(&parameters(count), "posterior").unwrap();
+            let svg = densities(&parameters(count), "posterior").unwrap();
             assert!(svg.starts_with(r#"<svg width="900" height=""#));
             assert!(svg.trim_end().ends_with("</svg>"));
             assert_eq!(svg.matches("beta[").count(), count);
             // Tails and interval of every panel; the legend has one of each.
             assert_eq!(svg.matches("<polygon").count(), 2 * (count + 1));
+        }
+    }
+
+    #[test]
+    fn more_than_twelve_parameters_are_lines() {
+        let polygons = |count: usize| {
+            let parameters = parameters(count);
+            let svg = Picture::new(&parameters, "posterior").svg().unwrap();
+            assert_eq!(svg.matches("beta[").count(), count);
+            svg.matches("<polygon").count()
+        };
+        assert_eq!(polygons(12), 2 * 13);
+        // A mark each, and one in the legend.
+        assert_eq!(polygons(13), 14);
+    }
+
+    #[test]
+    fn an_interval_that_is_given_is_drawn_in_place_of_the_draws_own() {
+        for count in [1, 13] {
+            let mut given = parameters(count);
+            let own = Picture::new(&given, "posterior").svg().unwrap();
+            assert!(!own.contains("noise"));
+            given[0].interval = Some([-3.0, 3.0]);
+            let wider = Picture::new(&given, "posterior").svg().unwrap();
+            assert!(wider.contains("the noise for privacy included"));
+            assert_ne!(wider, own);
         }
     }
 
@@ -153,23 +146,36 @@ mod tests {
             vec![vec![1.0, 1.0 + f64::EPSILON]],
         ];
         for chains in cases {
-            let parameter = ("a<b & \u{0}\"c\"".to_owned(), chains);
-            let svg = render(&[parameter], "x < y").unwrap();
-            assert!(svg.contains("a&lt;b &amp; &quot;c&quot;"));
-            assert!(!svg.contains("NaN") && !svg.contains("inf"));
+            for interval in [None, Some([f64::NAN, 1.0]), Some([-1.0, f64::MAX])] {
+                let parameter = Marginal {
+                    name: "a<b & \u{0}\"c\"".to_owned(),
+                    chains: chains.clone(),
+                    interval,
+                };
+                for count in [1, 13] {
+                    let parameters = vec![parameter.clone(); count];
+                    let svg = Picture::new(&parameters, "x < y").svg().unwrap();
+                    assert!(svg.contains("a&lt;b &amp; &quot;c&quot;"));
+                    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+                }
+            }
         }
     }
 
     #[test]
     fn files_are_written_or_the_reason_is_told() {
-        let path = std::env::temp_dir().join(format!("marginals-{}.svg", std::process::id()));
-        marginals_svg(&parameters(2), "posterior", &path).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("marginals.svg");
+        write(&parameters(2), "posterior", &path).unwrap();
         assert!(std::fs::read_to_string(&path).unwrap().contains("beta[1]"));
-        std::fs::remove_file(&path).unwrap();
-
-        let nowhere = Path::new("/nonexistent/marginals.svg");
-        let error = marginals_svg(&parameters(1), "posterior", nowhere).unwrap_err();
-        assert!(error.contains("/nonexistent/marginals.svg"));
-        assert!(marginals_svg(&[], "posterior", &path).is_err());
+        for count in [2, 40] {
+            let path = folder.path().join("marginals.PNG");
+            write(&parameters(count), "posterior", &path).unwrap();
+            assert!(std::fs::read(&path).unwrap().starts_with(b"\x89PNG"));
+        }
+        let nowhere = folder.path().join("none/marginals.svg");
+        let error = write(&parameters(1), "posterior", &nowhere).unwrap_err();
+        assert!(error.contains("none/marginals.svg"));
+        assert!(write(&[], "posterior", &path).is_err());
     }
 }

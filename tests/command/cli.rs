@@ -1,6 +1,8 @@
 //! The promise: the command does what `dpmc --help` and the README say of it.
 
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 
 use crate::common::place::{Place, RUN, edit, number, releases, table};
 use dpmc::config::Plan;
@@ -34,7 +36,12 @@ fn init_writes_a_run_file_from_the_header_alone() {
     place.write("people.csv", "a,b,y\n0.12345,s3cret\n,,,,\n");
     place.works("init people.csv --out new.toml");
     let text = std::fs::read_to_string(place.path("new.toml")).unwrap();
-    assert!(text.contains("column = \"a\"") && text.contains("column = \"b\""));
+    // One block for columns of one kind, and paths as seen from the run file's folder.
+    assert!(
+        text.contains("columns = [\"a\", \"b\"]\nscale = [LOW, HIGH]"),
+        "{text}"
+    );
+    assert!(text.contains("\nfile = \"people.csv\"\n") && text.contains("# [test]"));
     assert!(
         !text.contains("0.123") && !text.contains("s3cret"),
         "{text}"
@@ -53,9 +60,107 @@ fn init_writes_a_run_file_from_the_header_alone() {
     let message = place.refuses("check new.toml");
     assert!(message.contains("new.toml, line"), "{message}");
     place.write("people.csv", &table(500));
-    let declared = edit(&text, "[LOW, HIGH]", "[-1, 1]");
+    place.write(
+        "new.toml",
+        &edit(&text, "]\nscale = [LOW, HIGH]", "]\nscale = [-1, 1]"),
+    );
+    assert!(place.refuses("check new.toml").contains("replace LEVEL"));
+    let declared = edit(&text, "]\nscale = [LOW, HIGH]", "]\nscale = [-1, 1]");
     place.write("new.toml", &edit(&declared, "positive = [\"LEVEL\"]", ""));
     place.works("check new.toml --epsilon 10");
+    // From another folder the table's path is whole.
+    std::fs::create_dir(place.path("sub")).unwrap();
+    place.works("init people.csv --out sub/new.toml");
+    let moved = std::fs::read_to_string(place.path("sub/new.toml")).unwrap();
+    let whole = place.path("people.csv");
+    assert!(
+        moved.contains(&format!("file = \"{}\"", whole.display())),
+        "{moved}"
+    );
+}
+
+/// Runs `init` with these answers; what it asked.
+fn answered(place: &Place, arguments: &str, answers: &str) -> String {
+    let mut command = place.command(arguments);
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    // Answers fit into the pipe.
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(answers.as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn init_asks_for_bounds_and_levels_and_shows_no_cell() {
+    let place = Place::new(RUN);
+    let answers = "y\nb\n0/1\nn\n-1\nx\n1\n=\n";
+    let said = answered(
+        &place,
+        "init people.csv --out new.toml --interactive",
+        answers,
+    );
+    assert!(
+        said.contains("lowest 'a'") && said.contains("a number with a decimal point"),
+        "{said}"
+    );
+    let first_cell = std::fs::read_to_string(place.path("people.csv")).unwrap();
+    let first_cell = first_cell
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap();
+    assert!(!said.contains(first_cell), "{said}");
+    let text = std::fs::read_to_string(place.path("new.toml")).unwrap();
+    assert!(
+        text.contains("columns = [\"a\", \"b\"]\nscale = [-1, 1]\n"),
+        "{text}"
+    );
+    place.works("check new.toml --epsilon 10");
+    // Each way to leave something open is refused with what is to be done.
+    for (name, answers, refusal) in [
+        ("end", "", "replace LOW and HIGH"),
+        ("bounds", "y\nb\n0/1\nn\n\n1\nd\n", "replace LOW and HIGH"),
+        ("levels", "y\nb\n0/1\nl\n\nd\n", "replace LEVEL"),
+        ("indicator", "y\nb\n0/1\ni\n\nd\n", "replace LEVEL"),
+        ("label", "y\nb\n\nn\n-1\n1\nd\n", "replace LEVEL"),
+        (
+            "number",
+            "y\nn\n\n\n1\nn\n-1\n1\nd\n",
+            "replace LOW and HIGH",
+        ),
+        ("sd", "y\nn\n0\n1\n\nn\n-1\n1\nd\n", "replace S2"),
+        ("count", "y\nc\n\nn\n-1\n1\nd\n", "replace MAX"),
+    ] {
+        answered(
+            &place,
+            &format!("init people.csv --out {name}.toml --interactive"),
+            answers,
+        );
+        let message = place.refuses(&format!("check {name}.toml"));
+        assert!(message.contains(refusal), "{name}: {message}");
+    }
+    // Whole answers for each kind of label are a whole run file.
+    for (name, label) in [("linear", "n\n0\n1\n0.5\n"), ("poisson", "c\n4\n")] {
+        let answers = format!("3\n{label}n\n-1\n1\nd\n");
+        answered(
+            &place,
+            &format!("init people.csv --out {name}.toml --interactive"),
+            &answers,
+        );
+        let said = place.works(&format!("check {name}.toml --epsilon 10"));
+        assert!(said.contains(name), "{said}");
+    }
+    // A file that is there is never written over.
+    assert!(
+        place
+            .refuses("init people.csv --out new.toml --interactive")
+            .contains("exists")
+    );
 }
 
 #[test]

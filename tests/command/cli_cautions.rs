@@ -111,9 +111,9 @@ fn a_delta_above_one_row_is_warned_of_before_anything_is_spent() {
 }
 
 #[test]
-fn a_plot_is_svg_or_refused_before_draws_are_read() {
+fn a_plot_is_svg_or_png_or_refused_before_draws_are_read() {
     let place = Place::new(RUN);
-    for name in ["p.png", "p.pdf", "p"] {
+    for name in ["p.jpg", "p.pdf", "p"] {
         let message = place.refuses(&format!("summary nowhere --plot {name}"));
         assert!(
             message.contains(name) && message.contains("p.svg"),
@@ -123,6 +123,12 @@ fn a_plot_is_svg_or_refused_before_draws_are_read() {
     place.works("sample run.toml --out out --quiet");
     place.works("summary out --plot p.svg");
     assert!(place.path("p.svg").exists() && !place.path("p.png").exists());
+    let title = "Posterior of people (500 rows), private at ε = ";
+    let svg = std::fs::read_to_string(place.path("p.svg")).unwrap();
+    assert!(svg.contains(title), "{svg}");
+    place.works("summary out --plot p.PNG");
+    let png = std::fs::read(place.path("p.PNG")).unwrap();
+    assert!(png.starts_with(b"\x89PNG"));
 }
 
 /// The number that follows `word` in `text`.
@@ -232,8 +238,8 @@ fn the_run_file_of_init_affords_draws() {
     place.write("people.csv", &table(20_000));
     let text = edit(
         &place.works("init people.csv"),
-        "[LOW, HIGH]   #",
-        "[-1, 1]   #",
+        "]\nscale = [LOW, HIGH]",
+        "]\nscale = [-1, 1]",
     );
     place.write("new.toml", &edit(&text, "positive = [\"LEVEL\"]", ""));
     let text = place.works("check new.toml");

@@ -25,6 +25,7 @@ mod gradient_resumed;
 mod gradient_run_files;
 mod held_out_scores;
 mod hierarchies;
+mod json_output;
 mod labels;
 mod long_fuzz;
 mod many_files;

@@ -1,7 +1,11 @@
 //! `dpmc report`: one page that needs nothing beside it, says what the certificate says, and shows
 //! no name as anything but text.
 
+use std::path::Path;
+use std::process::Command;
+
 use crate::common::place::{Place, RUN, edit, number};
+use serde_json::Value;
 
 /// Nothing on the page runs, or is fetched from elsewhere.
 fn assert_stands_alone(page: &str) {
@@ -129,4 +133,92 @@ fn shells_and_manuals_know_every_subcommand() {
     }
     assert!(place.path("pages/dpmc.1").exists());
     assert!(place.refuses("completions csh").contains("csh"));
+}
+
+/// Has a browser show a page to its end; its document, and what it said on the console.
+fn shown(browser: &str, page: &Path) -> (String, Vec<String>) {
+    let output = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ])
+        .args([
+            "--window-size=1400,1000",
+            "--virtual-time-budget=30000",
+            "--enable-logging=stderr",
+            "--dump-dom",
+        ])
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let console = said.lines().filter(|l| l.contains("CONSOLE"));
+    let console = console.map(String::from).collect();
+    (String::from_utf8(output.stdout).unwrap(), console)
+}
+
+/// What the accessibility rules of axe-core say of a page: the rules that it breaks, and those that
+/// could not be decided.
+fn judged(browser: &str, axe: &str, page: &Path) -> (Value, Value) {
+    const PROBE: &str = "axe.run().then(found => {
+        const told = rules => rules.map(r => [r.id, r.help, r.nodes.map(n => n.html)]);
+        const result = document.createElement('pre');
+        result.id = 'axe-says';
+        result.textContent = JSON.stringify([told(found.violations), told(found.incomplete)]);
+        document.body.appendChild(result);
+    })";
+    let text = std::fs::read_to_string(page).unwrap();
+    let script = format!("<script>{axe}</script><script>{PROBE}</script></body>");
+    let probed = page.with_extension("probed.html");
+    std::fs::write(&probed, edit(&text, "</body>", &script)).unwrap();
+    let (document, _) = shown(browser, &probed);
+    let said = document.split("<pre id=\"axe-says\">").nth(1);
+    let said = said.unwrap_or_else(|| panic!("axe-core did not end: {document}"));
+    let said = said.split("</pre>").next().unwrap();
+    let said = said.replace("&lt;", "<").replace("&gt;", ">");
+    let mut said: Value = serde_json::from_str(&said.replace("&amp;", "&")).unwrap();
+    (said[0].take(), said[1].take())
+}
+
+/// In Chromium, where `DPMC_CHROMIUM` names it and `DPMC_AXE` the file `axe.min.js` of axe-core.
+#[test]
+fn a_browser_shows_the_page_and_axe_finds_no_fault() {
+    let given = |name| std::env::var(name).ok();
+    let (Some(browser), Some(axe)) = (given("DPMC_CHROMIUM"), given("DPMC_AXE")) else {
+        println!("skipped: DPMC_CHROMIUM and DPMC_AXE name no browser and no axe.min.js");
+        return;
+    };
+    let axe = std::fs::read_to_string(axe).unwrap();
+    let place = Place::new(RUN);
+    let optimiser = edit(RUN, "\"barker\"\nstep = 0.0001", "\"sgd\"");
+    place.write("optimiser.toml", &optimiser);
+    for (name, sample) in [
+        ("private", "run.toml --iterations 40 --chains 2"),
+        ("open", "run.toml --iterations 40 --not-private --seed 1"),
+        (
+            "points",
+            "optimiser.toml --iterations 40 --not-private --seed 1",
+        ),
+    ] {
+        place.works(&format!("sample {sample} --quiet --out {name}"));
+        place.works(&format!("report {name} --out {name}.html"));
+        let page = place.path(&format!("{name}.html"));
+        let (document, console) = shown(&browser, &page);
+        assert!(document.contains("<h1>"), "{document}");
+        assert!(console.is_empty(), "{name}: {console:?}");
+        let (broken, undecided) = judged(&browser, &axe, &page);
+        assert_eq!(broken, serde_json::json!([]), "{name}");
+        for rule in undecided.as_array().unwrap() {
+            // What lies behind text within a picture, axe-core does not know: here it is white.
+            let nodes = rule[2].as_array().unwrap().iter();
+            let mut others = nodes.filter(|html| !html.as_str().unwrap().starts_with("<text "));
+            assert!(
+                rule[0] == "color-contrast" && others.next().is_none(),
+                "{name}: {rule}"
+            );
+        }
+    }
 }

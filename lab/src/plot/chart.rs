@@ -9,6 +9,7 @@ use plotters::style::text_anchor::HPos;
 
 use super::diagram::Diagram;
 use dpmc::diagnostics::{CellDensity, Cells};
+use dpmc::output::plot::png;
 use dpmc::output::plot::style::{LEGEND, Paper, TITLE, WIDTH, message, text, units};
 
 /// Space around all panels, and between two of them.
@@ -165,7 +166,10 @@ impl Chart {
                 .map_err(|e| format!("cannot write {}: {e}", path.display()))
         };
         write(format!("{stem}.svg"), self.svg()?.into_bytes())?;
-        write(format!("{stem}.png"), super::png::render(self)?)?;
+        write(
+            format!("{stem}.png"),
+            png(self.total_height(), |paper| self.draw(paper))?,
+        )?;
         write("numbers.csv".into(), self.numbers()?)
     }
 

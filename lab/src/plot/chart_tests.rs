@@ -76,7 +76,7 @@ fn numbers_hold_every_point() {
 #[test]
 fn the_png_has_text_and_the_stated_size() {
     let chart = chart(3.0);
-    let bytes = super::png::render(&chart).unwrap();
+    let bytes = dpmc::output::plot::png(chart.total_height(), |paper| chart.draw(paper)).unwrap();
     let mut reader = ::png::Decoder::new(std::io::Cursor::new(bytes))
         .read_info()
         .unwrap();

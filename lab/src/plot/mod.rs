@@ -5,7 +5,6 @@ mod chart;
 mod chart_tests;
 mod contours;
 mod diagram;
-mod png;
 mod ruler;
 
 pub use chart::{Axis, Chart, Mark, Plot};

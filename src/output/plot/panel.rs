@@ -1,11 +1,13 @@
 //! One panel: the marginal density of one parameter.
 
+use plotters::prelude::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
 
+use super::Marginal;
 use super::axis::{constant_label, ticks};
 use super::style::{
-    AXIS, CURVE, Canvas, INTERVAL, LABEL, LEGEND, MEAN, NAME, Point, TAILS, fill, line, text,
+    AXIS, CURVE, INTERVAL, LABEL, LEGEND, MEAN, NAME, Paper, Point, TAILS, fill, line, text,
 };
 use crate::diagnostics::{density, mean, quantile};
 
@@ -14,8 +16,8 @@ const RESOLUTION: f64 = 1.5;
 
 /// The rectangle that a density fills, in pixels of the picture. Its name is
 /// written above it and its ticks below.
-pub(super) struct Panel<'a, 'b> {
-    pub(super) canvas: &'a Canvas<'b>,
+pub(super) struct Panel<'a, B: DrawingBackend> {
+    pub(super) canvas: &'a Paper<B>,
     pub(super) left: f64,
     pub(super) right: f64,
     pub(super) top: f64,
@@ -24,20 +26,19 @@ pub(super) struct Panel<'a, 'b> {
     pub(super) overhang: f64,
 }
 
-impl Panel<'_, '_> {
+impl<B: DrawingBackend> Panel<'_, B> {
     /// Draws the density of the draws pooled over chains.
-    pub(super) fn draw(&self, name: &str, chains: &[Vec<f64>]) -> Result<(), String> {
+    pub(super) fn draw(&self, parameter: &Marginal) -> Result<(), String> {
         let width = self.right - self.left;
-        let name = NAME.fit(name, width);
+        let name = NAME.fit(&parameter.name, width);
         let above = (self.left, self.top - 11.0);
         text(self.canvas, NAME, &name, above, HPos::Left)?;
         let (left_end, right_end) = ((self.left, self.bottom), (self.right, self.bottom));
         line(self.canvas, AXIS, &[left_end, right_end])?;
 
-        let mut draws: Vec<f64> = chains.iter().flatten().copied().collect();
-        draws.retain(|x| x.is_finite());
-        draws.sort_unstable_by(f64::total_cmp);
-        let curve = density(&draws, (width / RESOLUTION) as usize);
+        let draws = parameter.sorted();
+        let points = (width / RESOLUTION) as usize;
+        let curve = density(&draws, points, parameter.effective());
         let (Some(&(low, _)), Some(&(high, _))) = (curve.first(), curve.last()) else {
             return self.draw_constant(&draws);
         };
@@ -49,8 +50,13 @@ impl Panel<'_, '_> {
             .map(|&(x, y)| (place(x), self.bottom - y / peak * (self.bottom - self.top)))
             .collect();
         self.fill_below(&curve, TAILS, self.left, self.right)?;
-        let (q5, q95) = (quantile(&draws, 0.05), quantile(&draws, 0.95));
-        self.fill_below(&curve, INTERVAL, place(q5), place(q95))?;
+        let own = [quantile(&draws, 0.05), quantile(&draws, 0.95)];
+        let interval = parameter
+            .interval
+            .filter(|i| i.iter().all(|v| v.is_finite()));
+        // What is shown of it: it may be wider than the curve.
+        let [from, to] = interval.unwrap_or(own).map(|v| place(v.clamp(low, high)));
+        self.fill_below(&curve, INTERVAL, from, to)?;
         line(self.canvas, CURVE, &curve)?;
 
         let centre = mean(&draws);

@@ -15,9 +15,7 @@ const UNITS: f64 = 8.0;
 pub const FONT: &str = "Helvetica, Arial, sans-serif";
 /// Plotters' SVG backend writes font sizes divided by this.
 const FONT_DIVISOR: f64 = 1.24;
-/// What the marginals are drawn on; plotters writes the SVG.
-pub type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// What figures are drawn on: an SVG, or the pixels of a PNG.
+/// What is drawn on: an SVG, or the pixels of a PNG.
 pub type Paper<B> = DrawingArea<B, Shift>;
 
 /// A place in pixels from the upper left corner.

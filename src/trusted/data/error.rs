@@ -2,7 +2,7 @@
 //!
 //! Messages name file, line and column, never the content of a cell.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An error of the data layer. Positions are public; cell contents never appear.
 #[derive(Debug, thiserror::Error)]
@@ -69,10 +69,23 @@ pub enum DataError {
 }
 
 impl DataError {
-    pub(in crate::trusted) fn declaration(key: &str, what: String) -> Self {
-        DataError::Declaration {
-            key: key.into(),
+    pub(in crate::trusted) fn file(path: &Path, what: impl Into<String>) -> Self {
+        let (path, what) = (path.into(), what.into());
+        DataError::File { path, what }
+    }
+
+    pub(in crate::trusted) fn line(path: &Path, line: u64, what: impl Into<String>) -> Self {
+        let (path, column, what) = (path.into(), None, what.into());
+        DataError::Cell {
+            path,
+            line,
+            column,
             what,
         }
+    }
+
+    pub(in crate::trusted) fn declaration(key: &str, what: String) -> Self {
+        let key = key.into();
+        DataError::Declaration { key, what }
     }
 }

@@ -1,6 +1,9 @@
 //! Tables that the program around this library holds in memory. Their cells go the way that those
 //! of a file go: the same declarations, the same words of what is wrong.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use super::load::{check_names, find_columns};
 use super::rows::Rows;
 use super::{Cell, DataError};
@@ -9,6 +12,11 @@ use super::{Cell, DataError};
 pub trait FrameColumn: Send + Sync {
     /// The cell of a row of the part, counted from 0.
     fn cell(&self, row: usize) -> Cell<'_>;
+
+    /// The same cells of some rows where all are numbers: what saves a call for each.
+    fn numbers(&self, _rows: Range<usize>) -> Option<Cow<'_, [f64]>> {
+        None
+    }
 }
 
 /// Some consecutive rows: how many, and a column for each name; none for a type without cells.
@@ -34,18 +42,25 @@ pub(super) fn rows(frame: &Frame, rows: &mut Rows<'_>) -> Result<(), DataError> 
     for (count, columns) in &frame.parts {
         let plain = |(&at, name): (&usize, &String)| {
             let column = columns.get(at).and_then(Option::as_deref);
-            column.ok_or_else(|| DataError::File {
-                path: path.into(),
-                what: format!(
+            column.ok_or_else(|| DataError::file(path, format!(
                     "column '{name}' is nested or of an unsupported type; make it boolean, integer, float or text"
-                ),
-            })
+                )))
         };
         let columns = wanted.iter().zip(&rows.wanted).map(plain);
         let columns: Vec<&dyn FrameColumn> = columns.collect::<Result<_, _>>()?;
-        rows.extend_by_index(first, *count, |i, cells| {
-            cells.extend(columns.iter().map(|column| column.cell(i)));
-        })?;
+        let numbers = |rows: Range<usize>| -> (usize, Vec<_>) {
+            let numbers = columns.iter().map(|c| c.numbers(rows.clone()));
+            (rows.start, numbers.collect())
+        };
+        rows.extend_by_index(
+            first,
+            *count,
+            numbers,
+            |(start, numbers), i, k| match &numbers[k] {
+                Some(numbers) => Cell::Number(numbers[i - start]),
+                None => columns[k].cell(i),
+            },
+        )?;
         first += *count as u64;
     }
     Ok(())

@@ -115,11 +115,10 @@ pub(crate) fn stem(path: &Path) -> String {
 fn format_of(path: &Path) -> Result<Format, DataError> {
     match split_ending(&file_name(path)) {
         Some((_, format)) => Ok(format),
-        None => Err(DataError::File {
-            path: path.into(),
-            what: "unknown kind of file; use .csv, .csv.gz, .tsv, .parquet, .npy or .idx3-ubyte"
-                .into(),
-        }),
+        None => Err(DataError::file(
+            path,
+            "unknown kind of file; use .csv, .csv.gz, .tsv, .parquet, .npy or .idx3-ubyte",
+        )),
     }
 }
 
@@ -143,12 +142,10 @@ pub fn header(path: &Path, text: TextFormat) -> Result<Vec<String>, DataError> {
         Format::Idx => read_idx::header(path),
     }?;
     if looks_like_data(&names) {
-        return Err(DataError::File {
-            path: path.into(),
-            what:
-                "its first line holds numbers or missing cells, not column names; add a header line"
-                    .into(),
-        });
+        return Err(DataError::file(
+            path,
+            "its first line holds numbers or missing cells, not column names; add a header line",
+        ));
     }
     Ok(names)
 }
@@ -202,10 +199,10 @@ fn common_format(source: &Source, parts: &[Part]) -> Result<Format, DataError> {
     let formats = formats.collect::<Result<Vec<Format>, _>>()?;
     match formats.iter().all(|format| *format == formats[0]) {
         true => Ok(formats[0]),
-        false => Err(DataError::File {
-            path: source.path.clone(),
-            what: "its files are of several kinds (text, .parquet, .npy); name those of one kind by a pattern, such as \"*.csv\"".into(),
-        }),
+        false => Err(DataError::file(
+            &source.path,
+            "its files are of several kinds (text, .parquet, .npy); name those of one kind by a pattern, such as \"*.csv\"",
+        )),
     }
 }
 
@@ -309,9 +306,7 @@ fn feature_key(feature: &Feature, index: usize) -> String {
 }
 
 pub(super) fn open(path: &Path) -> Result<std::fs::File, DataError> {
-    std::fs::File::open(path).map_err(|e| DataError::File {
-        path: path.into(),
-        what: match e.kind() {
+    std::fs::File::open(path).map_err(|e| DataError::file(path, match e.kind() {
             // `"..\table.csv"` holds a tab.
             std::io::ErrorKind::NotFound if path.to_string_lossy().contains(char::is_control) => {
                 "no such file; its name holds a control character: in double quotes a \\ begins an escape, so write / or single quotes".into()
@@ -320,8 +315,7 @@ pub(super) fn open(path: &Path) -> Result<std::fs::File, DataError> {
                 "no such file; paths in a run file are relative to the run file".into()
             }
             _ => format!("cannot be opened: {e}"),
-        },
-    })
+        }))
 }
 
 /// Whether a header line holds cells instead of names.
@@ -334,14 +328,11 @@ fn looks_like_data(header: &[String]) -> bool {
 pub(super) fn check_names(path: &Path, names: &[String]) -> Result<(), DataError> {
     for (i, name) in names.iter().enumerate() {
         if let Some(before) = names[..i].iter().position(|n| n == name) {
-            return Err(DataError::File {
-                path: path.into(),
-                what: format!(
-                    "columns {} and {} have the same name; rename one, and see that the first line holds names",
-                    before + 1,
-                    i + 1
-                ),
-            });
+            let (before, at) = (before + 1, i + 1);
+            let what = format!(
+                "columns {before} and {at} have the same name; rename one, and see that the first line holds names"
+            );
+            return Err(DataError::file(path, what));
         }
     }
     Ok(())
@@ -359,13 +350,9 @@ pub(super) fn find_columns(
             1 => "it has a single column; is the delimiter wrong? See 'delimiter' in [data]",
             _ => "write it as the table's header does, case included",
         };
-        DataError::File {
-            path: path.into(),
-            what: format!(
-                "none of its {} columns is called '{name}'; {hint}",
-                names.len()
-            ),
-        }
+        let count = names.len();
+        let what = format!("none of its {count} columns is called '{name}'; {hint}");
+        DataError::file(path, what)
     };
     let find = |name| names.iter().position(|n| n == name);
     wanted

@@ -76,19 +76,11 @@ impl<'a> Text<'a> {
     }
 
     fn fail(&self, line: u64, what: &str) -> DataError {
-        DataError::Cell {
-            path: self.path.into(),
-            line,
-            column: None,
-            what: what.into(),
-        }
+        DataError::line(self.path, line, what)
     }
 
     fn file(&self, what: &str) -> DataError {
-        DataError::File {
-            path: self.path.into(),
-            what: what.into(),
-        }
+        DataError::file(self.path, what)
     }
 
     /// Reads on, up to `size` bytes in `rest` or the end of the file.
@@ -246,7 +238,7 @@ impl Columns {
             let place = chunk.text.len() - rest.len();
             let text = text.and_then(|t| t.get(place..place + record.len()));
             match self.split(record, text, &mut cells) {
-                Ok(wanted) => block.push(line, &wanted)?,
+                Ok(wanted) => block.push(line, |k| wanted[k])?,
                 // Where records end by quotes, what follows may be no records either.
                 Err(what) => block.push_malformed(line, what, !self.dialect.quoted_newlines)?,
             }

@@ -15,10 +15,7 @@ use super::{DataError, Label, read_npy};
 const WAVE: usize = 1 << 23;
 
 fn damaged(path: &Path, what: &str) -> DataError {
-    DataError::File {
-        path: path.into(),
-        what: format!("is not a readable idx file: {what}"),
-    }
+    DataError::file(path, format!("is not a readable idx file: {what}"))
 }
 
 /// A file after its header.
@@ -106,12 +103,8 @@ pub(super) fn labels(path: &Path, label: &Label, bad: BadCells) -> Result<Vec<f6
     file.read(|_, bytes| {
         for byte in bytes {
             let cell = bad.read(Cell::Number(f64::from(*byte)), |cell| label.stored(cell));
-            cells.push(cell.map_err(|what| DataError::Cell {
-                path: path.into(),
-                line: cells.len() as u64 + 1,
-                column: None,
-                what,
-            })?);
+            let line = cells.len() as u64 + 1;
+            cells.push(cell.map_err(|what| DataError::line(path, line, what))?);
         }
         Ok(())
     })?;
@@ -125,9 +118,11 @@ pub(super) fn rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
     let places = find_columns(path, &read_npy::names(width), &rows.wanted)?;
     rows.reserve(file.rows);
     file.read(|first, bytes| {
-        rows.extend_by_index(first, bytes.len() / width, |i, cells| {
-            let row = &bytes[i * width..][..width];
-            cells.extend(places.iter().map(|at| Cell::Number(f64::from(row[*at]))));
-        })
+        rows.extend_by_index(
+            first,
+            bytes.len() / width,
+            |_| (),
+            |_, i, k| Cell::Number(f64::from(bytes[i * width + places[k]])),
+        )
     })
 }

@@ -22,10 +22,7 @@ const LONGEST_HEADER: u64 = 1 << 17;
 const MOST_BRACKETS: usize = 4;
 
 fn damaged(path: &Path, what: impl std::fmt::Display) -> DataError {
-    DataError::File {
-        path: path.into(),
-        what: format!("is not a readable NPY file: {what}"),
-    }
+    DataError::file(path, format!("is not a readable NPY file: {what}"))
 }
 
 /// The text of a header, where all of it is in `start`.
@@ -190,12 +187,11 @@ struct Wave {
 }
 
 impl Wave {
-    fn cells(&self, row: usize) -> impl Iterator<Item = Cell<'static>> {
-        let cell = move |place: &usize| {
-            let bytes = &self.bytes[row * self.row + place..][..self.elements.size];
-            Cell::Number((self.elements.read)(bytes))
-        };
-        self.places.iter().map(cell)
+    fn cell(&self, row: usize, column: usize) -> Cell<'static> {
+        let place = row * self.row + self.places[column];
+        Cell::Number((self.elements.read)(
+            &self.bytes[place..][..self.elements.size],
+        ))
     }
 }
 
@@ -229,13 +225,9 @@ pub(super) fn column(
     while first < array.rows {
         let count = array.wave_rows().min((array.rows - first) as usize);
         let wave = array.wave(first, count, &[0])?;
-        for cell in (0..count).flat_map(|i| wave.cells(i)) {
-            cells.push(read(cell).map_err(|what| DataError::Cell {
-                path: path.into(),
-                line: cells.len() as u64 + 1,
-                column: None,
-                what,
-            })?);
+        for cell in (0..count).map(|i| wave.cell(i, 0)) {
+            let line = cells.len() as u64 + 1;
+            cells.push(read(cell).map_err(|what| DataError::line(path, line, what))?);
         }
         first += count as u64;
     }
@@ -257,7 +249,7 @@ pub(super) fn rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
     while first < array.rows {
         let count = array.wave_rows().min((array.rows - first) as usize);
         let wave = array.wave(first, count, &places)?;
-        rows.extend_by_index(first, count, |i, cells| cells.extend(wave.cells(i)))?;
+        rows.extend_by_index(first, count, |_| (), |_, i, k| wave.cell(i, k))?;
         first += count as u64;
     }
     Ok(())

@@ -22,10 +22,10 @@ const WAVE: usize = 1 << 13;
 
 /// The library's own words are not shown: they may quote a value, or statistics of some.
 fn damaged(path: &Path, what: &str) -> DataError {
-    DataError::File {
-        path: path.into(),
-        what: format!("is not a readable Parquet file (truncated or damaged?): {what}"),
-    }
+    DataError::file(
+        path,
+        format!("is not a readable Parquet file (truncated or damaged?): {what}"),
+    )
 }
 
 /// A file that threads read at their own places: a clone of a [`File`] shares its position.
@@ -178,12 +178,9 @@ fn wanted(
         });
         found
             .filter(|_| schema.root_schema().get_fields()[field].is_primitive())
-            .ok_or_else(|| DataError::File {
-                path: path.into(),
-                what: format!(
+            .ok_or_else(|| DataError::file(path, format!(
                     "column '{name}' is nested or of an unsupported type; store it as boolean, integer, float, double or UTF-8 text"
-                ),
-            })
+                )))
     };
     fields.iter().zip(names).map(plain).collect()
 }
@@ -210,9 +207,7 @@ fn read_rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
             let read = |column: &mut Column| guarded(path, || decode(path, column, size, first));
             columns.par_iter_mut().try_for_each(read)?;
             let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
-            rows.extend_by_index(first, size, |i, cells| {
-                cells.extend(values.iter().map(|column| column.cell(i)));
-            })?;
+            rows.extend_by_index(first, size, |_| (), |_, i, k| values[k].cell(i))?;
             first += size as u64;
             left -= size;
         }
@@ -233,12 +228,10 @@ fn open_columns(
     let open = |(wanted, name): (&Wanted, &String)| {
         let metadata = group.metadata().column(wanted.leaf);
         if metadata.compression() == Compression::LZO {
-            return Err(DataError::File {
-                path: path.into(),
-                what: format!(
-                    "column '{name}' is compressed by LZO, which cannot be read; write the file with Zstandard, Snappy, LZ4, Brotli or gzip"
-                ),
-            });
+            let what = format!(
+                "column '{name}' is compressed by LZO, which cannot be read; write the file with Zstandard, Snappy, LZ4, Brotli or gzip"
+            );
+            return Err(DataError::file(path, what));
         }
         let column = group.get_column_reader(wanted.leaf).map_err(broken)?;
         Ok(Column::new(column, wanted.kind, wanted.nullable))

@@ -2,6 +2,7 @@
 //! in the order of the file. Which row is refused, and with what words, follows from the table
 //! alone, never from threads.
 
+use std::ops::Range;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -63,6 +64,9 @@ pub(super) struct Rule<'a> {
     side_bounds: Option<Vec<f64>>,
 }
 
+/// What a row has, where it has such a thing.
+type Found<T> = Result<Option<T>, DataError>;
+
 fn index(wanted: &mut Vec<String>, column: &str) -> usize {
     let found = wanted.iter().position(|n| n == column);
     found.unwrap_or_else(|| {
@@ -122,11 +126,17 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Appends the features of a row, and its offset.
-    fn features(&self, line: u64, cells: &[Cell<'_>], out: &mut Vec<f32>) -> Result<(), DataError> {
+    /// Appends the features of a row, and its offset; `cell` gives its cells by their place among
+    /// the wanted.
+    fn features<'c>(
+        &self,
+        line: u64,
+        cell: &impl Fn(usize) -> Cell<'c>,
+        out: &mut Vec<f32>,
+    ) -> Result<(), DataError> {
         for (feature, &at) in self.source.features.iter().zip(&self.features) {
             let cell = match (at, &feature.kind) {
-                (Some(k), _) => cells[k],
+                (Some(k), _) => cell(k),
                 (None, FeatureKind::Intercept) => Cell::Missing,
                 (None, _) => {
                     return Err(self.fail(line, None, "a feature names no column".into()));
@@ -158,58 +168,57 @@ impl<'a> Rule<'a> {
             out.truncate(start);
             offset.push(cell, out)
         };
-        let read = self.source.bad_cells.read(cells[k], read);
+        let read = self.source.bad_cells.read(cell(k), read);
         read.map_err(|what| self.fail(line, offset.column.as_deref(), what))
     }
 
-    fn label(&self, row: usize, line: u64, cells: &[Cell<'_>]) -> Result<Option<f64>, DataError> {
+    /// The value of a row in a file beside the table; what file and values are called.
+    fn beside(&self, side: &[f64], [file, values]: [&str; 2], row: usize, line: u64) -> Found<f64> {
+        let short = || format!("{file} holds only {} {values}", side.len());
+        let value = side.get(row).copied().map(Some);
+        value.ok_or_else(|| self.fail(line, None, short()))
+    }
+
+    /// The label in a row's cells of label and event.
+    fn label(&self, row: usize, line: u64, cells: [Option<Cell<'_>>; 2]) -> Found<f64> {
         if let Some(labels) = &self.side_labels {
-            let missing = || format!("the label file holds only {} labels", labels.len());
-            let label = labels.get(row).copied();
-            return label
-                .map(Some)
-                .ok_or_else(|| self.fail(line, None, missing()));
+            return self.beside(labels, ["the label file", "labels"], row, line);
         }
-        let (Some(label), Some(k)) = (&self.label, self.label_cell) else {
+        let (Some(label), Some(cell)) = (&self.label, cells[0]) else {
             return Ok(None);
         };
-        let value = self
-            .source
-            .bad_cells
-            .read(cells[k], |cell| label.stored(cell));
+        let bad = self.source.bad_cells;
+        let value = bad.read(cell, |cell| label.stored(cell));
         let value = value.map_err(|what| self.fail(line, label.column.as_deref(), what))?;
-        let (Some(event), Some(k)) = (&label.event, self.event_cell) else {
+        let (Some(event), Some(cell)) = (&label.event, cells[1]) else {
             return Ok(Some(value));
         };
-        let is_seen = |cell: Cell<'_>| Label::is_seen(event, cell);
-        let seen = self.source.bad_cells.read(cells[k], is_seen);
+        let seen = bad.read(cell, |cell| Label::is_seen(event, cell));
         let seen = seen.map_err(|what| self.fail(line, Some(&event.column), what))?;
         Ok(Some(if seen { value } else { -value }))
     }
 
-    fn bound(&self, row: usize, line: u64, cells: &[Cell<'_>]) -> Result<Option<f64>, DataError> {
+    fn bound(&self, row: usize, line: u64, cell: Option<Cell<'_>>) -> Found<f64> {
         if let Some(bounds) = &self.side_bounds {
-            let missing = || format!("data.bounds.file holds only {} bounds", bounds.len());
-            let bound = bounds.get(row).copied();
-            return bound
-                .map(Some)
-                .ok_or_else(|| self.fail(line, None, missing()));
+            return self.beside(bounds, ["data.bounds.file", "bounds"], row, line);
         }
-        let Some(k) = self.bound_cell else {
-            return Ok(None);
-        };
-        let column = self.wanted[k].as_str();
-        let bound = bounds::read(cells[k]).map_err(|what| self.fail(line, Some(column), what))?;
-        Ok(Some(bound))
+        self.of_cell(self.bound_cell, line, cell.map(bounds::read))
     }
 
-    fn owner(&self, line: u64, cells: &[Cell<'_>]) -> Result<Option<u64>, DataError> {
-        let Some(k) = self.owner_cell else {
-            return Ok(None);
-        };
-        let owner = unit::owner(cells[k]);
-        let owner = owner.map_err(|what| self.fail(line, Some(&self.wanted[k]), what))?;
-        Ok(Some(owner))
+    fn owner(&self, line: u64, cell: Option<Cell<'_>>) -> Found<u64> {
+        self.of_cell(self.owner_cell, line, cell.map(unit::owner))
+    }
+
+    /// What was read of the cell at this place, or its error.
+    fn of_cell<T>(
+        &self,
+        at: Option<usize>,
+        line: u64,
+        read: Option<Result<T, String>>,
+    ) -> Found<T> {
+        let column = at.map(|k| self.wanted[k].as_str());
+        read.transpose()
+            .map_err(|what| self.fail(line, column, what))
     }
 
     /// Refuses label and bounds files of another length than the table.
@@ -229,8 +238,13 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// What folders give of a column: a cell, which may be missing; nothing for the file's own.
-type Given = Option<Option<String>>;
+/// Where a column's cells come from.
+enum Given {
+    /// The file, whose column of this place it is.
+    File(usize),
+    /// Its folders: a cell, which may be missing.
+    Folders(Option<String>),
+}
 
 /// Some consecutive rows of the table.
 pub(super) struct Block<'a> {
@@ -242,27 +256,25 @@ pub(super) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Adds a row whose cells in the file are these; `line` is for messages.
-    pub fn push(&mut self, line: u64, cells: &[Cell<'_>]) -> Result<(), DataError> {
-        if self.given.is_empty() {
-            return self.push_whole(line, cells);
-        }
-        let mut own = cells.iter();
-        let whole = self.given.iter().map(|given| match given {
-            Some(cell) => cell.as_deref().map_or(Cell::Missing, Cell::Text),
-            None => own.next().copied().unwrap_or(Cell::Missing),
-        });
-        let whole: Vec<Cell<'_>> = whole.collect();
-        self.push_whole(line, &whole)
-    }
-
-    fn push_whole(&mut self, line: u64, cells: &[Cell<'_>]) -> Result<(), DataError> {
+    /// Adds a row whose cells in the file are these, by place; `line` is for messages.
+    #[inline]
+    pub fn push<'c>(&mut self, line: u64, own: impl Fn(usize) -> Cell<'c>) -> Result<(), DataError>
+    where
+        Self: 'c,
+    {
+        let given = self.given;
+        let cell = |k: usize| match given.get(k) {
+            None => own(k),
+            Some(Given::File(place)) => own(*place),
+            Some(Given::Folders(given)) => given.as_deref().map_or(Cell::Missing, Cell::Text),
+        };
         let row = self.first + self.built.rows();
         self.values.clear();
-        self.rule.features(line, cells, &mut self.values)?;
-        let label = self.rule.label(row, line, cells)?;
-        let bound = self.rule.bound(row, line, cells)?;
-        if let Some(owner) = self.rule.owner(line, cells)? {
+        self.rule.features(line, &cell, &mut self.values)?;
+        let (rule, cell) = (self.rule, |at: Option<usize>| at.map(&cell));
+        let label = rule.label(row, line, [cell(rule.label_cell), cell(rule.event_cell)])?;
+        let bound = rule.bound(row, line, cell(rule.bound_cell))?;
+        if let Some(owner) = rule.owner(line, cell(rule.owner_cell))? {
             self.built.push_owner(owner);
         }
         self.built
@@ -276,7 +288,7 @@ impl Block<'_> {
         match self.rule.source.bad_cells {
             BadCells::Missing if row => {
                 // What folders say of it stays.
-                self.push(line, &vec![Cell::Missing; self.rule.wanted.len()])
+                self.push(line, |_| Cell::Missing)
             }
             _ => Err(self.rule.fail(line, None, what.into())),
         }
@@ -336,9 +348,14 @@ impl<'a> Rows<'a> {
         self.wanted = own;
         self.given = match folders.is_empty() {
             true => Vec::new(),
-            false => (self.rule.wanted.iter())
-                .map(|column| given(column).map(|(_, cell)| cell.clone()))
-                .collect(),
+            false => {
+                let mut places = 0..;
+                let from = |column: &String| match given(column) {
+                    Some((_, cell)) => Given::Folders(cell.clone()),
+                    None => Given::File(places.next().unwrap_or(usize::MAX)),
+                };
+                self.rule.wanted.iter().map(from).collect()
+            }
         };
     }
 
@@ -397,30 +414,27 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// As [`Rows::extend`], for `count` rows in memory: `cells` appends the wanted cells of one by
-    /// its index among them. `first` is the number of rows before them in the file.
-    pub fn extend_by_index<'c>(
+    /// As [`Rows::extend`], for `count` rows in memory behind the `first` ones of a file: `cell` gives
+    /// the wanted cells by row and place, with what `some` makes ready for some of the rows.
+    pub fn extend_by_index<'c, S>(
         &mut self,
         first: u64,
         count: usize,
-        cells: impl Fn(usize, &mut Vec<Cell<'c>>) + Sync,
+        some: impl Fn(Range<usize>) -> S + Sync,
+        cell: impl Fn(&S, usize, usize) -> Cell<'c> + Sync,
     ) -> Result<(), DataError> {
-        // Whole tiles, some for each thread.
+        // Whole tiles, some for each thread, whose columns stay in a core's cache.
         let size = count.div_ceil(4 * rayon::current_num_threads());
-        let size = size.next_multiple_of(TILE);
+        let size = size.min(128 * TILE).next_multiple_of(TILE);
         let starts: Vec<usize> = (0..count).step_by(size.max(1)).collect();
         let end = |start: &usize| count.min(start + size);
         self.extend(
             &starts,
             |start| end(start) - start,
             |start, block| {
-                let mut row = Vec::with_capacity(block.rule.wanted.len());
-                for i in *start..end(start) {
-                    row.clear();
-                    cells(i, &mut row);
-                    block.push(first + i as u64 + 1, &row)?;
-                }
-                Ok(())
+                let mut rows = *start..end(start);
+                let some = some(rows.clone());
+                rows.try_for_each(|i| block.push(first + i as u64 + 1, |k| cell(&some, i, k)))
             },
         )
     }
@@ -433,9 +447,8 @@ impl<'a> Rows<'a> {
     /// The data set of all rows.
     pub fn finish(self) -> Result<Dataset, DataError> {
         self.rule.check_lengths(self.built.rows())?;
-        self.built.finish().map_err(|e| DataError::File {
-            path: self.rule.path().into(),
-            what: e.to_string(),
-        })
+        self.built
+            .finish()
+            .map_err(|e| DataError::file(self.rule.path(), e.to_string()))
     }
 }

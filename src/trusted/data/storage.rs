@@ -92,8 +92,8 @@ impl Grid {
         let steps = (value / f64::from(self.step)).clamp(-self.most, self.most);
         match truncate {
             true => steps as i16,
-            // Adding it rounds to an integer.
-            false => ((steps + ROUND) - ROUND) as i16,
+            // Adding it rounds to an integer, which the last bits of the sum are.
+            false => (steps + ROUND).to_bits() as i16,
         }
     }
 

@@ -1,32 +1,36 @@
-//! A figure as PNG: drawn by plotters at four units a pixel with an embedded font (DejaVu
-//! Sans), so that no system font is needed, and averaged down to two.
+//! Pictures as PNG: drawn by plotters at four units a pixel with an embedded font (DejaVu Sans), so
+//! that no system font is needed, and averaged down to two.
 
 use std::sync::OnceLock;
 
 use plotters::prelude::{BitMapBackend, IntoDrawingArea};
 use plotters::style::{FontStyle, register_font};
 
-use super::chart::Chart;
-use dpmc::output::plot::style::{FONT, WIDTH, message};
+use super::style::{FONT, Paper, WIDTH, message};
 
 /// Drawn units a pixel; the file has half as many, for sharp screens.
 const DRAWN: f64 = 4.0;
 
-/// The bytes of the PNG.
-pub(super) fn render(chart: &Chart) -> Result<Vec<u8>, String> {
+/// The bytes of a PNG of so many pixels' height that `draw` draws.
+///
+/// # Errors
+/// What `draw` says.
+pub fn png(
+    height: f64,
+    draw: impl FnOnce(&Paper<BitMapBackend<'_>>) -> Result<(), String>,
+) -> Result<Vec<u8>, String> {
     embed_font()?;
     // Even, so that two units make a file's pixel.
     let side = |pixels: f64| 2 * (pixels * DRAWN / 2.0).round() as u32;
-    let (width, height) = (side(WIDTH), side(chart.total_height()));
+    let (width, height) = (side(WIDTH), side(height));
     let mut pixels = vec![0u8; 3 * width as usize * height as usize];
     {
         let paper = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
-        chart.draw(&paper)?;
+        draw(&paper)?;
         paper.present().map_err(message)?;
     }
     encode(&halve(&pixels, width as usize), width / 2, height / 2)
 }
-
 fn embed_font() -> Result<(), String> {
     static FOUND: OnceLock<bool> = OnceLock::new();
     let register = || register_font(FONT, FontStyle::Normal, dejavu::sans::regular()).is_ok();

@@ -1,0 +1,345 @@
+//! What `dpmc init` asks at a terminal: what each column is, and its bounds or levels. Answers come
+//! from whoever is asked, out of public knowledge: no row is looked at, not even for a default.
+
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+
+use super::init::{Declared, NUMBER, quote};
+
+const HELP: &str = "\
+No row is read: bounds and levels come from you, out of public knowledge (a code book, a law), never
+from looking at the rows. Enter leaves LOW, HIGH, LEVEL, MAX or S2 in the run file, which `dpmc
+check` refuses until somebody replaces them; the end of the input (Ctrl-D) leaves all the rest so.
+";
+
+/// A conversation: questions on one side, lines of answers on the other.
+pub(super) struct Questions<'a, R, W> {
+    input: &'a mut R,
+    output: W,
+    ended: bool,
+}
+
+impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
+    pub fn new(input: &'a mut R, output: W) -> Self {
+        Questions {
+            input,
+            output,
+            ended: false,
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        // Nobody may be there to read it.
+        let _ = self.output.write_all(text.as_bytes());
+        let _ = self.output.flush();
+    }
+
+    /// An answer without the blanks around it; empty for Enter and after the end.
+    fn answer(&mut self, question: &str) -> String {
+        if self.ended {
+            return String::new();
+        }
+        self.say(&format!("{question}: "));
+        let mut line = String::new();
+        if !matches!(self.input.read_line(&mut line), Ok(1..)) {
+            self.ended = true;
+            self.say("\n");
+        }
+        line.trim().to_string()
+    }
+
+    /// Asks until `read` takes the answer; `None` for Enter.
+    fn until<T>(
+        &mut self,
+        question: &str,
+        mut read: impl FnMut(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        loop {
+            let answer = self.answer(question);
+            if answer.is_empty() {
+                return None;
+            }
+            match read(&answer) {
+                Ok(value) => return Some(value),
+                Err(what) => self.say(&format!("  {what}\n")),
+            }
+        }
+    }
+
+    /// One of the letters; the first for Enter.
+    fn choice(&mut self, question: &str, letters: &[char]) -> char {
+        let usual = letters.first().copied().unwrap_or_default();
+        let read = |answer: &str| match answer.chars().next() {
+            Some(c) if letters.contains(&c) => Ok(c),
+            _ => {
+                let all: Vec<String> = letters.iter().map(char::to_string).collect();
+                Err(format!("one of {}, please", all.join(", ")))
+            }
+        };
+        self.until(&format!("{question} [{usual}]"), read)
+            .unwrap_or(usual)
+    }
+
+    /// A number as TOML has it, or what stands for it.
+    fn number(&mut self, question: &str, usual: &str, above: Option<f64>) -> String {
+        let read = |answer: &str| match answer.parse::<f64>() {
+            Ok(v) if !v.is_finite() => Err("a finite number, please".into()),
+            Ok(v) if above.is_some_and(|least| v <= least) => Err(format!(
+                "it must be larger than {}",
+                above.unwrap_or_default()
+            )),
+            Ok(v) => Ok(plain(v)),
+            Err(_) => Err("a number with a decimal point, please, such as 17 or 0.5".into()),
+        };
+        self.until(question, read).unwrap_or_else(|| usual.into())
+    }
+
+    /// `[low, high]`, or what stands for them.
+    fn bounds(&mut self, name: &str) -> String {
+        let low = self.number(&format!("  lowest {name} that can be"), "LOW", None);
+        let high = self.number("  highest", "HIGH", low.parse().ok());
+        format!("[{low}, {high}]")
+    }
+
+    /// Texts, or the one that stands for them.
+    fn texts(&mut self, question: &str) -> Option<Vec<String>> {
+        let read = |answer: &str| {
+            let texts: Vec<String> = answer.split(',').map(|t| t.trim().to_string()).collect();
+            match texts
+                .iter()
+                .enumerate()
+                .any(|(i, t)| texts[..i].contains(t))
+            {
+                true => Err("each text once, please".into()),
+                false => Ok(texts),
+            }
+        };
+        self.until(question, read)
+    }
+
+    /// What all columns of a table are.
+    pub fn declared(&mut self, columns: &[String]) -> Declared {
+        let mut text = format!("The header names {} column(s).\n{HELP}\n", columns.len());
+        for (i, name) in columns.iter().enumerate() {
+            text += &format!("{:>5}  {name}\n", i + 1);
+        }
+        self.say(&text);
+        let mut declared = Declared::nothing(columns);
+        self.label(columns, &mut declared);
+        let others: Vec<&String> = columns.iter().filter(|c| **c != declared.label).collect();
+        declared.features = Vec::new();
+        let mut before = NUMBER.to_string();
+        for (i, name) in others.iter().enumerate() {
+            let place = format!("{} of {}", i + 1, others.len());
+            let Some(declaration) = self.feature(&place, name, &before) else {
+                continue;
+            };
+            let block = declared
+                .features
+                .iter_mut()
+                .find(|(d, _)| *d == declaration);
+            match block {
+                Some((_, names)) => names.push((*name).clone()),
+                None => (declared.features).push((declaration.clone(), vec![(*name).clone()])),
+            }
+            before = declaration;
+        }
+        declared
+    }
+
+    fn label(&mut self, columns: &[String], declared: &mut Declared) {
+        let read = |answer: &str| {
+            let by_name = columns.iter().find(|c| *c == answer);
+            let by_place = || columns.get(answer.parse::<usize>().ok()?.checked_sub(1)?);
+            let found = by_name.or_else(by_place).cloned();
+            found.ok_or_else(|| "there is no such column".into())
+        };
+        let question = format!(
+            "\nThe label, which is to be predicted, by name or number [{}]",
+            declared.label
+        );
+        if let Some(label) = self.until(&question, read) {
+            declared.label = label;
+        }
+        if self.ended {
+            return;
+        }
+        let name = quoted(&declared.label);
+        let what = format!("{name} is b: one of two things, n: a number, c: a count");
+        match self.choice(&what, &['b', 'n', 'c']) {
+            'n' => {
+                let bounds = self.bounds(&name);
+                declared.label_lines = vec![format!("clamp = {bounds}")];
+                let sd = self.number(
+                    &format!("  sd of {name} around its prediction, in its own units"),
+                    "",
+                    Some(0.0),
+                );
+                let variance = sd.parse().map_or("S2".into(), |sd: f64| plain(sd * sd));
+                declared.model = vec!["kind = \"linear\"".into(), format!("variance = {variance}")];
+            }
+            'c' => {
+                let most = self.until("  largest count; larger ones count as it", |answer| {
+                    let count = answer.parse::<u32>().ok().filter(|n| *n > 0);
+                    count.ok_or_else(|| "a whole number from 1 on, please".into())
+                });
+                let most = most.map_or("MAX".into(), |n| n.to_string());
+                declared.label_lines = vec![format!("count = {most}")];
+                declared.model = vec!["kind = \"poisson\"".into()];
+            }
+            _ => self.two_things(declared),
+        }
+    }
+
+    fn two_things(&mut self, declared: &mut Declared) {
+        declared.model = vec!["kind = \"logistic\"".into()];
+        let question = "  texts that mean 1, separated by commas (0/1: its cells are 0 and 1)";
+        let Some(positive) = self.texts(question) else {
+            declared.label_lines.truncate(2);
+            return;
+        };
+        declared.label_lines = match positive.as_slice() {
+            [only] if only == "0/1" => Vec::new(),
+            _ => vec![format!("positive = {}", list(&positive))],
+        };
+        if declared.label_lines.is_empty() {
+            return;
+        }
+        let question = "  texts that mean 0 (Enter: all that are not missing)";
+        if let Some(negative) = self.texts(question) {
+            let line = format!("negative = {}", list(&negative));
+            declared.label_lines.push(line);
+        }
+    }
+
+    /// The declaration of a column; `None` for one that is left out.
+    fn feature(&mut self, place: &str, name: &str, before: &str) -> Option<String> {
+        if self.ended {
+            return Some(NUMBER.into());
+        }
+        let name = quoted(name);
+        let what = format!(
+            "\n{place}, {name} is n: a number, l: levels, i: some texts against all others, \
+             =: as the one before; d: drop it"
+        );
+        match self.choice(&what, &['n', 'l', 'i', '=', 'd']) {
+            'l' => {
+                let question = "  all levels, separated by commas; the first is what the others are \
+                     compared with";
+                let levels = self.texts(question);
+                let levels = levels.unwrap_or_else(|| vec!["LEVEL".into()]);
+                let first = levels.first().map_or("LEVEL", String::as_str);
+                let (all, first) = (list(&levels), quote(first));
+                Some(format!("one_hot = {all}\nreference = {first}"))
+            }
+            'i' => {
+                let levels = self.texts("  texts for which it is 1, separated by commas");
+                let levels = levels.unwrap_or_else(|| vec!["LEVEL".into()]);
+                Some(format!("indicator = {{ in = {} }}", list(&levels)))
+            }
+            '=' => Some(before.into()),
+            'd' => None,
+            _ => Some(format!("scale = {}", self.bounds(&name))),
+        }
+    }
+
+    /// Where to write the run file; `None` to print it.
+    pub fn file(&mut self) -> Option<PathBuf> {
+        self.until(
+            "\nFile to write, such as run.toml (Enter prints it)",
+            |path| match PathBuf::from(path) {
+                path if path.exists() => Err("it exists already; choose another".into()),
+                path => Ok(path),
+            },
+        )
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("'{name}'")
+}
+
+fn list(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|t| quote(t)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+/// A number as TOML has it; whole ones without a decimal point.
+fn plain(v: f64) -> String {
+    match v.fract() == 0.0 && v.abs() < 1e15 {
+        true => format!("{v:.0}"),
+        false => toml::Value::Float(v).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared(answers: &str) -> (Declared, String) {
+        let columns = ["age", "region", "smoker", "height", "ill"].map(String::from);
+        let (mut input, mut said) = (answers.as_bytes(), Vec::new());
+        let declared = Questions::new(&mut input, &mut said).declared(&columns);
+        (declared, String::from_utf8(said).unwrap())
+    }
+
+    #[test]
+    fn answers_become_declarations_and_equal_ones_share_a_block() {
+        let answers = "5\nb\nyes\nno\nn\n18\n90\nl\nnorth, south\ni\ndaily\n=\n";
+        let (declared, _) = declared(answers);
+        assert_eq!(declared.label, "ill");
+        assert_eq!(
+            declared.label_lines,
+            ["positive = [\"yes\"]", "negative = [\"no\"]"]
+        );
+        let expected = [
+            ("scale = [18, 90]", vec!["age"]),
+            (
+                "one_hot = [\"north\", \"south\"]\nreference = \"north\"",
+                vec!["region"],
+            ),
+            ("indicator = { in = [\"daily\"] }", vec!["smoker", "height"]),
+        ];
+        let found = declared.features.iter();
+        let found = found.map(|(d, names)| (&**d, names.iter().map(|n| &**n).collect()));
+        assert_eq!(found.collect::<Vec<(&str, Vec<&str>)>>(), expected);
+    }
+
+    #[test]
+    fn impossible_answers_are_asked_for_again() {
+        let (declared, said) =
+            declared("shoe\nheight\nx\nn\n1e999\n2.5\n2.5\n3e2\n-1\n3\nd\nd\nd\nd\n");
+        assert_eq!(declared.label, "height");
+        assert_eq!(declared.label_lines, ["clamp = [2.5, 300]"]);
+        assert_eq!(declared.model, ["kind = \"linear\"", "variance = 9"]);
+        assert!(declared.features.is_empty());
+        for what in [
+            "no such column",
+            "one of b, n, c",
+            "a finite number",
+            "larger than 2.5",
+            "larger than 0",
+        ] {
+            assert!(said.contains(what), "{what}: {said}");
+        }
+    }
+
+    #[test]
+    fn enter_and_the_end_leave_placeholders() {
+        for answers in ["", "\n", "\n\n\n\n\n\n\n\n\n\n\n\n\n\n"] {
+            let (declared, _) = declared(answers);
+            assert_eq!(declared.label, "ill");
+            assert_eq!(declared.label_lines[0], "positive = [\"LEVEL\"]");
+            assert_eq!(declared.features.len(), 1, "{answers:?}");
+            let (declaration, names) = &declared.features[0];
+            assert_eq!((declaration.as_str(), names.len()), (NUMBER, 4));
+        }
+        let (declared, _) = declared("\nc\n\nl\n\ni\n");
+        assert_eq!(declared.label_lines, ["count = MAX"]);
+        assert_eq!(
+            declared.features[0].0,
+            "one_hot = [\"LEVEL\"]\nreference = \"LEVEL\""
+        );
+        assert_eq!(declared.features[1].0, "indicator = { in = [\"LEVEL\"] }");
+    }
+}
