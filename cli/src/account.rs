@@ -110,22 +110,33 @@ fn read(path: &Path) -> Result<Sequence, CliError> {
 
 /// The same of its text.
 pub(super) fn parse(text: String) -> Result<Sequence, String> {
-    let text = certified(&text).unwrap_or(text);
+    let text = certified(&text)?.unwrap_or(text);
     Sequence::from_json(&text).map_err(|e| e.to_string())
 }
 
 /// The sequence in a certificate; `None` where the text is none.
-fn certified(text: &str) -> Option<String> {
-    let mut map: Map<String, Value> = serde_json::from_str(text).ok()?;
+fn certified(text: &str) -> Result<Option<String>, String> {
+    let Ok(mut map) = serde_json::from_str::<Map<String, Value>>(text) else {
+        return Ok(None);
+    };
     // What every certificate has, and no sequence.
     if !["private", "accountant", "engine", "status"]
         .iter()
         .all(|key| map.contains_key(*key))
     {
-        return None;
+        return Ok(None);
+    }
+    if map.contains_key("events_left_out") {
+        return Err(
+            "only the first events are in it; certificate.json of the run's directory has \
+             all, and so has 'dpmc summary --json --events'"
+                .into(),
+        );
     }
     map.retain(|key, _| key == "neighbours" || key == "events");
-    serde_json::to_string(&map).ok()
+    serde_json::to_string(&map)
+        .map(Some)
+        .map_err(|e| e.to_string())
 }
 
 /// Infinite answers are `null`.

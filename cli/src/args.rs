@@ -130,8 +130,11 @@ pub(super) struct InitArguments {
     pub out: Option<PathBuf>,
     /// Ask for bounds and levels column by column, as is done at a terminal; questions go to
     /// standard error
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_interactive")]
     pub interactive: bool,
+    /// Ask nothing at a terminal either, as scripts want it
+    #[arg(long)]
+    pub no_interactive: bool,
     /// Print JSON: the columns and the run file's text
     #[arg(long)]
     pub json: bool,

@@ -1,8 +1,8 @@
 //! `dpmc init`: a run file from the header alone.
 
 use std::fmt::Write;
-use std::io::{BufReader, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, IsTerminal, Write as _};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ impl Declared {
 struct Made {
     columns: Vec<String>,
     /// Where it was written; none where it was printed.
-    file: Option<PathBuf>,
+    file: Option<String>,
     run_file: String,
 }
 
@@ -67,8 +67,11 @@ pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
     let columns = table_header(&a.data, format).map_err(ConfigError::from)?;
     let mut out = a.out.clone();
     refuse_existing(out.as_deref())?;
-    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let declared = match a.interactive || terminal && !a.json {
+    let terminal = std::io::stdin().is_terminal()
+        && std::io::stdout().is_terminal()
+        && std::io::stderr().is_terminal();
+    let asked = a.interactive || terminal && !a.json && !a.no_interactive;
+    let declared = match asked {
         false => Declared::nothing(&columns),
         true => {
             let mut input = BufReader::new(std::io::stdin());
@@ -80,19 +83,20 @@ pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
             declared
         }
     };
-    // It may have come to be there, or have been named, meanwhile.
-    refuse_existing(out.as_deref())?;
     let source = source(&a.data, out.as_deref())?;
     let text = run_file(&source, a.delimiter.as_deref(), &declared);
     if let Some(path) = &out {
-        std::fs::write(path, &text).map_err(|e| {
-            CliError::Failure(format!("{}: cannot be written: {e}", path.display()))
+        write_new(path, &text).inspect_err(|_| {
+            if asked && !a.json {
+                // Answers took somebody's time.
+                print!("{text}");
+            }
         })?;
     }
     if a.json {
         return print_json(&Made {
             columns,
-            file: out,
+            file: out.map(|path| path.display().to_string()),
             run_file: text,
         });
     }
@@ -112,6 +116,13 @@ fn refuse_existing(out: Option<&Path>) -> Result<(), CliError> {
     }
 }
 
+/// Writes a file that was not there.
+fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
+    let file = std::fs::File::create_new(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|e| CliError::Failure(format!("{}: cannot be written: {e}", path.display())))
+}
+
 fn format(delimiter: Option<&str>) -> Result<TextFormat, CliError> {
     Ok(TextFormat {
         delimiter: delimiter
@@ -122,17 +133,14 @@ fn format(delimiter: Option<&str>) -> Result<TextFormat, CliError> {
     })
 }
 
-/// The table's lines in `[data]` of a run file at `out`, or in the folder where the command runs:
-/// a run file's paths are relative to its own folder, so that both may move together.
+/// The table's lines in `[data]` of a run file at `out`, whose paths are relative to its own folder,
+/// so that both may move together. Nobody knows where a printed one will lie: it has the whole path.
 fn source(data: &Path, out: Option<&Path>) -> Result<String, CliError> {
     let file = std::path::absolute(data).unwrap_or_else(|_| data.into());
-    let folder = out.and_then(Path::parent).unwrap_or(Path::new(""));
-    let folder = match folder.as_os_str().is_empty() {
-        true => std::env::current_dir(),
-        false => std::path::absolute(folder),
-    };
-    let file = match folder.map(|folder| file.strip_prefix(folder).map(Path::to_path_buf)) {
-        Ok(Ok(within)) if !within.as_os_str().is_empty() => within,
+    let folder = out.and_then(|out| Some(std::path::absolute(out).ok()?.parent()?.to_path_buf()));
+    let within = folder.and_then(|folder| Some(file.strip_prefix(folder).ok()?.to_path_buf()));
+    let file = match within {
+        Some(within) if !within.as_os_str().is_empty() => within,
         _ => file,
     };
     let file = quoted(&file)

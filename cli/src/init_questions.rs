@@ -40,12 +40,13 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
             return String::new();
         }
         self.say(&format!("{question}: "));
-        let mut line = String::new();
-        if !matches!(self.input.read_line(&mut line), Ok(1..)) {
+        let mut line = Vec::new();
+        if !matches!(self.input.read_until(b'\n', &mut line), Ok(1..)) {
             self.ended = true;
             self.say("\n");
         }
-        line.trim().to_string()
+        // What is not UTF-8 holds a character that no answer takes.
+        String::from_utf8_lossy(&line).trim().to_string()
     }
 
     /// Asks until `read` takes the answer; `None` for Enter.
@@ -59,6 +60,10 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
             if answer.is_empty() {
                 return None;
             }
+            if answer.contains(char::REPLACEMENT_CHARACTER) {
+                self.say("  text in UTF-8, please\n");
+                continue;
+            }
             match read(&answer) {
                 Ok(value) => return Some(value),
                 Err(what) => self.say(&format!("  {what}\n")),
@@ -69,9 +74,9 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
     /// One of the letters; the first for Enter.
     fn choice(&mut self, question: &str, letters: &[char]) -> char {
         let usual = letters.first().copied().unwrap_or_default();
-        let read = |answer: &str| match answer.chars().next() {
-            Some(c) if letters.contains(&c) => Ok(c),
-            _ => {
+        let read = |answer: &str| match letters.iter().find(|c| c.to_string() == answer) {
+            Some(&c) => Ok(c),
+            None => {
                 let all: Vec<String> = letters.iter().map(char::to_string).collect();
                 Err(format!("one of {}, please", all.join(", ")))
             }
@@ -101,37 +106,37 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
         format!("[{low}, {high}]")
     }
 
-    /// Texts, or the one that stands for them.
+    /// Texts, said back as they were understood; `None` for Enter.
     fn texts(&mut self, question: &str) -> Option<Vec<String>> {
-        let read = |answer: &str| {
-            let texts: Vec<String> = answer.split(',').map(|t| t.trim().to_string()).collect();
-            match texts
-                .iter()
-                .enumerate()
-                .any(|(i, t)| texts[..i].contains(t))
-            {
-                true => Err("each text once, please".into()),
-                false => Ok(texts),
-            }
-        };
-        self.until(question, read)
+        let texts = self.until(question, texts)?;
+        self.say(&format!("  taken as {}\n", list(&texts)));
+        Some(texts)
     }
 
     /// What all columns of a table are.
     pub fn declared(&mut self, columns: &[String]) -> Declared {
         let mut text = format!("The header names {} column(s).\n{HELP}\n", columns.len());
         for (i, name) in columns.iter().enumerate() {
-            text += &format!("{:>5}  {name}\n", i + 1);
+            text += &format!("{:>5}  {}\n", i + 1, name.escape_debug());
         }
         self.say(&text);
         let mut declared = Declared::nothing(columns);
         self.label(columns, &mut declared);
         let others: Vec<&String> = columns.iter().filter(|c| **c != declared.label).collect();
         declared.features = Vec::new();
-        let mut before = NUMBER.to_string();
+        let mut before = Some(NUMBER.to_string());
+        let mut all_alike = false;
         for (i, name) in others.iter().enumerate() {
             let place = format!("{} of {}", i + 1, others.len());
-            let Some(declaration) = self.feature(&place, name, &before) else {
+            if !all_alike {
+                match self.feature(&place, name) {
+                    Feature::Declared(declaration) => before = Some(declaration),
+                    Feature::Dropped => before = None,
+                    Feature::AsBefore => {}
+                    Feature::AllAsBefore => all_alike = true,
+                }
+            }
+            let Some(declaration) = before.clone() else {
                 continue;
             };
             let block = declared
@@ -140,9 +145,8 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
                 .find(|(d, _)| *d == declaration);
             match block {
                 Some((_, names)) => names.push((*name).clone()),
-                None => (declared.features).push((declaration.clone(), vec![(*name).clone()])),
+                None => (declared.features).push((declaration, vec![(*name).clone()])),
             }
-            before = declaration;
         }
         declared
     }
@@ -156,7 +160,7 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
         };
         let question = format!(
             "\nThe label, which is to be predicted, by name or number [{}]",
-            declared.label
+            declared.label.escape_debug()
         );
         if let Some(label) = self.until(&question, read) {
             declared.label = label;
@@ -175,7 +179,10 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
                     "",
                     Some(0.0),
                 );
-                let variance = sd.parse().map_or("S2".into(), |sd: f64| plain(sd * sd));
+                let variance = match sd.parse::<f64>().map(|sd| sd * sd) {
+                    Ok(v) if v.is_finite() && v > 0.0 => plain(v),
+                    _ => "S2".into(),
+                };
                 declared.model = vec!["kind = \"linear\"".into(), format!("variance = {variance}")];
             }
             'c' => {
@@ -193,8 +200,16 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
 
     fn two_things(&mut self, declared: &mut Declared) {
         declared.model = vec!["kind = \"logistic\"".into()];
-        let question = "  texts that mean 1, separated by commas (0/1: its cells are 0 and 1)";
-        let Some(positive) = self.texts(question) else {
+        let question = "  texts that mean 1, separated by commas, in double quotes where a text holds \
+             one (0/1: its cells are 0 and 1)";
+        let positive = self.until(question, |answer| {
+            let texts = texts(answer)?;
+            match ["0", "1"].iter().all(|c| texts.iter().any(|t| t == c)) {
+                true => Err("both would mean 1; 0/1 says that the cells are 0 and 1".into()),
+                false => Ok(texts),
+            }
+        });
+        let Some(positive) = positive else {
             declared.label_lines.truncate(2);
             return;
         };
@@ -205,6 +220,7 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
         if declared.label_lines.is_empty() {
             return;
         }
+        self.say(&format!("  taken as {}\n", list(&positive)));
         let question = "  texts that mean 0 (Enter: all that are not missing)";
         if let Some(negative) = self.texts(question) {
             let line = format!("negative = {}", list(&negative));
@@ -212,17 +228,17 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
         }
     }
 
-    /// The declaration of a column; `None` for one that is left out.
-    fn feature(&mut self, place: &str, name: &str, before: &str) -> Option<String> {
+    /// What a column is.
+    fn feature(&mut self, place: &str, name: &str) -> Feature {
         if self.ended {
-            return Some(NUMBER.into());
+            return Feature::Declared(NUMBER.into());
         }
         let name = quoted(name);
         let what = format!(
             "\n{place}, {name} is n: a number, l: levels, i: some texts against all others, \
-             =: as the one before; d: drop it"
+             =: as the one before, a: this and all after it as the one before; d: drop it"
         );
-        match self.choice(&what, &['n', 'l', 'i', '=', 'd']) {
+        let declaration = match self.choice(&what, &['n', 'l', 'i', '=', 'a', 'd']) {
             'l' => {
                 let question = "  all levels, separated by commas; the first is what the others are \
                      compared with";
@@ -230,17 +246,19 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
                 let levels = levels.unwrap_or_else(|| vec!["LEVEL".into()]);
                 let first = levels.first().map_or("LEVEL", String::as_str);
                 let (all, first) = (list(&levels), quote(first));
-                Some(format!("one_hot = {all}\nreference = {first}"))
+                format!("one_hot = {all}\nreference = {first}")
             }
             'i' => {
                 let levels = self.texts("  texts for which it is 1, separated by commas");
                 let levels = levels.unwrap_or_else(|| vec!["LEVEL".into()]);
-                Some(format!("indicator = {{ in = {} }}", list(&levels)))
+                format!("indicator = {{ in = {} }}", list(&levels))
             }
-            '=' => Some(before.into()),
-            'd' => None,
-            _ => Some(format!("scale = {}", self.bounds(&name))),
-        }
+            '=' => return Feature::AsBefore,
+            'a' => return Feature::AllAsBefore,
+            'd' => return Feature::Dropped,
+            _ => format!("scale = {}", self.bounds(&name)),
+        };
+        Feature::Declared(declaration)
     }
 
     /// Where to write the run file; `None` to print it.
@@ -255,8 +273,53 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
     }
 }
 
+/// What was answered of a column.
+enum Feature {
+    Declared(String),
+    Dropped,
+    AsBefore,
+    /// So are all columns after it.
+    AllAsBefore,
+}
+
+/// A column's name as a terminal may show it.
 fn quoted(name: &str) -> String {
-    format!("'{name}'")
+    format!("'{}'", name.escape_debug())
+}
+
+/// Texts between commas, each once; those in double quotes may hold commas, and are taken as they
+/// are.
+fn texts(answer: &str) -> Result<Vec<String>, String> {
+    let mut texts: Vec<String> = Vec::new();
+    let mut rest = answer;
+    loop {
+        let (text, after) = match rest.trim_start().strip_prefix('"') {
+            Some(inside) => {
+                let ends = inside.split_once('"');
+                ends.ok_or("a double quote has no second one")?
+            }
+            None => {
+                let (text, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+                let text = text.trim();
+                if text.is_empty() {
+                    return Err("a text before each comma and after the last, please".into());
+                }
+                (text, after)
+            }
+        };
+        if texts.iter().any(|t| t == text) {
+            return Err("each text once, please".into());
+        }
+        texts.push(text.into());
+        match after.trim_start() {
+            "" => return Ok(texts),
+            after => {
+                rest = after
+                    .strip_prefix(',')
+                    .ok_or("a comma after each quoted text, please")?
+            }
+        }
+    }
 }
 
 fn list(texts: &[String]) -> String {
@@ -303,6 +366,31 @@ mod tests {
         let found = declared.features.iter();
         let found = found.map(|(d, names)| (&**d, names.iter().map(|n| &**n).collect()));
         assert_eq!(found.collect::<Vec<(&str, Vec<&str>)>>(), expected);
+    }
+
+    #[test]
+    fn quoted_texts_hold_commas() {
+        let read = |answer: &str| texts(answer).map(|t| t.join("|"));
+        assert_eq!(read("yes, no").unwrap(), "yes|no");
+        assert_eq!(read("\"yes\" , \">50,000\"").unwrap(), "yes|>50,000");
+        assert_eq!(read("\"\", 5\" pipe").unwrap(), "|5\" pipe");
+        for wrong in ["a,", ",a", "a,,b", "a,a", "\"a", "\"a\" b", "a, \"a\""] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn columns_after_the_rest_are_as_the_one_before() {
+        let (declared, said) = declared("\nb\n0,1\n0/1\nn\n0\n9\na\n");
+        assert!(said.contains("both would mean 1"), "{said}");
+        assert!(declared.label_lines.is_empty());
+        assert_eq!(declared.features.len(), 1);
+        assert_eq!(declared.features[0].0, "scale = [0, 9]");
+        assert_eq!(declared.features[0].1.len(), 4);
+        // After a dropped column all that is alike is dropped.
+        let (dropped, _) = super::tests::declared("\nb\n0/1\nn\n0\n9\nd\n=\nn\n1\n2\n");
+        let names: Vec<&[String]> = dropped.features.iter().map(|f| &f.1[..]).collect();
+        assert_eq!(names, [["age".to_string()], ["height".to_string()]]);
     }
 
     #[test]

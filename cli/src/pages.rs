@@ -26,6 +26,10 @@ pub(super) fn manual(a: &ManArguments) -> Result<(), CliError> {
         .collect();
     clap_mangen::generate_to(command, &a.directory).map_err(fail)?;
     if a.json {
+        let pages: Vec<String> = pages
+            .iter()
+            .map(|page| page.display().to_string())
+            .collect();
         return print_json(&serde_json::json!({ "pages": pages }));
     }
     println!("wrote {}", a.directory.display());

@@ -21,7 +21,7 @@ const MOST_DRAWN: usize = 24;
 pub(super) fn run(a: &ReportArguments) -> Result<(), CliError> {
     write(&a.directory, &a.out)?;
     if a.json {
-        return print_json(&serde_json::json!({ "page": a.out }));
+        return print_json(&serde_json::json!({ "page": a.out.display().to_string() }));
     }
     println!("wrote {}", a.out.display());
     Ok(())

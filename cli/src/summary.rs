@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::CliError;
 use super::answers::print_json;
@@ -45,13 +45,24 @@ const EVENTS_SHOWN: usize = 20;
 pub(super) fn document(summary: &RunSummary, all_events: bool) -> Result<Value, CliError> {
     let mut document =
         serde_json::to_value(summary).map_err(|e| CliError::Failure(e.to_string()))?;
-    let events = document.pointer_mut("/certificate/events");
-    if !all_events && let Some(events) = events.and_then(Value::as_array_mut) {
-        let left_out = events.len().saturating_sub(EVENTS_SHOWN);
-        events.truncate(EVENTS_SHOWN);
-        document["certificate"]["events_left_out"] = left_out.into();
+    let certificate = document.pointer_mut("/certificate");
+    if !all_events && let Some(certificate) = certificate.and_then(Value::as_object_mut) {
+        shorten_events(certificate);
     }
     Ok(document)
+}
+
+/// A list that lacks some has another name, so that nobody accounts for it as the whole.
+fn shorten_events(certificate: &mut Map<String, Value>) {
+    let events = certificate.get("events").and_then(Value::as_array);
+    let count = events.map_or(0, Vec::len);
+    if count > EVENTS_SHOWN
+        && let Some(Value::Array(mut events)) = certificate.remove("events")
+    {
+        events.truncate(EVENTS_SHOWN);
+        certificate.insert("first_events".into(), events.into());
+        certificate.insert("events_left_out".into(), (count - EVENTS_SHOWN).into());
+    }
 }
 
 /// All that is to be said of a run's directory.

@@ -41,8 +41,8 @@ impl Marginal {
 }
 
 /// Draws up to twelve parameters as densities (the kernel density of the draws pooled over chains,
-/// the 90 % interval shaded, a line at the mean), more of them as lines under each other, to the
-/// file at `path`: PNG where its name ends so, else SVG.
+/// the 90 % interval shaded, a line at the mean), the first 250 of more of them as lines under each
+/// other, to the file at `path`: PNG where its name ends so, else SVG.
 ///
 /// # Errors
 /// What keeps the picture from being made, or the file from being written.
@@ -116,6 +116,14 @@ mod tests {
         assert_eq!(polygons(12), 2 * 13);
         // A mark each, and one in the legend.
         assert_eq!(polygons(13), 14);
+    }
+
+    #[test]
+    fn of_a_whole_network_the_first_parameters_are_drawn_and_it_says_so() {
+        let parameters = parameters(300);
+        let svg = Picture::new(&parameters, "posterior").svg().unwrap();
+        assert_eq!(svg.matches("beta[").count(), 250);
+        assert!(svg.contains("the first 250 of 300 parameters"));
     }
 
     #[test]

@@ -46,7 +46,10 @@ fn init_writes_a_run_file_from_the_header_alone() {
         !text.contains("0.123") && !text.contains("s3cret"),
         "{text}"
     );
-    assert_eq!(place.works("init people.csv"), text);
+    // Printed, it may come to lie anywhere.
+    let whole = format!("file = \"{}\"", place.path("people.csv").display());
+    let printed = place.works("init people.csv --no-interactive");
+    assert_eq!(printed, edit(&text, "file = \"people.csv\"", &whole));
     let message = place.refuses("init people.csv --out new.toml");
     assert!(
         message.contains("new.toml") && message.contains("exists"),
@@ -72,10 +75,24 @@ fn init_writes_a_run_file_from_the_header_alone() {
     std::fs::create_dir(place.path("sub")).unwrap();
     place.works("init people.csv --out sub/new.toml");
     let moved = std::fs::read_to_string(place.path("sub/new.toml")).unwrap();
-    let whole = place.path("people.csv");
+    assert!(moved.contains(&whole), "{moved}");
+}
+
+#[test]
+fn answers_outlive_a_file_that_cannot_be_written() {
+    let place = Place::new(RUN);
+    let mut command = place.command("init people.csv --out none/new.toml --interactive");
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"y\nb\n0/1\nn\n-7\n7\na\n").unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        moved.contains(&format!("file = \"{}\"", whole.display())),
-        "{moved}"
+        text.contains("columns = [\"a\", \"b\"]\nscale = [-7, 7]\n"),
+        "{text}"
     );
 }
 

@@ -5,7 +5,16 @@ use serde_json::Value;
 
 use crate::common::place::{Place, RUN, edit, repository};
 
-/// Public rows for the run file of [`RUN`], with labels and without.
+/// Protected rows that score the draws.
+const HELD_OUT: &str = r#"[validate]
+file = "others.csv"
+clip = [-3, 0]
+epsilon = 1.0
+delta = 1e-6
+ledger = "others.ledger.json"
+"#;
+
+/// Public rows for the run file of [`RUN`], with labels and without, and held-out ones.
 fn place() -> Place {
     let place = Place::new(RUN);
     let table = std::fs::read_to_string(place.path("people.csv")).unwrap();
@@ -16,6 +25,8 @@ fn place() -> Place {
         "new.csv",
         &(unlabelled.collect::<Vec<_>>().join("\n") + "\n"),
     );
+    place.write("others.csv", &table);
+    place.write("run.toml", &format!("{RUN}{HELD_OUT}"));
     let event = r#"{"kind": "gaussian", "sensitivity": 1.0, "sigma": 5.0}"#;
     place.write(
         "events.json",
@@ -45,6 +56,7 @@ init people.csv                                                     => columns r
 check run.toml                                                      => table budget
 sample run.toml --out out                                           => directory certificate
 summary out                                                         => parameters certificate
+validate out                                                        => log_score epsilon
 report out --out page.html                                          => page
 predict out --table new.csv                                         => columns
 effects out --table new.csv --shift a=0.1                           => effects
@@ -103,14 +115,15 @@ fn long_lists_of_events_are_shortened_unless_asked_for() {
     let count = all.as_array().unwrap().len();
     assert!(count > 40, "{count}");
     let short = place.works("summary out --json");
-    assert_eq!(
-        events(&short).as_array().unwrap()[..],
-        all.as_array().unwrap()[..20]
-    );
-    assert_eq!(
-        json(&short, "")["certificate"]["events_left_out"],
-        count - 20
-    );
+    let short = json(&short, "")["certificate"].clone();
+    let first = short["first_events"].as_array().unwrap();
+    assert_eq!(first[..], all.as_array().unwrap()[..20]);
+    assert_eq!(short["events_left_out"], count - 20);
+    // No one takes a part for the whole.
+    assert!(short["events"].is_null());
+    place.write("short.json", &short.to_string());
+    let refused = place.refuses("account short.json --delta 1e-6");
+    assert!(refused.contains("--events"), "{refused}");
     let long = place.works("summary out --json --events");
     assert_eq!(events(&long), all);
     assert!(json(&long, "")["certificate"]["events_left_out"].is_null());

@@ -16,6 +16,8 @@ use crate::diagnostics::{mean, quantile};
 
 /// More parameters than this have lines in place of densities.
 const MOST_DENSITIES: usize = 12;
+/// No more than the first of them have: a picture of a whole network would not fit into memory.
+const MOST_LINES: usize = 250;
 /// Space around all panels, and between two of them.
 const MARGIN: f64 = 24.0;
 /// Height of the head, with title and legend.
@@ -37,6 +39,8 @@ pub(super) struct Picture<'a> {
     pub parameters: &'a [Marginal],
     pub title: &'a str,
     forest: bool,
+    /// How many parameters there are, of which the first are drawn.
+    count: usize,
 }
 
 impl<'a> Picture<'a> {
@@ -46,14 +50,18 @@ impl<'a> Picture<'a> {
             parameters,
             title,
             forest: false,
+            count: parameters.len(),
         }
     }
 
     /// What suits so many.
     pub fn new(parameters: &'a [Marginal], title: &'a str) -> Self {
+        let forest = parameters.len() > MOST_DENSITIES;
+        let drawn = if forest { MOST_LINES } else { MOST_DENSITIES };
         Picture {
-            forest: parameters.len() > MOST_DENSITIES,
-            ..Self::densities(parameters, title)
+            forest,
+            count: parameters.len(),
+            ..Self::densities(&parameters[..parameters.len().min(drawn)], title)
         }
     }
 
@@ -136,6 +144,11 @@ impl<'a> Picture<'a> {
             }
             text(paper, LEGEND, label, (right + 7.0, middle), HPos::Left)?;
             x = right + 7.0 + LEGEND.width(label) + 12.0;
+        }
+        let drawn = self.parameters.len();
+        if drawn < self.count {
+            let note = format!("the first {drawn} of {} parameters", self.count);
+            text(paper, LEGEND, &note, (x, middle), HPos::Left)?;
         }
         Ok(())
     }
