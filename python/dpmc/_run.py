@@ -287,16 +287,21 @@ class Run:
         return self.draws
 
     def to_arviz(self) -> Any:
-        """ArviZ's ``DataTree`` (``InferenceData`` before ArviZ 1): group ``posterior``, whose
-        attributes hold the certificate as JSON. Nothing else of a run is released."""
+        """ArviZ's ``DataTree`` (``InferenceData`` before ArviZ 1): groups ``posterior``, whose
+        attributes hold the certificate as JSON, and ``sample_stats`` with ``moved``: whether a
+        draw differs from the one before it. Nothing else of a run is released."""
         az = needed("arviz", "to_arviz()")
         draws = self._drawn()
         posterior = {name: draws[name] for name in draws.parameters}
+        differ = (np.diff(draws.to_numpy(), axis=1) != 0).any(axis=2)
+        # Before the first draw there is nothing to differ from.
+        moved = np.concatenate([np.ones((draws.chains, 1), dtype=bool), differ], axis=1)
+        groups = {"posterior": posterior, "sample_stats": {"moved": moved}}
         if int(az.__version__.split(".")[0]) >= 1:
-            data = az.from_dict({"posterior": posterior})
+            data = az.from_dict(groups)
             group = data["posterior"]
         else:
-            data = az.from_dict(posterior=posterior)
+            data = az.from_dict(**groups)
             group = data.posterior
         group.attrs["inference_library"] = "dpmc"
         group.attrs["inference_library_version"] = _dpmc.__version__

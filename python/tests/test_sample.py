@@ -114,6 +114,9 @@ def test_arviz_has_draws_and_certificate(run, recwarn):
     data = run.to_arviz()
     posterior = data["posterior"]
     assert posterior["age"].shape == (1, 1000)
+    moved = data["sample_stats"]["moved"].values
+    same = run.draws["age"][0, 1:] == run.draws["age"][0, :-1]
+    assert moved.shape == (1, 1000) and moved[0, 0] and (moved[0, 1:] == ~same).all()
     assert json.loads(posterior.attrs["certificate"])["epsilon"] == 4.0
 
 

@@ -3,12 +3,21 @@
 use super::storage::{Cells, Column};
 use super::{DataError, Dataset, Offset, RowBounds, TILE, Unit, Units};
 
+/// Rows of one tile that are not yet scaled, rounded and stored: together that takes less time.
+#[derive(Clone, Default)]
+pub(super) struct Pending {
+    /// A feature's value of each row; 0 where there is none.
+    values: Vec<[f32; TILE]>,
+    /// The norm that a row may have.
+    most: [f64; TILE],
+    count: usize,
+}
+
 /// Collects rows into a [`Dataset`].
 pub struct DatasetBuilder {
     pub(super) set: Dataset,
-    /// Room for a row.
-    pub(super) clipped: Vec<f32>,
-    pub(super) rounded: Vec<i16>,
+    /// The last rows.
+    pub(super) pending: Pending,
     /// Where units are declared: what they are, and whose each row is.
     pub(super) owners: Option<(Unit, Vec<u64>)>,
 }
@@ -66,22 +75,32 @@ impl DatasetBuilder {
         label: Option<f64>,
         bound: Option<f64>,
     ) -> Result<(), String> {
-        let set = &mut self.set;
-        let (d, i) = (set.features.len(), set.rows);
-        let refuse = Err;
+        let set = &self.set;
         if row.len() != set.width() {
-            let beside = if set.offset.is_some() {
-                " and an offset"
-            } else {
-                ""
+            let beside = match set.offset {
+                Some(_) => " and an offset",
+                None => "",
             };
-            return refuse(format!("{} values for {d} features{beside}", row.len()));
+            let d = set.features.len();
+            return Err(format!("{} values for {d} features{beside}", row.len()));
         }
         if let Some(j) = row.iter().position(|v| !v.is_finite()) {
             let name = set.features.get(j).map_or("the offset", String::as_str);
-            return refuse(format!("feature '{name}' is not finite"));
+            return Err(format!("feature '{name}' is not finite"));
         }
-        let (row, offset) = row.split_at(d);
+        let (lane, most) = self.take(label, bound)?;
+        for (lanes, v) in self.lanes(lane).iter_mut().zip(row) {
+            lanes[lane] = *v;
+        }
+        self.added(lane, most);
+        Ok(())
+    }
+
+    /// Takes the label and bound of the next row: where its values belong, and the norm they may
+    /// have.
+    fn take(&mut self, label: Option<f64>, bound: Option<f64>) -> Result<(usize, f64), String> {
+        let set = &mut self.set;
+        let (i, refuse) = (set.rows, Err);
         let label = match (set.label_kind, label) {
             (Some(_), None) => return refuse("the label is missing".into()),
             (None, Some(_)) => return refuse("a label was given but none was declared".into()),
@@ -102,33 +121,89 @@ impl DatasetBuilder {
             (None, None) => set.row_norm,
             _ => return refuse("either all rows have a bound of their own, or none".into()),
         };
-        let norm = row
-            .iter()
-            .map(|&v| f64::from(v) * f64::from(v))
-            .sum::<f64>()
-            .sqrt();
-        // The slack keeps the f32 result inside the ball after rounding.
-        let shrink = if norm > most {
-            most / norm * (1.0 - 1e-7)
-        } else {
-            1.0
-        };
-        for (to, &from) in self.clipped.iter_mut().zip(row) {
-            *to = (f64::from(from) * shrink) as f32;
-        }
-        if let (Some(bounds), [value]) = (set.offset, offset) {
-            self.clipped[d] = f64::from(*value).clamp(bounds.low, bounds.high) as f32;
-        }
-        let row = (&self.clipped[..], d);
-        set.cells.push(i, row, most, &mut self.rounded);
         if let (Some(labels), Some(y)) = (&mut set.labels, label) {
             if i.is_multiple_of(TILE) {
                 labels.resize(labels.len() + TILE, 0.0);
             }
             labels[i] = y;
         }
-        set.rows += 1;
+        Ok((i % TILE, most))
+    }
+
+    /// Where the values of further rows go, from this lane on.
+    fn lanes(&mut self, lane: usize) -> &mut [[f32; TILE]] {
+        let pending = &mut self.pending;
+        if pending.count == 0 {
+            pending.values.clear();
+            pending.values.resize(self.set.width(), [0.0; TILE]);
+            pending.most = [0.0; TILE];
+        }
+        debug_assert_eq!(lane, self.set.rows % TILE);
+        &mut pending.values
+    }
+
+    /// Where the values of a whole tile's rows go, which [`DatasetBuilder::push_filled`] then
+    /// adds; `None` amid a tile.
+    pub(super) fn tile(&mut self) -> Option<&mut [[f32; TILE]]> {
+        let free = self.pending.count == 0 && self.set.rows.is_multiple_of(TILE);
+        free.then(|| self.lanes(0))
+    }
+
+    /// As [`DatasetBuilder::push_row`], for finite values that are in [`DatasetBuilder::tile`].
+    pub(super) fn push_filled(
+        &mut self,
+        label: Option<f64>,
+        bound: Option<f64>,
+    ) -> Result<(), String> {
+        let (lane, most) = self.take(label, bound)?;
+        self.added(lane, most);
         Ok(())
+    }
+
+    /// Counts a row whose values are in its lane.
+    fn added(&mut self, lane: usize, most: f64) {
+        self.pending.most[lane] = most;
+        self.pending.count += 1;
+        self.set.rows += 1;
+        if lane + 1 == TILE {
+            self.store();
+        }
+    }
+
+    /// Scales rows to their norms and stores them.
+    fn store(&mut self) {
+        let (set, pending) = (&mut self.set, &mut self.pending);
+        let (d, count) = (set.features.len(), std::mem::take(&mut pending.count));
+        if count == 0 {
+            return;
+        }
+        let mut squares = [0.0; TILE];
+        for lanes in &pending.values[..d] {
+            for lane in 0..TILE {
+                squares[lane] += f64::from(lanes[lane]) * f64::from(lanes[lane]);
+            }
+        }
+        let mut shrink = [1.0; TILE];
+        for lane in 0..TILE {
+            let (norm, most) = (squares[lane].sqrt(), pending.most[lane]);
+            if norm > most {
+                // The slack keeps the f32 result inside the ball after rounding.
+                shrink[lane] = most / norm * (1.0 - 1e-7);
+            }
+        }
+        for lanes in &mut pending.values[..d] {
+            for lane in 0..TILE {
+                lanes[lane] = (f64::from(lanes[lane]) * shrink[lane]) as f32;
+            }
+        }
+        if let Some(bounds) = set.offset {
+            let cut = |v: f32| f64::from(v).clamp(bounds.low, bounds.high) as f32;
+            pending.values[d] = pending.values[d].map(cut);
+        }
+        let first = set.rows - count;
+        let lanes = first % TILE..first % TILE + count;
+        set.cells
+            .push(first, (&pending.values, d), &pending.most, lanes);
     }
 
     /// Every row has an offset behind its features, cut off at these bounds; before the first row
@@ -142,8 +217,6 @@ impl DatasetBuilder {
             return Err(DataError::declaration("data.offset", what.into()));
         }
         self.set.offset = Some(offset);
-        self.clipped = vec![0.0; self.width()];
-        self.rounded = vec![0; self.width()];
         Ok(self)
     }
 
@@ -209,14 +282,15 @@ impl DatasetBuilder {
                 bounds: None,
                 units: None,
             },
-            clipped: self.clipped.clone(),
-            rounded: self.rounded.clone(),
+            pending: Pending::default(),
             owners: self.owners.as_ref().map(|(u, _)| (u.clone(), Vec::new())),
         }
     }
 
     /// Adds the rows of another one of the same kind.
-    pub(super) fn append(&mut self, other: &DatasetBuilder) {
+    pub(super) fn append(&mut self, mut other: DatasetBuilder) {
+        self.store();
+        other.store();
         let (set, from) = (&mut self.set, &other.set);
         if let Some(more) = &from.bounds {
             set.bounds.get_or_insert_default().append(more);
@@ -246,6 +320,7 @@ impl DatasetBuilder {
     /// # Errors
     /// [`DataError::TooFewRows`] under two rows or units: substitution needs a population.
     pub fn finish(mut self) -> Result<Dataset, DataError> {
+        self.store();
         if let Some((unit, owners)) = self.owners.take() {
             if owners.len() != self.set.rows {
                 let what = "not every row says whose it is".into();
@@ -268,22 +343,25 @@ impl DatasetBuilder {
     fn grouped(self, owners: &[u64], unit: Unit) -> Self {
         let (units, order) = Units::group(owners, unit);
         let mut grouped = self.like();
-        let (from, to) = (&self.set, &mut grouped.set);
-        to.cells
-            .room(Some(order.len().next_multiple_of(TILE) * from.width()));
-        let (mut row, d) = (vec![0.0; from.width()], from.features.len());
-        for (i, &line) in order.iter().enumerate() {
+        let from = &self.set;
+        grouped.reserve(order.len());
+        let mut row = vec![0.0; from.width()];
+        for &line in &order {
             from.copy_row(line, &mut row);
-            // (On their grids already: the same integers again.)
-            let row = (&row[..], d);
-            to.cells.push(i, row, from.row_norm, &mut grouped.rounded);
+            // (In their ball and on their grids already: the same values again.)
+            let lane = grouped.set.rows % TILE;
+            for (lanes, v) in grouped.lanes(lane).iter_mut().zip(&row) {
+                lanes[lane] = *v;
+            }
+            grouped.added(lane, from.row_norm);
         }
+        grouped.store();
+        let to = &mut grouped.set;
         to.labels = from.labels.as_ref().map(|labels| {
             let mut sorted: Vec<f32> = order.iter().map(|&line| labels[line]).collect();
             sorted.resize(order.len().next_multiple_of(TILE), 0.0);
             sorted
         });
-        to.rows = order.len();
         to.units = Some(units);
         grouped
     }

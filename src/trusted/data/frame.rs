@@ -48,19 +48,10 @@ pub(super) fn rows(frame: &Frame, rows: &mut Rows<'_>) -> Result<(), DataError> 
         };
         let columns = wanted.iter().zip(&rows.wanted).map(plain);
         let columns: Vec<&dyn FrameColumn> = columns.collect::<Result<_, _>>()?;
-        let numbers = |rows: Range<usize>| -> (usize, Vec<_>) {
-            let numbers = columns.iter().map(|c| c.numbers(rows.clone()));
-            (rows.start, numbers.collect())
+        let numbers = |rows: Range<usize>| -> Vec<_> {
+            columns.iter().map(|c| c.numbers(rows.clone())).collect()
         };
-        rows.extend_by_index(
-            first,
-            *count,
-            numbers,
-            |(start, numbers), i, k| match &numbers[k] {
-                Some(numbers) => Cell::Number(numbers[i - start]),
-                None => columns[k].cell(i),
-            },
-        )?;
+        rows.extend_by_index(first, *count, numbers, |i, k| columns[k].cell(i))?;
         first += *count as u64;
     }
     Ok(())
@@ -149,6 +140,97 @@ mod tests {
         let (a, b) = (from_file.as_public(), from_memory.as_public());
         assert_eq!((a.rows(), a.labels()), (b.rows(), b.labels()));
         assert_eq!(from_memory.rows(), 5);
+    }
+
+    /// Numbers that are told one by one, or many at once.
+    struct Numbers(Vec<f64>, bool);
+
+    impl FrameColumn for Numbers {
+        fn cell(&self, row: usize) -> Cell<'_> {
+            Cell::Number(self.0[row])
+        }
+
+        fn numbers(&self, rows: Range<usize>) -> Option<Cow<'_, [f64]>> {
+            self.1.then(|| Cow::Borrowed(&self.0[rows]))
+        }
+    }
+
+    /// Parts of 45, 0 and 300 rows of x, w and y; `odd` is x in row 40.
+    fn told(odd: f64, at_once: bool) -> Frame {
+        let part = |rows: Range<usize>| -> FramePart {
+            let turn = |i: usize, rate: f64| 3.0 * (rate * i as f64).sin();
+            let x = |i: usize| if i == 40 { odd } else { turn(i, 1.3) };
+            let columns: [Vec<f64>; 3] = [
+                rows.clone().map(x).collect(),
+                rows.clone().map(|i| turn(i, 0.7).exp()).collect(),
+                rows.clone()
+                    .map(|i| f64::from(u8::from(i % 3 == 0)))
+                    .collect(),
+            ];
+            let columns = columns.map(|values| -> Option<Box<dyn FrameColumn>> {
+                Some(Box::new(Numbers(values, at_once)))
+            });
+            (rows.len(), columns.into())
+        };
+        Frame {
+            names: ["x", "w", "y"].map(String::from).into(),
+            parts: vec![part(0..45), part(45..45), part(45..345)],
+        }
+    }
+
+    #[test]
+    fn numbers_at_once_are_the_same_rows_and_the_same_errors() {
+        let path = std::path::Path::new("the table");
+        let kinds = |x, w| {
+            [
+                (None, FeatureKind::Intercept),
+                (Some("x"), x),
+                (Some("w"), w),
+            ]
+        };
+        let number = |form, transform| {
+            FeatureKind::Number(super::super::Number::new(0.1, 9.0, transform, form))
+        };
+        use super::super::{Form, Storage, Transform};
+        let standard = Form::Standardized { mean: 1.0, sd: 0.7 };
+        let mut seen = 0;
+        for (x, w) in [
+            (
+                FeatureKind::scale(-2.0, 2.5),
+                number(Form::Scaled, Some(Transform::Log)),
+            ),
+            (FeatureKind::clamp(-1.0, 9.0), number(standard, None)),
+            (
+                FeatureKind::scale(-2.0, 2.5),
+                number(Form::Polynomial(2), None),
+            ),
+        ] {
+            for (storage, row_norm) in [(Storage::I16, None), (Storage::F32, Some(1.4))] {
+                let mut source = source(path, "x");
+                let features = kinds(x.clone(), w.clone()).map(|(column, kind)| Feature {
+                    column: column.map(String::from),
+                    kind,
+                    missing: None,
+                });
+                (source.features, source.storage) = (features.into(), storage);
+                source.row_norm = row_norm;
+                for odd in [0.3, f64::NAN, f64::INFINITY, 1e300] {
+                    let [one, many] = [false, true].map(|at_once| {
+                        load_frame(&source, &told(odd, at_once)).map_err(|e| e.to_string())
+                    });
+                    match (one, many) {
+                        (Ok(one), Ok(many)) => {
+                            let (a, b) = (one.as_public(), many.as_public());
+                            assert_eq!((a.rows(), a.labels()), (b.rows(), b.labels()));
+                            assert_eq!(one.rows(), 345);
+                            seen += 1;
+                        }
+                        (one, many) => assert_eq!(one.err(), many.err()),
+                    }
+                }
+            }
+        }
+        assert!(seen >= 12, "{seen}");
     }
 
     #[test]

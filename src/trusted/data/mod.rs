@@ -33,6 +33,7 @@ mod unit;
 pub(in crate::trusted) use bounds::RowBounds;
 pub use bounds::{BoundsSource, Population};
 pub use builder::DatasetBuilder;
+use builder::Pending;
 pub use csv_records::{TextFormat, delimiter};
 pub use error::DataError;
 pub use feature::{Cell, Condition, Feature, FeatureKind, is_missing};
@@ -161,7 +162,6 @@ impl Dataset {
                 "declare at least one feature".into(),
             ));
         }
-        let width = features.len();
         Ok(DatasetBuilder {
             set: Dataset {
                 features,
@@ -174,8 +174,7 @@ impl Dataset {
                 bounds: None,
                 units: None,
             },
-            clipped: vec![0.0; width],
-            rounded: vec![0; width],
+            pending: Pending::default(),
             owners: None,
         })
     }
@@ -275,11 +274,15 @@ impl Dataset {
             kept => kept.empty(),
         };
         cells.room(Some(self.tiles().len()));
-        let (mut row, mut room) = (vec![0.0; width], vec![0; width]);
-        for i in 0..self.rows {
-            self.copy_row(i, &mut row);
-            let most = self.bounds.as_ref().map_or(1.0, |b| b.share(i)) * self.row_norm;
-            cells.push(i, (&row, d), most, &mut room);
+        for (k, tile) in self.tiles().chunks(width * TILE).enumerate() {
+            let (first, share) = (k * TILE, |i: usize| match &self.bounds {
+                Some(bounds) if i < self.rows => bounds.share(i),
+                _ => 1.0,
+            });
+            let rows: Vec<[f32; TILE]> = (0..width).map(|j| tile.lanes(j, j)).collect();
+            let most = std::array::from_fn(|lane| share(first + lane) * self.row_norm);
+            let lanes = 0..TILE.min(self.rows - first);
+            cells.push(first, (&rows, d), &most, lanes);
         }
         Dataset {
             features: self.features.clone(),

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::TILE;
 use super::feature::missing_within;
 use super::storage::Column;
 use crate::math::Spline;
@@ -329,6 +330,25 @@ impl Number {
     fn scaled(&self, x: f64) -> f64 {
         let [from, to] = self.ends;
         2.0 * ((self.cut(x) - from) / (to - from)) - 1.0
+    }
+
+    /// The only feature of each of some numbers; `None` where a number has several.
+    pub(super) fn lanes(&self, x: &[f64; TILE]) -> Option<[f32; TILE]> {
+        let mut values = [0.0; TILE];
+        match &self.form {
+            Form::Kept | Form::Standardized { .. } => {
+                for lane in 0..TILE {
+                    values[lane] = self.mapped(self.cut(x[lane])) as f32;
+                }
+            }
+            Form::Scaled => {
+                for lane in 0..TILE {
+                    values[lane] = self.scaled(x[lane]) as f32;
+                }
+            }
+            Form::Polynomial(_) | Form::Spline(_) => return None,
+        }
+        Some(values)
     }
 
     /// Appends the features of a number.

@@ -1,5 +1,7 @@
 //! Columns of a Parquet row group, decoded some rows at a time.
 
+use std::ops::Range;
+
 use half::f16;
 use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -155,6 +157,12 @@ impl Values {
             place
         }));
         next == values && self.places.len() == rows
+    }
+
+    /// The numbers of some rows among those that were read last, where none is null.
+    pub fn numbers(&self, rows: Range<usize>) -> Option<&[f64]> {
+        let whole = self.kind != Kind::Text && self.places.is_empty();
+        self.numbers.get(rows).filter(|_| whole)
     }
 
     /// The cell of a row among those that were read last.

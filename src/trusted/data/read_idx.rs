@@ -121,8 +121,8 @@ pub(super) fn rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
         rows.extend_by_index(
             first,
             bytes.len() / width,
-            |_| (),
-            |_, i, k| Cell::Number(f64::from(bytes[i * width + places[k]])),
+            |_| Vec::new(),
+            |i, k| Cell::Number(f64::from(bytes[i * width + places[k]])),
         )
     })
 }

@@ -249,7 +249,7 @@ pub(super) fn rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
     while first < array.rows {
         let count = array.wave_rows().min((array.rows - first) as usize);
         let wave = array.wave(first, count, &places)?;
-        rows.extend_by_index(first, count, |_| (), |_, i, k| wave.cell(i, k))?;
+        rows.extend_by_index(first, count, |_| Vec::new(), |i, k| wave.cell(i, k))?;
         first += count as u64;
     }
     Ok(())

@@ -1,7 +1,9 @@
 //! Parquet tables: columns are decoded on all threads, some rows of a row group at a time.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, Read};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -207,7 +209,11 @@ fn read_rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
             let read = |column: &mut Column| guarded(path, || decode(path, column, size, first));
             columns.par_iter_mut().try_for_each(read)?;
             let values: Vec<&Values> = columns.iter().map(|column| &column.values).collect();
-            rows.extend_by_index(first, size, |_| (), |_, i, k| values[k].cell(i))?;
+            let numbers = |rows: Range<usize>| -> Vec<_> {
+                let numbers = values.iter().map(|v| v.numbers(rows.clone()));
+                numbers.map(|n| n.map(Cow::Borrowed)).collect()
+            };
+            rows.extend_by_index(first, size, numbers, |i, k| values[k].cell(i))?;
             first += size as u64;
             left -= size;
         }

@@ -2,6 +2,7 @@
 //! in the order of the file. Which row is refused, and with what words, follows from the table
 //! alone, never from threads.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
@@ -268,18 +269,64 @@ impl Block<'_> {
             Some(Given::File(place)) => own(*place),
             Some(Given::Folders(given)) => given.as_deref().map_or(Cell::Missing, Cell::Text),
         };
-        let row = self.first + self.built.rows();
         self.values.clear();
         self.rule.features(line, &cell, &mut self.values)?;
-        let (rule, cell) = (self.rule, |at: Option<usize>| at.map(&cell));
+        let (label, bound) = self.beside(line, cell)?;
+        self.built
+            .push_row(&self.values, label, bound)
+            .map_err(|what| self.rule.fail(line, None, what))
+    }
+
+    /// What a row has beside its features: its label and its bound. Says whose it is.
+    #[inline]
+    fn beside<'c>(
+        &mut self,
+        line: u64,
+        cell: impl Fn(usize) -> Cell<'c>,
+    ) -> Result<(Option<f64>, Option<f64>), DataError> {
+        let (rule, row) = (self.rule, self.first + self.built.rows());
+        let cell = |at: Option<usize>| at.map(&cell);
         let label = rule.label(row, line, [cell(rule.label_cell), cell(rule.event_cell)])?;
         let bound = rule.bound(row, line, cell(rule.bound_cell))?;
         if let Some(owner) = rule.owner(line, cell(rule.owner_cell))? {
             self.built.push_owner(owner);
         }
-        self.built
-            .push_row(&self.values, label, bound)
-            .map_err(|what| self.rule.fail(line, None, what))
+        Ok((label, bound))
+    }
+
+    /// Adds the rows of a tile whose cells are these numbers, by place, where each feature is the
+    /// only one of a finite number: many at once. `false`, and none is added, where it is not so.
+    fn push_tile(&mut self, line: u64, cells: &[&[f64; TILE]]) -> Result<bool, DataError> {
+        let source = self.rule.source;
+        let plain = cells.len() == self.rule.wanted.len() && source.interactions.is_empty();
+        let lanes = match self.built.tile() {
+            Some(lanes) if plain && source.offset.is_none() => lanes,
+            _ => return Ok(false),
+        };
+        for ((to, feature), at) in lanes
+            .iter_mut()
+            .zip(&source.features)
+            .zip(&self.rule.features)
+        {
+            let values = match (at, &feature.kind) {
+                (Some(k), FeatureKind::Number(number)) if all_finite(cells[*k]) => {
+                    number.lanes(cells[*k])
+                }
+                (None, FeatureKind::Intercept) => Some([1.0; TILE]),
+                _ => None,
+            };
+            match values.filter(|values| values.iter().all(|v| v.is_finite())) {
+                Some(values) => *to = values,
+                None => return Ok(false),
+            }
+        }
+        for lane in 0..TILE {
+            let line = line + lane as u64;
+            let (label, bound) = self.beside(line, |k| Cell::Number(cells[k][lane]))?;
+            let added = self.built.push_filled(label, bound);
+            added.map_err(|what| self.rule.fail(line, None, what))?;
+        }
+        Ok(true)
     }
 
     /// Adds a row that does not split into cells, or refuses it: always where it is not known
@@ -293,6 +340,17 @@ impl Block<'_> {
             _ => Err(self.rule.fail(line, None, what.into())),
         }
     }
+}
+
+/// A tile's numbers of each column; `None` where fewer are left.
+fn tile_of<'a>(columns: &[&'a [f64]], at: usize) -> Option<Vec<&'a [f64; TILE]>> {
+    let tiles = columns.iter().map(|c| c.get(at..)?.first_chunk());
+    tiles.collect()
+}
+
+fn all_finite(x: &[f64; TILE]) -> bool {
+    // Without a way out, which would take longer.
+    x.iter().fold(true, |all, x| all & x.is_finite())
 }
 
 /// What finding the units of a table takes a row, bytes.
@@ -409,19 +467,20 @@ impl<'a> Rows<'a> {
             })
             .collect();
         for block in blocks {
-            self.built.append(&block?);
+            self.built.append(block?);
         }
         Ok(())
     }
 
     /// As [`Rows::extend`], for `count` rows in memory behind the `first` ones of a file: `cell` gives
-    /// the wanted cells by row and place, with what `some` makes ready for some of the rows.
-    pub fn extend_by_index<'c, S>(
+    /// the wanted cells by row and place, and `numbers` those of some rows, by place, where all of
+    /// them are numbers.
+    pub fn extend_by_index<'c>(
         &mut self,
         first: u64,
         count: usize,
-        some: impl Fn(Range<usize>) -> S + Sync,
-        cell: impl Fn(&S, usize, usize) -> Cell<'c> + Sync,
+        numbers: impl Fn(Range<usize>) -> Vec<Option<Cow<'c, [f64]>>> + Sync,
+        cell: impl Fn(usize, usize) -> Cell<'c> + Sync,
     ) -> Result<(), DataError> {
         // Whole tiles, some for each thread, whose columns stay in a core's cache.
         let size = count.div_ceil(4 * rayon::current_num_threads());
@@ -432,9 +491,25 @@ impl<'a> Rows<'a> {
             &starts,
             |start| end(start) - start,
             |start, block| {
-                let mut rows = *start..end(start);
-                let some = some(rows.clone());
-                rows.try_for_each(|i| block.push(first + i as u64 + 1, |k| cell(&some, i, k)))
+                let rows = *start..end(start);
+                let numbers = numbers(rows.clone());
+                let all: Option<Vec<&[f64]>> = numbers.iter().map(|n| n.as_deref()).collect();
+                for tile in rows.clone().step_by(TILE) {
+                    let (at, line) = (tile - rows.start, first + tile as u64 + 1);
+                    let cells = all.as_ref().and_then(|all| tile_of(all, at));
+                    if let Some(cells) = cells
+                        && block.push_tile(line, &cells)?
+                    {
+                        continue;
+                    }
+                    for i in tile..rows.end.min(tile + TILE) {
+                        block.push(first + i as u64 + 1, |k| match numbers.get(k) {
+                            Some(Some(numbers)) => Cell::Number(numbers[i - rows.start]),
+                            _ => cell(i, k),
+                        })?;
+                    }
+                }
+                Ok(())
             },
         )
     }

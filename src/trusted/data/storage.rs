@@ -4,6 +4,8 @@
 //! multiples of where the declaration says so. A row's integers *are* the row: every engine, anchor
 //! and file answers about the rounded table.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::TILE;
@@ -104,18 +106,28 @@ impl Grid {
     }
 }
 
-/// A row's integers, in norm at most `most` as the row is: the nearest ones, or, where those leave
-/// the ball, the next ones towards 0.
-pub(super) fn round(row: &[f32], grid: &[Grid], most: f64, out: &mut [i16]) {
-    for truncate in [false, true] {
-        let mut square = 0.0;
-        for ((m, v), grid) in out.iter_mut().zip(row).zip(grid) {
-            *m = grid.integer(f64::from(*v), truncate);
-            square += f64::from(grid.value(*m)).powi(2);
+/// The integers of rows, one a lane, in norm at most `most` as the rows are: the nearest ones, or,
+/// where those leave the ball, the next ones towards 0.
+pub(super) fn round(
+    rows: &[[f32; TILE]],
+    grid: &[Grid],
+    most: &[f64; TILE],
+    out: &mut [[i16; TILE]],
+) {
+    let mut squares = [0.0; TILE];
+    for ((m, v), grid) in out.iter_mut().zip(rows).zip(grid) {
+        for lane in 0..TILE {
+            m[lane] = grid.integer(f64::from(v[lane]), false);
+            let value = f64::from(grid.value(m[lane]));
+            squares[lane] += value * value;
         }
+    }
+    for (lane, (square, most)) in squares.iter().zip(most).enumerate() {
         // The slack is for the rounding of values at a column's bound.
-        if square <= most * most * (1.0 + 2.5e-7) {
-            return;
+        if *square > most * most * (1.0 + 2.5e-7) {
+            for ((m, v), grid) in out.iter_mut().zip(rows).zip(grid) {
+                m[lane] = grid.integer(f64::from(v[lane]), true);
+            }
         }
     }
 }
@@ -149,23 +161,24 @@ impl Cells {
         }
     }
 
-    /// Puts row `i`, whose first `features` values are of norm at most `most`, behind the others.
-    /// `room`: of a row.
+    /// Puts rows behind the `stored` ones, one a lane of `lanes`, which begin where those end;
+    /// their first `features` values are of norm at most `most`.
     pub fn push(
         &mut self,
-        i: usize,
-        (row, features): (&[f32], usize),
-        most: f64,
-        room: &mut [i16],
+        stored: usize,
+        (rows, features): (&[[f32; TILE]], usize),
+        most: &[f64; TILE],
+        lanes: Range<usize>,
     ) {
         match self {
-            Cells::F32(tiles) => put(tiles, i, row),
+            Cells::F32(tiles) => put(tiles, stored, rows, lanes),
             Cells::I16(tiles, grid) => {
-                round(&row[..features], grid, most, &mut room[..features]);
-                for j in features..row.len() {
-                    room[j] = grid[j].integer(f64::from(row[j]), false);
+                let mut rounded = vec![[0; TILE]; rows.len()];
+                round(&rows[..features], grid, most, &mut rounded);
+                for j in features..rows.len() {
+                    rounded[j] = rows[j].map(|v| grid[j].integer(f64::from(v), false));
                 }
-                put(tiles, i, room);
+                put(tiles, stored, &rounded, lanes);
             }
         }
     }
@@ -190,14 +203,20 @@ impl Cells {
     }
 }
 
-fn put<T: Copy + Default>(tiles: &mut Vec<T>, i: usize, row: &[T]) {
-    let (width, lane) = (row.len() * TILE, i % TILE);
-    if lane == 0 {
-        tiles.resize(tiles.len() + width, T::default());
+fn put<T: Copy + Default>(
+    tiles: &mut Vec<T>,
+    stored: usize,
+    rows: &[[T; TILE]],
+    lanes: Range<usize>,
+) {
+    if lanes == (0..TILE) {
+        return tiles.extend_from_slice(rows.as_flattened());
     }
-    let tile = &mut tiles[i / TILE * width..][..width];
-    for (lanes, v) in tile.as_chunks_mut::<TILE>().0.iter_mut().zip(row) {
-        lanes[lane] = *v;
+    let width = rows.len() * TILE;
+    tiles.resize((stored / TILE + 1) * width, T::default());
+    let tile = &mut tiles[stored / TILE * width..];
+    for (to, from) in tile.as_chunks_mut::<TILE>().0.iter_mut().zip(rows) {
+        to[lanes.clone()].copy_from_slice(&from[lanes.clone()]);
     }
 }
 
@@ -233,7 +252,7 @@ pub(in crate::trusted) enum Tiles<'a> {
 
 impl<'a> Tiles<'a> {
     /// The values of one feature, or of a few rows, `at` so many values from the start.
-    pub fn slice(self, at: std::ops::Range<usize>) -> Tiles<'a> {
+    pub fn slice(self, at: Range<usize>) -> Tiles<'a> {
         match self {
             Tiles::F32(tiles) => Tiles::F32(&tiles[at]),
             Tiles::I16(tiles, grid) => Tiles::I16(&tiles[at], grid),

@@ -76,7 +76,7 @@ fn blocks_add_up() -> Result<(), DataError> {
                     push(&mut whole, i)?;
                     i += 1;
                 }
-                blocks.append(&block);
+                blocks.append(block);
             }
             let (whole, blocks) = (whole.finish()?, blocks.finish()?);
             assert_eq!(whole.public_rows(), blocks.public_rows(), "{sizes:?}");

@@ -189,7 +189,7 @@ fn rows_read_back_as_they_were_rounded() {
             whole.push(&row(i), Some(i % 3 == 0)).unwrap();
             block.push(&row(i), Some(i % 3 == 0)).unwrap();
         }
-        blocks.append(&block);
+        blocks.append(block);
     }
     let (whole, blocks) = (whole.finish().unwrap(), blocks.finish().unwrap());
     assert_eq!(whole.storage(), Storage::I16);
