@@ -2,6 +2,8 @@
 
 use std::sync::Mutex;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::bounds::Range;
 use super::graph::{Graph, Id, Node};
 use super::number::Fast;
@@ -67,6 +69,22 @@ impl std::fmt::Debug for Law {
 
 /// Most shared parameters.
 const MOST_SHARED: usize = 8;
+
+/// As what it was made of.
+impl Serialize for Law {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let parts = self.0;
+        (&parts.name, &parts.text, &parts.shared, &parts.fixed).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Law {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        type Made = (String, String, Vec<String>, Vec<(String, f64)>);
+        let (name, text, shared, fixed) = Made::deserialize(from)?;
+        Law::new(&name, &text, &shared, &fixed).map_err(serde::de::Error::custom)
+    }
+}
 
 impl Law {
     /// From an expression; `shared`: names of the parameters that are sampled beside coefficients;

@@ -3,6 +3,8 @@
 //!
 //! Parameters, in order: W₁ (hidden × features), b₁, W₂ (outputs × hidden), b₂, row-major.
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::LabelKind;
 use crate::math::softplus;
 use crate::model::{
@@ -11,7 +13,7 @@ use crate::model::{
 
 /// Widths of a network with one hidden layer. One output is the log odds of the label +1;
 /// several are the log weights of as many classes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NetworkShape {
     /// Features F of a row.
     pub features: usize,

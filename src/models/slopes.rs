@@ -1,6 +1,8 @@
 //! Score and weight of a row in its predictor η, with the public bounds that an anchor clips
 //! them to (mathematics, section 4.1).
 
+use serde::{Deserialize, Serialize};
+
 use super::NetworkShape;
 use crate::data::LabelKind;
 use crate::expression::{LabelRange, Law, Located, MOST_SDS, Reach};
@@ -8,7 +10,7 @@ use crate::math::remainder::{self, THIRD};
 use crate::model::Score;
 
 /// What η is of a row, and z, its gradient in θ.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Predictor {
     /// η = x·θ and z = x.
     Linear,
@@ -21,7 +23,7 @@ pub enum Predictor {
 }
 
 /// A declared law with shared parameters, of such labels.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Joint {
     /// The law.
     pub law: Law,
@@ -69,7 +71,7 @@ impl Predictor {
 /// Derivatives of a row's log likelihood in η with public bounds, in units of
 /// [`crate::model::Model::unit`]. A bound that is no true one clips rows: the expansion is then
 /// another, and the guarantee the same.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slopes {
     /// Which score.
     pub score: Score,

@@ -1,11 +1,13 @@
 //! What layers there are, and how each fits behind the one before.
 
+use serde::{Deserialize, Serialize};
+
 use std::fmt;
 use std::ops::Range;
 
 /// Values in rows and columns of channels; of value (y, x, c) the number is
 /// `(y · width + x) · channels + c`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
     /// Rows.
     pub height: usize,
@@ -44,7 +46,7 @@ impl fmt::Display for Volume {
 }
 
 /// A layer of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Layer {
     /// Weighted sums of all values, and a bias each.
     Dense {

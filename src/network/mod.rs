@@ -10,6 +10,8 @@ mod tests;
 
 use std::sync::Mutex;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::expression::Fast;
 use evaluate::{backward, forward};
 use layer::Stage;
@@ -65,6 +67,20 @@ impl std::fmt::Debug for Network {
             "{:?} {:?} {}",
             self.0.input, self.0.layers, self.0.outputs
         )
+    }
+}
+
+/// As its declaration.
+impl Serialize for Network {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        (self.0.input, &self.0.layers, self.0.outputs).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let (input, layers, outputs) = <(Volume, Vec<Layer>, usize)>::deserialize(from)?;
+        Network::new(input, &layers, outputs).map_err(serde::de::Error::custom)
     }
 }
 

@@ -48,6 +48,7 @@ mod outlay;
 mod pace;
 mod prepare;
 mod price;
+mod ranks;
 mod validate;
 
 pub use error::RunError;
@@ -55,4 +56,5 @@ pub use outlay::{NO_DRAW, Outlay};
 pub use pace::{iterations_a_part, rows_of_walk};
 pub use prepare::{Coins, Place, Prepared, prepare, prepare_frame};
 pub use price::{Price, price_of_decision};
+pub use ranks::{Leader, prepare_over, serve};
 pub use validate::validate;

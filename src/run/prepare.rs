@@ -74,7 +74,7 @@ pub fn prepare_frame(plan: Plan, frame: &Frame) -> Result<Prepared, ConfigError>
     prepare_with(plan, data)
 }
 
-fn prepare_with(plan: Plan, data: Dataset) -> Result<Prepared, ConfigError> {
+pub(super) fn prepare_with(plan: Plan, data: Dataset) -> Result<Prepared, ConfigError> {
     let test = plan.load_test()?;
     let model = plan.model(&data)?;
     let population = data.population();

@@ -7,5 +7,6 @@ pub mod edit;
 pub mod misfit;
 pub mod moment_problems;
 pub mod place;
+pub mod ranks;
 pub mod regression;
 pub mod tables;

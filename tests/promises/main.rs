@@ -24,5 +24,6 @@ mod network_posteriors;
 mod no_leaks;
 mod offsets;
 mod privacy_audit;
+mod ranks;
 mod rare_levels;
 mod row_bounds;

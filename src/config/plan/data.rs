@@ -8,8 +8,8 @@ use crate::config::ConfigError;
 use crate::config::files::{existing_part, is_pattern, table_files};
 use crate::config::schema::{FeatureEntry, LabelEntry, LevelEntry, TestSection};
 use crate::data::{
-    self, BadCells, BoundsSource, Dataset, Feature, Frame, Label, LabelKind, LabelValues,
-    SeenEvent, Source, TextFormat, Unit,
+    self, BadCells, BoundsSource, Dataset, Feature, Frame, Held, Label, LabelKind, LabelValues,
+    Part, SeenEvent, Share, Source, TextFormat, Unit,
 };
 
 /// Ends the name that stands for a table in memory where a run file names a file.
@@ -21,6 +21,12 @@ impl Plan {
     /// # Errors
     /// [`ConfigError`] naming the key, or file, line and column.
     pub fn load_data(&self) -> Result<Dataset, ConfigError> {
+        let (source, parts) = self.protected()?;
+        Ok(data::load_parts(&source, &parts)?)
+    }
+
+    /// What is declared of the sensitive table, and its files where it has several.
+    fn protected(&self) -> Result<(Source, Vec<Part>), ConfigError> {
         let data = &self.config.data;
         if self.is_of_frame() {
             return Err(self.refuse(
@@ -40,7 +46,16 @@ impl Plan {
                 "rows stand in the order of their folders' names, which are cells, and bounds must not follow cells; give the bounds in a column",
             ));
         }
-        Ok(data::load_parts(&source, &parts)?)
+        Ok((source, parts))
+    }
+
+    /// As [`Plan::load_data`], the rows of one of several ranks, and which of the table's they are.
+    ///
+    /// # Errors
+    /// As there, and for declarations that go with one rank alone.
+    pub fn load_share(&self, share: Share) -> Result<(Dataset, Vec<Held>), ConfigError> {
+        let (source, parts) = self.protected()?;
+        Ok(data::load_share(&source, &parts, share)?)
     }
 
     /// As [`Plan::load_data`], of a table in memory.

@@ -115,6 +115,11 @@ impl Plan {
         Ok(rows.concat())
     }
 
+    /// Where the run file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The resolved run file: flags merged, paths absolute, chains stated.
     ///
     /// # Errors

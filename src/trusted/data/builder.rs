@@ -281,6 +281,7 @@ impl DatasetBuilder {
                 row_norm: set.row_norm,
                 bounds: None,
                 units: None,
+                ranks: None,
             },
             pending: Pending::default(),
             owners: self.owners.as_ref().map(|(u, _)| (u.clone(), Vec::new())),
@@ -330,13 +331,18 @@ impl DatasetBuilder {
                 .map_err(|what| DataError::declaration("data.rows_per_unit", what))?;
             self = self.grouped(&owners, unit);
         }
-        if self.set.rows() < 2 {
-            return Err(DataError::TooFewRows {
-                rows: self.set.rows(),
-            });
+        let data = self.finish_some();
+        match data.rows() {
+            rows @ ..2 => Err(DataError::TooFewRows { rows }),
+            _ => Ok(data),
         }
+    }
+
+    /// Ends some rows of a data set.
+    pub(super) fn finish_some(mut self) -> Dataset {
+        self.store();
         self.set.cells.room(None);
-        Ok(self.set)
+        self.set
     }
 
     /// The rows that count, in the order of their units.

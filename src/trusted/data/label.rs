@@ -1,10 +1,12 @@
 //! The declared label of a row: binary, a number, a count or a class. Bounds come from the run
 //! file; nothing is estimated from rows.
 
+use serde::{Deserialize, Serialize};
+
 use super::feature::{Cell, equals, is_missing, missing_within, number};
 
 /// What the values of a table's label are: what a model reads.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LabelKind {
     /// −1 or +1.
     Binary,

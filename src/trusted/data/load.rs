@@ -6,6 +6,7 @@ use super::rows::{BadCells, Rows, Rule};
 use super::storage::{Column, Storage};
 use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, Offset, TextFormat};
 use super::{Frame, Part, Unit, frame, read_csv, read_idx, read_npy, read_parquet};
+use super::{Held, Share};
 
 /// A table file and what is declared about it.
 #[derive(Clone, Debug)]
@@ -164,14 +165,57 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
 /// # Errors
 /// [`DataError`], as there, and where the files are of several kinds.
 pub fn load_parts(source: &Source, parts: &[Part]) -> Result<Dataset, DataError> {
+    load_dealt(source, parts, None).map(|(data, _)| data)
+}
+
+/// As [`load_parts`], the rows of one of several ranks, and which of the table's they are: whole
+/// files where there are as many as ranks, else blocks of rows, of a file that all ranks read.
+///
+/// # Errors
+/// [`DataError`], as there, and where rows are declared to have units or bounds.
+pub fn load_share(
+    source: &Source,
+    parts: &[Part],
+    share: Share,
+) -> Result<(Dataset, Vec<Held>), DataError> {
+    let beside = [
+        ("data.unit", source.unit.is_some()),
+        ("data.bounds", source.bounds.is_some()),
+    ];
+    match beside.into_iter().find(|(_, given)| *given) {
+        Some((key, _)) => {
+            let what = "does not go with several ranks yet: run it on one";
+            Err(DataError::declaration(key, what.into()))
+        }
+        None => load_dealt(source, parts, Some(share)),
+    }
+}
+
+fn load_dealt(
+    source: &Source,
+    parts: &[Part],
+    share: Option<Share>,
+) -> Result<(Dataset, Vec<Held>), DataError> {
+    let by_file = share.filter(|s| parts.len() >= s.size && source.label_file.is_none());
+    let by_row = share.filter(|_| by_file.is_none());
     if parts.is_empty() {
         let format = format_of(&source.path)?;
-        return load_by(source, |rows| read(source, &source.path, format, rows));
+        return load_by(source, by_row, |rows| {
+            read(source, &source.path, format, rows).map(|()| None)
+        });
     }
     let format = common_format(source, parts)?;
-    load_by(source, |rows| {
+    let here = by_file.map(|share| {
+        let bytes = parts
+            .iter()
+            .map(|p| p.path.metadata().map_or(0, |m| m.len()));
+        share.files(&bytes.collect::<Vec<u64>>())
+    });
+    let here = |i: &usize| here.as_ref().is_none_or(|here| here[*i]);
+    let parts: Vec<(usize, &Part)> = parts.iter().enumerate().filter(|(i, _)| here(i)).collect();
+    load_by(source, by_row, |rows| {
         let mut all = 0u64;
-        for part in parts {
+        for (_, part) in &parts {
             rows.begin(part);
             let count = match format {
                 // Known when they are read.
@@ -184,11 +228,14 @@ pub fn load_parts(source: &Source, parts: &[Part]) -> Result<Dataset, DataError>
         }
         rows.expect(all)?;
         rows.reserve(all);
-        for part in parts {
+        let mut dealt = Vec::new();
+        for (i, part) in &parts {
+            let before = rows.seen();
             rows.begin(part);
             read(source, &part.path, format, rows).map_err(|e| part.at_fault(e))?;
+            dealt.push((*i as u64, (rows.seen() - before) as u64));
         }
-        Ok(())
+        Ok(by_file.map(|_| dealt))
     })
 }
 
@@ -233,13 +280,17 @@ pub(super) fn labels(path: &Path, label: &Label, bad: BadCells) -> Result<Vec<f6
 /// # Errors
 /// [`DataError`], naming row and column or the key of the declaration.
 pub fn load_frame(source: &Source, table: &Frame) -> Result<Dataset, DataError> {
-    load_by(source, |rows| frame::rows(table, rows))
+    let read = |rows: &mut Rows<'_>| frame::rows(table, rows).map(|()| None);
+    load_by(source, None, read).map(|(data, _)| data)
 }
 
+/// `share`: which rows are kept, where rows are dealt; `read`: which files they are, where files
+/// are.
 fn load_by(
     source: &Source,
-    read: impl FnOnce(&mut Rows<'_>) -> Result<(), DataError>,
-) -> Result<Dataset, DataError> {
+    share: Option<Share>,
+    read: impl FnOnce(&mut Rows<'_>) -> Result<Option<Vec<Held>>, DataError>,
+) -> Result<(Dataset, Vec<Held>), DataError> {
     for (i, feature) in source.features.iter().enumerate() {
         feature
             .validate()
@@ -275,8 +326,11 @@ fn load_by(
     }
     let rule = Rule::new(source, label)?;
     let mut rows = Rows::new(&rule, builder, super::memory::available_memory());
-    read(&mut rows)?;
-    rows.finish()
+    if let Some(share) = share {
+        rows.deal(share);
+    }
+    let dealt = read(&mut rows)?;
+    rows.finish(dealt)
 }
 
 /// What is said of a table row by row elsewhere would say how many rows there are.

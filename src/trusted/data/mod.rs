@@ -22,6 +22,7 @@ mod one_hot;
 mod parquet_columns;
 mod part;
 mod public_rows;
+mod ranks;
 mod read_csv;
 mod read_idx;
 mod read_npy;
@@ -29,6 +30,8 @@ mod read_parquet;
 mod rows;
 mod storage;
 mod unit;
+
+use std::sync::Arc;
 
 pub(in crate::trusted) use bounds::RowBounds;
 pub use bounds::{BoundsSource, Population};
@@ -40,13 +43,14 @@ pub use feature::{Cell, Condition, Feature, FeatureKind, is_missing};
 pub use frame::{Frame, FrameColumn, FramePart};
 pub use interaction::Interaction;
 pub use label::{Label, LabelKind, LabelValues, SeenEvent};
-pub use load::{Source, header, load, load_frame, load_parts};
+pub use load::{Source, header, load, load_frame, load_parts, load_share};
 pub(crate) use load::{is_text, stem};
 pub use memory::available_memory;
 pub use number::{Form, Number, Transform};
 pub use one_hot::OneHot;
 pub use part::Part;
 pub use public_rows::PublicRows;
+pub use ranks::{Held, Ranks, Share};
 pub use read_parquet::silence_damaged_files;
 pub(crate) use read_parquet::without_panics;
 pub use rows::BadCells;
@@ -122,6 +126,7 @@ pub struct Dataset {
     row_norm: f64,
     bounds: Option<RowBounds>,
     units: Option<Units>,
+    ranks: Option<Arc<Ranks>>,
 }
 
 impl Dataset {
@@ -173,6 +178,7 @@ impl Dataset {
                 row_norm,
                 bounds: None,
                 units: None,
+                ranks: None,
             },
             pending: Pending::default(),
             owners: None,
@@ -182,10 +188,14 @@ impl Dataset {
     /// Number of rows N, or where rows belong to units, of these. Public by convention
     /// (mathematics, section 1).
     pub fn rows(&self) -> usize {
-        self.units.as_ref().map_or(self.rows, Units::count)
+        match (&self.ranks, &self.units) {
+            (Some(ranks), _) => ranks.rows() as usize,
+            (None, Some(units)) => units.count(),
+            (None, None) => self.rows,
+        }
     }
 
-    /// Number of rows that are stored; private where they belong to units.
+    /// Number of rows that are stored here; private where they belong to units.
     pub(in crate::trusted) fn lines(&self) -> usize {
         self.rows
     }
@@ -241,10 +251,13 @@ impl Dataset {
         self.bounds.as_ref()
     }
 
-    /// Bytes held by the rows; where these belong to units, by as many as there may be.
+    /// Bytes held here by the rows; where these belong to units, by as many as there may be.
     pub fn bytes(&self) -> usize {
-        let most = self.unit().map_or(1, |u| u.rows as usize);
-        let rows = (self.rows() * most).next_multiple_of(TILE);
+        let rows = match self.unit() {
+            Some(unit) => self.rows() * unit.rows as usize,
+            None => self.rows,
+        };
+        let rows = rows.next_multiple_of(TILE);
         let values = self.cells.value_bytes() * self.width();
         let beside = usize::from(self.labelled()) + usize::from(self.bounds.is_some());
         rows * (values + 4 * beside)
@@ -289,6 +302,7 @@ impl Dataset {
             labels: self.labels.clone(),
             bounds: self.bounds.clone(),
             units: self.units.clone(),
+            ranks: self.ranks.clone(),
             cells,
             ..*self
         }

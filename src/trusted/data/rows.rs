@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::feature::Cell;
 use super::{
-    BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Label, Part, Source, TILE,
-    bounds, load, unit,
+    BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Held, Label, Part, Share,
+    Source, TILE, bounds, load, unit,
 };
 
 /// What becomes of a cell that its declaration cannot read.
@@ -252,7 +252,9 @@ pub(super) struct Block<'a> {
     rule: &'a Rule<'a>,
     given: &'a [Given],
     built: DatasetBuilder,
-    first: usize,
+    share: Option<Share>,
+    /// Rows before the next one, those of other ranks too.
+    seen: usize,
     values: Vec<f32>,
 }
 
@@ -264,6 +266,10 @@ impl Block<'_> {
         Self: 'c,
     {
         let given = self.given;
+        if !self.here(1) {
+            self.seen += 1;
+            return Ok(());
+        }
         let cell = |k: usize| match given.get(k) {
             None => own(k),
             Some(Given::File(place)) => own(*place),
@@ -272,9 +278,16 @@ impl Block<'_> {
         self.values.clear();
         self.rule.features(line, &cell, &mut self.values)?;
         let (label, bound) = self.beside(line, cell)?;
+        self.seen += 1;
         self.built
             .push_row(&self.values, label, bound)
             .map_err(|what| self.rule.fail(line, None, what))
+    }
+
+    /// Whether all of the next rows are this rank's, where rows are dealt.
+    fn here(&self, rows: usize) -> bool {
+        let (first, last) = (self.seen as u64, (self.seen + rows - 1) as u64);
+        (self.share).is_none_or(|share| share.has(first) && share.has(last))
     }
 
     /// What a row has beside its features: its label and its bound. Says whose it is.
@@ -284,7 +297,7 @@ impl Block<'_> {
         line: u64,
         cell: impl Fn(usize) -> Cell<'c>,
     ) -> Result<(Option<f64>, Option<f64>), DataError> {
-        let (rule, row) = (self.rule, self.first + self.built.rows());
+        let (rule, row) = (self.rule, self.seen);
         let cell = |at: Option<usize>| at.map(&cell);
         let label = rule.label(row, line, [cell(rule.label_cell), cell(rule.event_cell)])?;
         let bound = rule.bound(row, line, cell(rule.bound_cell))?;
@@ -299,6 +312,7 @@ impl Block<'_> {
     fn push_tile(&mut self, line: u64, cells: &[&[f64; TILE]]) -> Result<bool, DataError> {
         let source = self.rule.source;
         let plain = cells.len() == self.rule.wanted.len() && source.interactions.is_empty();
+        let plain = plain && self.here(TILE);
         let lanes = match self.built.tile() {
             Some(lanes) if plain && source.offset.is_none() => lanes,
             _ => return Ok(false),
@@ -323,6 +337,7 @@ impl Block<'_> {
         for lane in 0..TILE {
             let line = line + lane as u64;
             let (label, bound) = self.beside(line, |k| Cell::Number(cells[k][lane]))?;
+            self.seen += 1;
             let added = self.built.push_filled(label, bound);
             added.map_err(|what| self.rule.fail(line, None, what))?;
         }
@@ -364,6 +379,10 @@ pub(super) struct Rows<'a> {
     /// What folders give instead, for each column that is read; empty where they give none.
     given: Vec<Given>,
     built: DatasetBuilder,
+    /// Which rows are kept, where a table's are dealt.
+    share: Option<Share>,
+    /// Rows so far, those of other ranks too.
+    seen: usize,
     /// Rows that fit in memory, and what is available.
     most: Option<(u64, u64)>,
     /// Bytes of a row.
@@ -389,6 +408,8 @@ impl<'a> Rows<'a> {
             wanted: rule.wanted.clone(),
             given: Vec::new(),
             built,
+            share: None,
+            seen: 0,
             most,
             row,
         }
@@ -396,6 +417,16 @@ impl<'a> Rows<'a> {
 
     pub fn path(&self) -> &Path {
         self.rule.path()
+    }
+
+    /// Keeps a rank's rows of a table.
+    pub fn deal(&mut self, share: Share) {
+        self.share = Some(share);
+    }
+
+    /// Rows so far, those of other ranks too.
+    pub fn seen(&self) -> usize {
+        self.seen
     }
 
     /// Begins a file.
@@ -419,7 +450,8 @@ impl<'a> Rows<'a> {
 
     /// Refuses more rows than fit, before they are read.
     pub fn expect(&self, more: u64) -> Result<(), DataError> {
-        let rows = more.saturating_add(self.built.rows() as u64);
+        let size = self.share.map_or(1, |share| share.size as u64);
+        let rows = more.div_ceil(size).saturating_add(self.built.rows() as u64);
         let Some((most, available)) = self.most.filter(|(most, _)| rows > *most) else {
             return Ok(());
         };
@@ -443,23 +475,25 @@ impl<'a> Rows<'a> {
         count: impl Fn(&B) -> usize,
         read: impl Fn(&B, &mut Block<'_>) -> Result<(), DataError> + Sync,
     ) -> Result<(), DataError> {
-        let mut first = self.built.rows();
+        let mut first = self.seen;
         let mut starts = Vec::with_capacity(batches.len());
         for batch in batches {
             starts.push(first);
             first = first.saturating_add(count(batch));
         }
-        self.expect((first - self.built.rows()) as u64)?;
-        let (rule, given, built) = (self.rule, &self.given[..], &self.built);
+        self.expect((first - self.seen) as u64)?;
+        self.seen = first;
+        let (share, rule, given, built) = (self.share, self.rule, &self.given[..], &self.built);
         let blocks: Vec<Result<DatasetBuilder, DataError>> = batches
             .par_iter()
             .zip(&starts)
-            .map(|(batch, &first)| {
+            .map(|(batch, &seen)| {
                 let mut block = Block {
                     rule,
                     given,
                     built: built.like(),
-                    first,
+                    share,
+                    seen,
                     values: Vec::new(),
                 };
                 read(batch, &mut block)?;
@@ -516,14 +550,20 @@ impl<'a> Rows<'a> {
 
     /// Makes room for so many more rows.
     pub fn reserve(&mut self, more: u64) {
-        self.built.reserve(usize::try_from(more).unwrap_or(0));
+        let size = self.share.map_or(1, |share| share.size as u64);
+        self.built
+            .reserve(usize::try_from(more.div_ceil(size)).unwrap_or(0));
     }
 
-    /// The data set of all rows.
-    pub fn finish(self) -> Result<Dataset, DataError> {
-        self.rule.check_lengths(self.built.rows())?;
-        self.built
-            .finish()
-            .map_err(|e| DataError::file(self.rule.path(), e.to_string()))
+    /// The data set of all rows, or of those that are here: blocks, or the files that `dealt` has.
+    pub fn finish(self, dealt: Option<Vec<Held>>) -> Result<(Dataset, Vec<Held>), DataError> {
+        self.rule.check_lengths(self.seen)?;
+        let blocks = self.share.map(|share| share.of(self.seen as u64));
+        if let Some(held) = dealt.or(blocks) {
+            return Ok((self.built.finish_some(), held));
+        }
+        let fail = |e: DataError| DataError::file(self.rule.path(), e.to_string());
+        let data = self.built.finish().map_err(fail)?;
+        Ok((data, Vec::new()))
     }
 }

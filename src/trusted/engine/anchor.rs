@@ -3,6 +3,8 @@
 
 use rayon::prelude::*;
 
+use serde::{Deserialize, Serialize};
+
 use super::EngineError;
 use super::anchor_rows::TileRows;
 use super::anchor_vectors::VectorRows;
@@ -27,6 +29,7 @@ const PROFILE_BITS: std::ops::RangeInclusive<i32> = -7..=9;
 /// network), s the score and w minus its slope, clipped to public bounds; in units of
 /// [`crate::model::Model::unit`]. ω_i ≤ 1 is the weight of a row beyond the row bound b, see
 /// [`Slopes::influence`]; a row within it has ω = 1.
+#[derive(Serialize)]
 pub(in crate::trusted) struct AnchorQuery<'a> {
     /// θ*, d values.
     pub at: &'a [f64],
@@ -39,7 +42,7 @@ pub(in crate::trusted) struct AnchorQuery<'a> {
 }
 
 /// Which sums of an anchor are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::trusted) struct AnchorParts {
     /// d sums.
     pub gradient: bool,
@@ -78,7 +81,7 @@ impl AnchorQuery<'_> {
 }
 
 /// The exact sums, in integer units.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::trusted) struct AnchorSums {
     /// d sums in units of [`AnchorSums::gradient_unit`].
     pub gradient: Vec<i128>,
@@ -175,7 +178,7 @@ fn over(
     query: &AnchorQuery<'_>,
     part: impl Fn(std::ops::Range<usize>) -> AnchorSums + Sync,
 ) -> AnchorSums {
-    let chunk = count.div_ceil(64);
+    let chunk = count.div_ceil(64).max(1);
     (0..count.div_ceil(chunk))
         .into_par_iter()
         .map(|k| part(k * chunk..((k + 1) * chunk).min(count)))

@@ -11,7 +11,7 @@ use super::anchor::{
 };
 use nalgebra::DMatrix;
 
-use crate::data::Dataset;
+use crate::data::{Dataset, Units};
 use crate::expression::Located;
 use crate::model::{Joint, Slopes};
 
@@ -76,9 +76,10 @@ impl<'a> VectorRows<'a> {
         }
     }
 
-    /// Number of units.
+    /// Number of units, or of rows that are here.
     pub fn count(&self) -> usize {
-        self.data.rows()
+        let units = self.data.units().map(Units::count);
+        units.unwrap_or(self.data.lines())
     }
 
     fn rows(&self, unit: usize) -> Range<usize> {

@@ -1,5 +1,7 @@
 //! What can go wrong in an engine.
 
+use super::LinkError;
+
 /// An engine's failure; holds no value derived from rows.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -41,6 +43,17 @@ pub enum EngineError {
     /// The device refused a request.
     #[error("GPU error: {0}")]
     Device(String),
+    /// Ranks lost each other.
+    #[error(transparent)]
+    Ranks(#[from] LinkError),
+    /// Another rank's engine failed.
+    #[error("rank {rank}: {what}")]
+    Rank {
+        /// Which rank.
+        rank: usize,
+        /// What it says.
+        what: String,
+    },
     /// A query that does not fit model or rows.
     #[error("{0}")]
     Query(String),

@@ -9,6 +9,8 @@
 //! and rounding each coordinate to an integer adds less than √d: `Σ q_j² ≤ bound²`, whatever the
 //! gradient was.
 
+use serde::{Deserialize, Serialize};
+
 use super::{EngineError, Grid};
 use crate::model::{GradientFunction, Model};
 
@@ -25,7 +27,7 @@ pub(in crate::trusted) enum Rows<'a> {
 }
 
 /// One chain's exact answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::trusted) struct GradientSum {
     /// `Σ clip(∇_i)`, d values in grid steps.
     pub steps: Vec<i64>,
@@ -34,6 +36,7 @@ pub(in crate::trusted) struct GradientSum {
 }
 
 /// Gradient query for C chains.
+#[derive(Serialize, Deserialize)]
 pub(in crate::trusted) struct GradientQuery {
     function: GradientFunction,
     features: usize,

@@ -1,13 +1,15 @@
 //! The fixed-point grid of one query: step γ and integer bound, both from the public
 //! clip bound alone.
 
+use serde::{Deserialize, Serialize};
+
 use super::EngineError;
 
 /// Bits between the clip bound and the grid step.
 pub(in crate::trusted) const GRID_BITS: i32 = 20;
 
 /// Grid `γ = 2^(⌈log2 c⌉ − 20)` with integer bound `⌊c/γ⌋ ∈ (2^19, 2^20]`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Grid {
     exponent: i32,
     bound: i32,

@@ -12,6 +12,7 @@ mod gradient;
 mod grid;
 mod moments;
 mod query;
+mod ranks;
 mod select;
 mod threads;
 
@@ -23,6 +24,7 @@ pub(in crate::trusted) use gradient::{GradientQuery, GradientSum, Rows};
 pub use grid::Grid;
 pub(in crate::trusted) use moments::MomentSums;
 pub(in crate::trusted) use query::{RatioQuery, RatioSum};
+pub use ranks::{Link, LinkError, serve_rows};
 pub(in crate::trusted) use select::open;
 pub use select::{EngineChoice, EngineInfo, EngineSetup, Workload, devices};
 pub use threads::start as start_threads;

@@ -2,6 +2,8 @@
 
 use rayon::prelude::*;
 
+use serde::{Deserialize, Serialize};
+
 use super::EngineError;
 use super::anchor::quantize_in_ball;
 use crate::data::Dataset;
@@ -13,7 +15,7 @@ const BITS: u32 = 24;
 const BLOCK_ROWS: usize = 1 << 16;
 
 /// `Σ_i q_i`, q the weighted moments of a row rounded to integers, `‖q‖ ≤ 2^24`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::trusted) struct MomentSums(pub Vec<i128>);
 
 impl MomentSums {

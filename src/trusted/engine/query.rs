@@ -1,10 +1,12 @@
 //! What the curator asks an engine, prepared once for all engines.
 
+use serde::{Deserialize, Serialize};
+
 use super::{EngineError, Grid};
 use crate::model::{Model, RowFunction};
 
 /// One chain's exact answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::trusted) struct RatioSum {
     /// `Σ clip(r_i)` in grid steps.
     pub steps: i64,
@@ -14,6 +16,7 @@ pub(in crate::trusted) struct RatioSum {
 
 /// Log-ratio query for C chains. Every pair is evaluated from the lexicographically
 /// smaller of θ, θ' and negated where it was swapped, so ratios are odd to the bit.
+#[derive(Serialize, Deserialize)]
 pub(in crate::trusted) struct RatioQuery {
     function: RowFunction,
     features: usize,

@@ -7,6 +7,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::cpu::{CpuEngine, InstructionSet};
+use super::ranks::Ranked;
 #[cfg(feature = "gpu")]
 use super::{AnchorParts, AnchorQuery, GradientQuery, RatioQuery, Rows};
 use super::{Engine, EngineError};
@@ -29,7 +30,7 @@ pub enum EngineChoice {
 }
 
 /// An engine and the work it will get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineSetup {
     /// What the user asks for.
     pub choice: EngineChoice,
@@ -43,7 +44,7 @@ pub struct EngineSetup {
 }
 
 /// Queries over all rows that a run will ask, each of all of its chains together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     /// Sums of log ratios.
     pub ratios: u64,
@@ -75,14 +76,28 @@ pub struct EngineInfo {
     pub driver: String,
 }
 
-/// Builds the engine asked for.
+/// Builds the engine asked for, of all ranks where there are several.
 pub(in crate::trusted) fn open(
+    setup: EngineSetup,
+    data: Arc<Dataset>,
+    model: &dyn Model,
+) -> Result<Box<dyn Engine>, EngineError> {
+    match data.ranks().cloned() {
+        Some(ranks) => Ok(Box::new(Ranked::open(setup, data, model, ranks)?)),
+        None => open_own(setup, data, model),
+    }
+}
+
+/// Builds the engine asked for over the rows that are here.
+pub(super) fn open_own(
     setup: EngineSetup,
     data: Arc<Dataset>,
     model: &dyn Model,
 ) -> Result<Box<dyn Engine>, EngineError> {
     // (Rows of a unit are added up on the CPU.)
     let cpu_only = model.row_function().shader().is_none() || data.units().is_some();
+    // (A rank may have none.)
+    let cpu_only = cpu_only || data.lines() == 0;
     match setup.choice {
         EngineChoice::Cpu => Ok(Box::new(CpuEngine::new(data))),
         EngineChoice::Gpu if cpu_only => Err(EngineError::CpuOnly),

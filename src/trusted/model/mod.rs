@@ -5,6 +5,8 @@
 //! the forms gives the log-likelihood ratio. The row function exists three times: the
 //! f64 oracle in `src/models`, f32 lanes in `engine/cpu`, WGSL in `shaders/model`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::{LabelKind, Offset};
 use crate::expression::Law;
 use crate::models::{NetworkShape, Slopes};
@@ -44,7 +46,7 @@ impl ModelError {
 }
 
 /// Which scalar function of the forms gives a row's untempered log ratio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RowFunction {
     /// `u = (x·θ, x·Δθ)`, label y = ±1: `softplus(−y u₀) − softplus(−y(u₀+u₁))`.
     Logistic,
@@ -168,7 +170,7 @@ impl RowFunction {
 }
 
 /// How the gradient of a row's untempered log likelihood is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum GradientFunction {
     /// `s(x·θ, y)·x`: a generalised linear model.
     Score(Score),
@@ -186,7 +188,7 @@ pub enum GradientFunction {
 }
 
 /// Derivative of a row's log likelihood in its linear predictor η.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Score {
     /// `y σ(−yη)`, y = ±1.
     Logistic,

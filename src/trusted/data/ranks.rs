@@ -1,0 +1,189 @@
+//! Which rows of a table are here, where several ranks have some each.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::{Dataset, TILE};
+use crate::engine::Link;
+
+/// Rows that are dealt together where a file's are: whole tiles of all engines.
+const BLOCK: u64 = 256 * TILE as u64;
+
+/// One of several ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Which, from 0.
+    pub rank: usize,
+    /// Of how many.
+    pub size: usize,
+}
+
+/// Rows that a rank holds one after another: a key by which those of all ranks are in the table's
+/// order, and how many they are.
+pub type Held = (u64, u64);
+
+impl Share {
+    /// Whether a row of a table whose rows are dealt is here.
+    #[inline]
+    pub(super) fn has(self, row: u64) -> bool {
+        (row / BLOCK) % self.size as u64 == self.rank as u64
+    }
+
+    /// What is here of so many rows.
+    pub(super) fn of(self, rows: u64) -> Vec<Held> {
+        let blocks = (0..rows.div_ceil(BLOCK)).filter(|k| self.has(k * BLOCK));
+        let held = blocks.map(|k| (k, BLOCK.min(rows - k * BLOCK)));
+        held.collect()
+    }
+
+    /// Which files of these sizes are here: about as many bytes everywhere, in order.
+    pub(super) fn files(self, bytes: &[u64]) -> Vec<bool> {
+        let all = bytes.iter().map(|b| u128::from(*b) + 1).sum::<u128>();
+        let mut before = 0;
+        let own = |b: &u64| {
+            let middle = before + (u128::from(*b) + 1) / 2;
+            before += u128::from(*b) + 1;
+            middle * self.size as u128 / all == self.rank as u128
+        };
+        bytes.iter().map(own).collect()
+    }
+}
+
+/// Which rank has which rows, and what carries messages to them.
+pub struct Ranks {
+    link: Arc<dyn Link>,
+    parts: Vec<RankPart>,
+    rows: u64,
+    /// Whether others wait for questions.
+    pub(in crate::trusted) open: AtomicBool,
+}
+
+/// Rows that follow each other in the table and on their rank.
+struct RankPart {
+    first: u64,
+    rank: usize,
+    own: u64,
+}
+
+impl Ranks {
+    /// `held`: what each rank has, in order of the ranks.
+    pub fn new(link: Arc<dyn Link>, held: &[Vec<Held>]) -> Self {
+        let mut all: Vec<(u64, usize, u64, u64)> = Vec::new();
+        for (rank, held) in held.iter().enumerate() {
+            let mut own = 0;
+            for (key, count) in held {
+                all.push((*key, rank, own, *count));
+                own += count;
+            }
+        }
+        all.sort_unstable();
+        let (mut parts, mut rows) = (Vec::with_capacity(all.len()), 0);
+        for (_, rank, own, count) in all.into_iter().filter(|part| part.3 > 0) {
+            parts.push(RankPart {
+                first: rows,
+                rank,
+                own,
+            });
+            rows += count;
+        }
+        let open = AtomicBool::new(true);
+        Ranks {
+            link,
+            parts,
+            rows,
+            open,
+        }
+    }
+
+    /// N.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    pub(in crate::trusted) fn link(&self) -> &dyn Link {
+        &*self.link
+    }
+
+    /// Whose a row is, and which one it is there.
+    pub(in crate::trusted) fn find(&self, row: u64) -> (usize, u64) {
+        let at = self.parts.partition_point(|part| part.first <= row);
+        let part = &self.parts[at.saturating_sub(1)];
+        (part.rank, part.own + row - part.first)
+    }
+}
+
+impl Dataset {
+    /// The whole table, of which these rows are rank 0's.
+    #[must_use]
+    pub fn of_ranks(mut self, ranks: Ranks) -> Self {
+        self.ranks = Some(Arc::new(ranks));
+        self
+    }
+
+    /// Where its other rows are, if they are not all here.
+    pub fn ranks(&self) -> Option<&Arc<Ranks>> {
+        self.ranks.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Alone;
+
+    impl Link for Alone {
+        fn rank(&self) -> usize {
+            0
+        }
+
+        fn size(&self) -> usize {
+            1
+        }
+
+        fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, crate::engine::LinkError> {
+            Ok(message)
+        }
+
+        fn gather(&self, message: Vec<u8>) -> Result<Vec<Vec<u8>>, crate::engine::LinkError> {
+            Ok(vec![message])
+        }
+    }
+
+    #[test]
+    fn every_row_is_found_where_it_is() {
+        for size in [1, 2, 3, 8] {
+            for rows in [0, 1, BLOCK - 1, BLOCK, 5 * BLOCK + 7] {
+                let shares: Vec<Share> = (0..size).map(|rank| Share { rank, size }).collect();
+                let held: Vec<Vec<Held>> = shares.iter().map(|share| share.of(rows)).collect();
+                let ranks = Ranks::new(Arc::new(Alone), &held);
+                assert_eq!(ranks.rows(), rows);
+                let mut own = vec![0; size];
+                for row in 0..rows {
+                    let (rank, at) = ranks.find(row);
+                    assert!(shares[rank].has(row));
+                    assert_eq!(at, own[rank]);
+                    own[rank] += 1;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_is_dealt_once_and_in_order() {
+        for bytes in [vec![], vec![0; 5], vec![9, 1, 1, 1, 1, 1, 1], vec![1; 100]] {
+            for size in [1, 2, 3, 8] {
+                let dealt: Vec<Vec<bool>> = (0..size)
+                    .map(|rank| Share { rank, size }.files(&bytes))
+                    .collect();
+                let mut before = 0;
+                for file in 0..bytes.len() {
+                    let owners: Vec<usize> = (0..size).filter(|r| dealt[*r][file]).collect();
+                    assert_eq!(owners.len(), 1, "{bytes:?} {size}");
+                    assert!(owners[0] >= before);
+                    before = owners[0];
+                }
+            }
+        }
+    }
+}
