@@ -60,13 +60,14 @@
 //! (curator, ledger, mechanisms, certificate), [`sampler`] (public post-processing),
 //! [`run`] (from a run file to a run), [`posterior_run`], [`diagnostics`], [`output`],
 //! [`prediction`] (from draws to answers), [`config`], [`expression`] (likelihoods as texts),
-//! [`math`] and [`synthetic`] (made-up tables); `shaders/` holds the GPU twins.
+//! [`math`], [`machine`] and [`synthetic`] (made-up tables); `shaders/` holds the GPU twins.
 //! The command lies beside it in `cli/`, the papers' figures in `lab/`.
 
 pub mod benchmark;
 pub mod config;
 pub mod diagnostics;
 pub mod expression;
+pub mod machine;
 pub mod math;
 mod models;
 pub mod network;

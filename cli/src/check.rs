@@ -6,7 +6,7 @@ use super::check_report::Report;
 use super::records::Records;
 use super::{CliError, check_budget, check_print};
 use dpmc::config::{Plan, Validation};
-use dpmc::data::available_memory;
+use dpmc::machine::available_memory;
 use dpmc::output;
 use dpmc::privacy::Ledger;
 use dpmc::run::{Prepared, prepare};

@@ -32,6 +32,7 @@ mod pages;
 mod panics;
 mod predict;
 mod prior;
+mod ranks;
 mod records;
 mod report;
 mod sample;
@@ -72,7 +73,7 @@ fn run() -> ExitCode {
     panics::name_the_place_alone();
     dpmc::data::silence_damaged_files();
     signals::survive_file_limit();
-    let result = dpmc::engine::start_threads(true).map_err(CliError::Failure);
+    let result = dpmc::machine::start_threads(true).map_err(CliError::Failure);
     let result = result.and_then(|()| match arguments.command {
         Command::Init(a) => init::run(&a),
         Command::Check(a) => check::run(&a),

@@ -9,17 +9,24 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::CliError;
 use super::answers::print_json;
 use super::args::SampleArguments;
+use super::ranks::{self, Role};
 use super::session::{Session, Target};
 use super::{check, signals, summary};
 use dpmc::config::{Plan, RunSection};
 use dpmc::output::{self, RunDirectory};
 use dpmc::posterior_run::{PosteriorRun, Status};
-use dpmc::run::prepare;
+use dpmc::run::{prepare, prepare_over};
 
 /// The progress line is renewed this often, however slow a step is.
 const SHOW_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
+    // Dropped after the run, whose rows others hold.
+    let mut leader = match ranks::join()? {
+        Role::Alone => None,
+        Role::Leading(leader) => Some(leader),
+        Role::Served => return Ok(()),
+    };
     if let Some(directory) = &a.resume {
         RunDirectory::can_resume(directory)?;
     }
@@ -31,7 +38,10 @@ pub(super) fn run(a: &SampleArguments) -> Result<(), CliError> {
     plan.take_terms(a.resume.as_ref().map(|d| d.join("ledger.json")))?;
     let stop = signals::stop_flag()?;
 
-    let mut prepared = prepare(plan)?;
+    let mut prepared = match &mut leader {
+        Some(leader) => prepare_over(plan, leader)?,
+        None => prepare(plan)?,
+    };
     let (plan, test) = (prepared.plan.clone(), prepared.test.take());
     let out = out_directory(a, &plan);
     let target = match &a.resume {

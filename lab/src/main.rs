@@ -56,7 +56,7 @@ struct ReproduceArguments {
 
 fn main() -> ExitCode {
     let Command::Reproduce(a) = Arguments::parse().command;
-    let result = dpmc::engine::start_threads(true)
+    let result = dpmc::machine::start_threads(true)
         .map_err(ReproduceError::Failed)
         .and_then(|()| run(&a));
     match result {

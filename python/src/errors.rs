@@ -62,7 +62,7 @@ pub fn defect(py: Python<'_>) -> PyErr {
 pub fn threads(py: Python<'_>) -> PyResult<()> {
     static STARTED: OnceLock<(u32, Result<(), String>)> = OnceLock::new();
     let now = std::process::id();
-    let (process, started) = STARTED.get_or_init(|| (now, dpmc::engine::start_threads(false)));
+    let (process, started) = STARTED.get_or_init(|| (now, dpmc::machine::start_threads(false)));
     if *process != now {
         return Err(new(py, "Error", FORKED, None));
     }

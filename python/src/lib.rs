@@ -32,7 +32,7 @@ fn json(value: &serde_json::Value) -> String {
 #[pyfunction]
 #[pyo3(signature = (plan, table=None))]
 fn check(py: Python<'_>, plan: &Plan, table: Option<&Table>) -> PyResult<String> {
-    let available = dpmc::data::available_memory();
+    let available = dpmc::machine::available_memory();
     let (settings, frame) = (plan.plan.clone(), table.map(|t| t.frame.clone()));
     guarded(py, plan.imaginary, move || {
         let mut settings = settings;

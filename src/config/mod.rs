@@ -1,5 +1,6 @@
 //! The run file: what it may say, and how it becomes data, model, sampler and budget.
 
+mod declared_notes;
 mod error;
 mod files;
 mod formula;

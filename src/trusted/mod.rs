@@ -19,13 +19,22 @@ mod tests {
 
     /// What the rest of the library sees beyond `pub`: facts about declarations, public limits,
     /// files, and what a run does with its curator between two steps.
-    const SEAM: [&str; 22] = [
+    const SEAM: [&str; 31] = [
         // data
+        "all_levels",
         "check",
+        "complete_part",
+        "curve",
         "equals",
+        "is_complete",
         "is_default",
         "is_text",
+        "mapped_ends",
+        "parts",
+        "push",
         "reads_missing",
+        "sorted",
+        "spread",
         "stem",
         "without_panics",
         // engine

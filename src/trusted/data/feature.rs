@@ -118,7 +118,7 @@ impl Feature {
     }
 
     /// Whether its features add up to 1 in every row.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         match &self.kind {
             FeatureKind::Intercept => true,
             FeatureKind::OneHot(one_hot) => one_hot.reference.is_none(),
@@ -127,7 +127,7 @@ impl Feature {
     }
 
     /// What a number is called, its transform included.
-    pub(super) fn curve(&self) -> Option<String> {
+    pub(crate) fn curve(&self) -> Option<String> {
         match (&self.kind, &self.column) {
             (FeatureKind::Number(number), Some(column)) => Some(number.name(column)),
             _ => None,
@@ -180,7 +180,7 @@ impl Feature {
 
     /// Appends this declaration's features of one cell. Errors never quote the cell.
     #[inline]
-    pub(super) fn push(&self, cell: Cell<'_>, out: &mut Vec<f32>) -> Result<(), String> {
+    pub(crate) fn push(&self, cell: Cell<'_>, out: &mut Vec<f32>) -> Result<(), String> {
         match &self.kind {
             FeatureKind::Intercept => out.push(1.0),
             FeatureKind::Number(number) => number.push(self.number(cell)?, out),

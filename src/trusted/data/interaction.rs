@@ -97,7 +97,7 @@ impl Interaction {
     }
 
     /// Appends its columns to the features of a row, which lie in front.
-    pub(super) fn push(&self, row: &mut Vec<f32>) {
+    pub(crate) fn push(&self, row: &mut Vec<f32>) {
         let mut products = vec![1.0];
         for part in &self.parts {
             let columns = row.get(part.columns.clone()).unwrap_or_default();
@@ -115,18 +115,18 @@ impl Interaction {
     }
 
     /// The columns of its parts, in the order of the table.
-    pub(super) fn sorted(&self) -> Vec<Range<usize>> {
+    pub(crate) fn sorted(&self) -> Vec<Range<usize>> {
         sorted(self.parts.iter().map(|part| part.columns.clone()).collect())
     }
 
     /// How its parts were named.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(|part| &*part.name)
     }
 
     /// A part whose columns add up to 1, and the columns of all others, sorted: the products
     /// with it add up to the products of those.
-    pub(super) fn complete_part(&self) -> Option<(&str, Vec<Range<usize>>)> {
+    pub(crate) fn complete_part(&self) -> Option<(&str, Vec<Range<usize>>)> {
         let complete = self.parts.iter().position(|part| part.complete)?;
         let others = self
             .parts
@@ -138,7 +138,7 @@ impl Interaction {
     }
 }
 
-pub(super) fn sorted(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+pub(crate) fn sorted(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     ranges
 }

@@ -325,7 +325,7 @@ fn load_by(
         builder = builder.of_units(unit.clone());
     }
     let rule = Rule::new(source, label)?;
-    let mut rows = Rows::new(&rule, builder, super::memory::available_memory());
+    let mut rows = Rows::new(&rule, builder, crate::machine::available_memory());
     if let Some(share) = share {
         rows.deal(share);
     }

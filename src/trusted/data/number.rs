@@ -201,7 +201,7 @@ impl Number {
     }
 
     /// The bounds as a feature with units of its own has them.
-    pub(super) fn mapped_ends(&self) -> [f64; 2] {
+    pub(crate) fn mapped_ends(&self) -> [f64; 2] {
         self.ends.map(|z| self.mapped(z))
     }
 
@@ -302,7 +302,7 @@ impl Number {
     }
 
     /// Values between the bounds, spread evenly on the scale of the transform.
-    pub(super) fn spread(&self, points: u32) -> impl Iterator<Item = f64> {
+    pub(crate) fn spread(&self, points: u32) -> impl Iterator<Item = f64> {
         let ([from, to], transform) = (self.ends, self.transform);
         (0..points).map(move |i| {
             let z = from + (to - from) * (f64::from(i) + 0.5) / f64::from(points);

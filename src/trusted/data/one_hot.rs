@@ -39,7 +39,7 @@ impl OneHot {
     }
 
     /// All declared levels, those of groups too.
-    pub(super) fn all_levels(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn all_levels(&self) -> impl Iterator<Item = &String> {
         self.levels.iter().chain(self.groups.values().flatten())
     }
 

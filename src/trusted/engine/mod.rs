@@ -11,10 +11,11 @@ pub(in crate::trusted) mod gpu;
 mod gradient;
 mod grid;
 mod moments;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod query;
 mod ranks;
 mod select;
-mod threads;
 
 pub(in crate::trusted) use anchor::{AnchorParts, AnchorQuery, AnchorSums};
 pub use error::EngineError;
@@ -23,11 +24,12 @@ pub(crate) use gpu::copy_bandwidth as gpu_copy_bandwidth;
 pub(in crate::trusted) use gradient::{GradientQuery, GradientSum, Rows};
 pub use grid::Grid;
 pub(in crate::trusted) use moments::MomentSums;
+#[cfg(feature = "mpi")]
+pub use mpi::MpiLink;
 pub(in crate::trusted) use query::{RatioQuery, RatioSum};
 pub use ranks::{Link, LinkError, serve_rows};
 pub(in crate::trusted) use select::open;
 pub use select::{EngineChoice, EngineInfo, EngineSetup, Workload, devices};
-pub use threads::start as start_threads;
 
 use crate::model::MomentBasis;
 

@@ -5,8 +5,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::accountant::gaussian_delta;
+use super::accountant::gaussian_dp::decision;
 use super::flow::{range, rho};
-use super::gaussian_dp::decision;
 
 fn sigmoid(z: f64) -> f64 {
     1.0 / (1.0 + (-z).exp())

@@ -45,7 +45,6 @@ pub mod audit;
 mod budget;
 mod certificate;
 mod charge_error;
-mod conversion;
 mod curator;
 mod event;
 mod event_key;
@@ -54,7 +53,6 @@ mod filter_tests;
 mod flow;
 #[cfg(test)]
 mod flow_tests;
-mod gaussian_dp;
 #[cfg(test)]
 mod gaussian_filter_tests;
 mod held_out;
@@ -68,11 +66,11 @@ mod mechanism;
 mod releases;
 mod rho;
 
+pub use accountant::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
 pub use budget::{Budget, BudgetError};
 pub(crate) use certificate::RunFacts;
 pub use certificate::{Certificate, EventCount};
 pub use charge_error::Refusal;
-pub use conversion::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
 pub use curator::{Curator, CuratorError, OpenCurator};
 pub(crate) use curator::{largest_batch_clip, unscaled};
 pub use event::{Event, EventError, Form, Neighbours};

@@ -2,10 +2,10 @@
 //! decisions, which cost the less the more of the sum is kept for what follows them
 //! (`docs/proofs/guarantee.md`, "As Gaussian DP").
 
+use super::gaussian_dp;
 use super::rules::{Answer, Question, answer};
 use super::sequence::Sequence;
 use crate::privacy::event::Event;
-use crate::privacy::gaussian_dp;
 
 /// Steps of σ from which on a lattice is as good as the line.
 const FINE_LATTICE: f64 = 1024.0;

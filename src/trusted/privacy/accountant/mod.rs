@@ -18,9 +18,11 @@
 
 mod calibrate;
 mod compose;
+mod conversion;
 #[cfg(test)]
 mod direction_tests;
 mod gaussian;
+pub(super) mod gaussian_dp;
 mod gaussian_filter;
 mod grid;
 mod kept;
@@ -39,6 +41,8 @@ mod tilt;
 mod window;
 
 pub use calibrate::{CalibrationError, Solution, calibrate};
+use conversion::largest;
+pub use conversion::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
 pub(super) use gaussian::{delta as gaussian_delta, epsilon as gaussian_epsilon};
 pub use orders::divergence;
 pub(in crate::trusted) use orders::multiplicity_tail;

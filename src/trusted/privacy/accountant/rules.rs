@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
+use super::conversion::{delta_of_rho, epsilon_of_rho};
 use super::gaussian;
 use super::gaussian_filter::gaussian_dp;
 use super::orders::renyi_answer;
 use super::pld::{self, Bounds, Counted};
 use super::sequence::Sequence;
 use super::tilt::Target;
-use crate::privacy::conversion::{delta_of_rho, epsilon_of_rho};
 use crate::privacy::event::Event;
 
 /// Tolerance of the grid where events were bucketed.

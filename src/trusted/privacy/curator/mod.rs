@@ -118,7 +118,7 @@ impl Curator {
         seed: Option<u64>,
     ) -> Result<Self, CuratorError> {
         check_fit(&data, &*model)?;
-        engine::start_threads(false).map_err(CuratorError::Threads)?;
+        crate::machine::start_threads(false).map_err(CuratorError::Threads)?;
         let population = data.population();
         let shares = match data.bounds() {
             Some(bounds) => {

@@ -4,8 +4,8 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use super::accountant::{gaussian_delta, gaussian_epsilon};
-use super::conversion::largest;
+use super::largest;
+use super::{gaussian_delta, gaussian_epsilon};
 
 /// Part of a limit that must be left after a bit, so that it is one of many.
 const RESERVE: f64 = 1.0 / 64.0;
@@ -17,32 +17,32 @@ const LATTICE: f64 = 1e-9;
 
 /// Smallest ε at which μ²/2 = `amount` implies (ε, `delta`)-DP: the Gaussian's own profile
 /// (Balle & Wang 2018, Theorem 8), rounded up.
-pub(super) fn epsilon(amount: f64, delta: f64) -> f64 {
+pub(in crate::trusted::privacy) fn epsilon(amount: f64, delta: f64) -> f64 {
     let mu = mu(amount);
     gaussian_epsilon((mu, mu), delta * (1.0 - LATTICE)).1 + LATTICE
 }
 
 /// Smallest δ at which μ²/2 = `amount` implies (`epsilon`, δ)-DP, rounded up.
-pub(super) fn delta(amount: f64, epsilon: f64) -> f64 {
+pub(in crate::trusted::privacy) fn delta(amount: f64, epsilon: f64) -> f64 {
     let at = (epsilon - LATTICE).max(0.0);
     (gaussian_delta(mu(amount), at).1 * (1.0 + 2.0 * LATTICE)).min(1.0)
 }
 
 /// Largest μ²/2 that implies (`epsilon`, `delta`)-DP, rounded down; 0 where none does.
-pub(super) fn limit(epsilon: f64, delta: f64) -> f64 {
+pub(in crate::trusted::privacy) fn limit(epsilon: f64, delta: f64) -> f64 {
     let at = epsilon - 2.0 * LATTICE;
     let wanted = delta * (1.0 - 2.0 * LATTICE);
     largest(|amount| at > 0.0 && gaussian_delta(mu(amount), at).1 <= wanted)
 }
 
 /// What of a limit must be left after a release of bounded range.
-pub(super) fn reserve(limit: f64) -> f64 {
+pub(in crate::trusted::privacy) fn reserve(limit: f64) -> f64 {
     limit * RESERVE
 }
 
 /// μ²/2 of a decision of bounded range `eta` and of ρ `rho` ≤ η²/8, after which `reserve` is left:
 /// π/2 of η²/8 in any case, and `ρ/(1 − ρ/reserve)` where that is less.
-pub(super) fn decision(rho: f64, eta: f64, reserve: f64) -> f64 {
+pub(in crate::trusted::privacy) fn decision(rho: f64, eta: f64, reserve: f64) -> f64 {
     let share = 1.0 - rho / reserve;
     let alone = FRAC_PI_2 * 0.125 * eta * eta;
     let among_many = match share >= 0.5 * rho && share > 0.0 {
@@ -59,9 +59,9 @@ fn mu(amount: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::conversion::rho_of_budget;
     use super::*;
     use crate::math::normal::below;
+    use crate::privacy::accountant::conversion::rho_of_budget;
     use proptest::prelude::*;
 
     /// Inverse of the standard normal distribution function, by bisection.

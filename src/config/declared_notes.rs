@@ -2,8 +2,7 @@
 //! that a row reaches far. No row is read: what columns are to each other is worked out on values
 //! spread evenly over their declared bounds and levels.
 
-use super::feature::Cell;
-use super::{Condition, Feature, FeatureKind, Form, Interaction, Number, Source};
+use crate::data::{Cell, Condition, Feature, FeatureKind, Form, Interaction, Number, Source};
 
 /// A column that keeps less of its square than this beside others is nearly one of their sums.
 const NEARLY: f64 = 0.01;
