@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Passes every test of library and command: format, lints, documentation, unit tests, promises,
-# doctests, GPU tests on any adapter. With --studies it runs the studies instead: the tests marked
+# doctests, GPU tests on any adapter, runs under MPI. With --studies it runs the studies instead: the tests marked
 # `#[ignore = "study"]`, which show the same at more length, and those of the laboratory.
 # Where no Vulkan driver is found and it may (Debian, root or sudo), it installs Mesa's software
-# driver first. DPMC_REQUIRE_GPU=1 makes a missing adapter a failure instead of a skip.
+# driver first, and Open MPI with what builds against it where there is none. DPMC_REQUIRE_GPU=1 makes a missing adapter a failure instead of a skip.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -14,14 +14,21 @@ esac
 
 have_vulkan() { ldconfig -p 2>/dev/null | grep -q libvulkan.so.1 && ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1; }
 
-if [ "$(uname -s)" = Linux ] && ! have_vulkan && [ -z "${VK_DRIVER_FILES:-}" ] && command -v apt-get >/dev/null; then
+have_mpi() { command -v mpirun && command -v mpicc && ldconfig -p | grep libclang; } >/dev/null
+
+missing=()
+if [ "$(uname -s)" = Linux ] && command -v apt-get >/dev/null; then
+    if ! have_vulkan && [ -z "${VK_DRIVER_FILES:-}" ]; then missing+=(mesa-vulkan-drivers libvulkan1); fi
+    if ! have_mpi; then missing+=(libopenmpi-dev openmpi-bin libclang-dev); fi
+fi
+if [ ${#missing[@]} -gt 0 ]; then
     if [ "$(id -u)" = 0 ]; then as_root=; elif sudo -n true 2>/dev/null; then as_root=sudo; else as_root=none; fi
     if [ "$as_root" != none ]; then
-        echo "installing Mesa's software Vulkan driver"
+        echo "installing ${missing[*]}"
         $as_root apt-get update -qq
-        DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends mesa-vulkan-drivers libvulkan1
+        DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "${missing[@]}"
     else
-        echo "no Vulkan driver and no right to install one: GPU tests will be skipped" >&2
+        echo "no right to install ${missing[*]}: tests that need a GPU or MPI will be skipped" >&2
     fi
 fi
 
@@ -34,6 +41,7 @@ export DPMC_RECORDS=off
 if [ "${1:-}" = --studies ]; then
     # What a change seldom breaks: the library without its features, and the laboratory.
     cargo clippy --no-default-features -p dpmc --lib -- -D warnings
+    if have_mpi; then cargo clippy -p dpmc-cli --features mpi -- -D warnings; fi
     ./benches/instructions.sh
     cargo test -p dpmc-lab
     exec cargo test --workspace --no-fail-fast --test promises --test command --test processes \
@@ -44,3 +52,4 @@ cargo fmt --all --check
 cargo clippy --workspace --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 cargo test
+./tests/mpi.sh

@@ -37,6 +37,7 @@ mod optimisers;
 mod persons;
 mod predictions;
 mod prior_command;
+mod ranks;
 mod report_command;
 mod row_bounds_command;
 mod second_reader;

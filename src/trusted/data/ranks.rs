@@ -41,7 +41,7 @@ impl Share {
         let all = bytes.iter().map(|b| u128::from(*b) + 1).sum::<u128>();
         let mut before = 0;
         let own = |b: &u64| {
-            let middle = before + (u128::from(*b) + 1) / 2;
+            let middle = before + u128::from(*b).div_ceil(2);
             before += u128::from(*b) + 1;
             middle * self.size as u128 / all == self.rank as u128
         };
@@ -176,13 +176,13 @@ mod tests {
                 let dealt: Vec<Vec<bool>> = (0..size)
                     .map(|rank| Share { rank, size }.files(&bytes))
                     .collect();
-                let mut before = 0;
-                for file in 0..bytes.len() {
+                let owner = |file: usize| {
                     let owners: Vec<usize> = (0..size).filter(|r| dealt[*r][file]).collect();
                     assert_eq!(owners.len(), 1, "{bytes:?} {size}");
-                    assert!(owners[0] >= before);
-                    before = owners[0];
-                }
+                    owners[0]
+                };
+                let owners: Vec<usize> = (0..bytes.len()).map(owner).collect();
+                assert!(owners.is_sorted(), "{owners:?}");
             }
         }
     }

@@ -334,8 +334,7 @@ impl Block<'_> {
                 None => return Ok(false),
             }
         }
-        for lane in 0..TILE {
-            let line = line + lane as u64;
+        for (lane, line) in (line..).take(TILE).enumerate() {
             let (label, bound) = self.beside(line, |k| Cell::Number(cells[k][lane]))?;
             self.seen += 1;
             let added = self.built.push_filled(label, bound);

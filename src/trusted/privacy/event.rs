@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::flow;
+use super::accountant::flow;
 
 /// When two data sets count as neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

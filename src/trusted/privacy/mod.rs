@@ -50,9 +50,6 @@ mod event;
 mod event_key;
 #[cfg(test)]
 mod filter_tests;
-mod flow;
-#[cfg(test)]
-mod flow_tests;
 #[cfg(test)]
 mod gaussian_filter_tests;
 mod held_out;

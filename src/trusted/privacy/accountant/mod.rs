@@ -21,6 +21,9 @@ mod compose;
 mod conversion;
 #[cfg(test)]
 mod direction_tests;
+pub(super) mod flow;
+#[cfg(test)]
+mod flow_tests;
 mod gaussian;
 pub(super) mod gaussian_dp;
 mod gaussian_filter;

@@ -10,7 +10,7 @@ use super::shares::{Drawn, RowShares};
 use super::weights::poisson_weights;
 use crate::data::{Dataset, Population};
 use crate::engine::Grid;
-use crate::privacy::flow::range;
+use crate::privacy::accountant::flow::range;
 
 /// Rows of the given bounds; their cells do not matter here.
 fn rows(bounds: &[f64]) -> (RowShares, Population) {

@@ -5,7 +5,7 @@
 //! rounded up.
 
 /// Largest K that is priced.
-pub(super) const MOST_RATIO: f64 = 1e9;
+pub(in crate::trusted::privacy) const MOST_RATIO: f64 = 1e9;
 
 /// Logits beyond this are bounded together.
 const END: f64 = 64.0;
@@ -16,7 +16,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// `g` at acceptance probability `p = 1 − q`, over all pairs of rows. Convex in p, and growing in
 /// p and K where p ≥ 1/2.
-pub(super) fn speed(ratio: f64, q: f64) -> f64 {
+pub(in crate::trusted::privacy) fn speed(ratio: f64, q: f64) -> f64 {
     let p = 1.0 - q;
     // Of the row that favours the move: of ratio c, or of a smaller one if that is worse.
     let favours = match ratio * ratio * p <= 2.0 {
@@ -39,7 +39,7 @@ fn proxy(l: f64) -> f64 {
 /// c²ρ₀-zCDP. Infinite beyond [`MOST_RATIO`]. Only p ≥ 1/2 counts, where on a cell of logits g is
 /// largest at its upper end and the proxy at its lower one; cells are halved until that is close
 /// to a value that is reached.
-pub(super) fn rho(ratio: f64) -> f64 {
+pub(in crate::trusted::privacy) fn rho(ratio: f64) -> f64 {
     if !(ratio > 0.0 && ratio <= MOST_RATIO) {
         return f64::INFINITY;
     }
@@ -63,7 +63,7 @@ pub(super) fn rho(ratio: f64) -> f64 {
 }
 
 /// η/c: the bounded range of a decision over the clip, g at p = 1. At least 2.
-pub(super) fn range(ratio: f64) -> f64 {
+pub(in crate::trusted::privacy) fn range(ratio: f64) -> f64 {
     speed(ratio, 0.0) * (1.0 + ROUNDING)
 }
 

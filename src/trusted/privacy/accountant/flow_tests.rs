@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
-use super::accountant::gaussian_delta;
-use super::accountant::gaussian_dp::decision;
 use super::flow::{range, rho};
+use super::gaussian_delta;
+use super::gaussian_dp::decision;
 
 fn sigmoid(z: f64) -> f64 {
     1.0 / (1.0 + (-z).exp())
