@@ -12,7 +12,7 @@ case "${1:-}" in
 *) echo "usage: ./test.sh [--studies]" >&2 && exit 2 ;;
 esac
 
-have_vulkan() { ldconfig -p 2>/dev/null | grep -q libvulkan.so.1 && ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1; }
+have_vulkan() { ldconfig -p 2>/dev/null | grep libvulkan.so.1 >/dev/null && ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1; }
 
 have_mpi() { command -v mpirun && command -v mpicc && ldconfig -p | grep libclang; } >/dev/null
 

@@ -39,21 +39,31 @@ fn launched() -> Option<[usize; 2]> {
 /// Joins the run that a launcher has started, if one has.
 #[cfg(feature = "mpi")]
 pub(super) fn join() -> Result<Role, CliError> {
+    use std::io::Write;
+
     use dpmc::engine::{Link, MpiLink};
 
-    if launched().is_none() {
+    let Some([started, _]) = launched() else {
         return Ok(Role::Alone);
+    };
+    let link = MpiLink::start().map_err(|e| CliError::Failure(e.to_string()))?;
+    if link.size() != started {
+        // Each of them would make the whole run, and spend its budget.
+        return Err(CliError::Failure(format!(
+            "a launcher has started {started} processes, and MPI knows of {}: start dpmc by the launcher of the MPI that it was built with",
+            link.size()
+        )));
     }
-    let failed = |e: dpmc::engine::LinkError| CliError::Failure(e.to_string());
-    let link = MpiLink::start().map_err(failed)?;
-    match (link.rank(), link.size()) {
-        (_, 1) => Ok(Role::Alone),
-        (0, _) => Ok(Role::Leading(Leader::new(std::sync::Arc::new(link)))),
-        _ => {
-            // Launchers hand signals to all; rank 0 says when it has ended what it was at.
-            let _stop = super::signals::stop_flag()?;
-            dpmc::run::serve(&link).map_err(failed)?;
-            Ok(Role::Served)
+    if link.rank() == 0 {
+        return Ok(Role::Leading(Leader::new(std::sync::Arc::new(link))));
+    }
+    // Launchers hand signals to all; rank 0 says when it has ended what it was at.
+    let _stop = super::signals::stop_flag()?;
+    match dpmc::run::serve(&link) {
+        Ok(()) => Ok(Role::Served),
+        Err(e) => {
+            let _ = writeln!(std::io::stderr(), "dpmc: rank {}: {e}", link.rank());
+            link.abort()
         }
     }
 }

@@ -1,10 +1,11 @@
 //! A run whose rows several ranks have. Rank 0 prepares and makes it as any other, by
 //! [`prepare_over`]; all others [`serve`].
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::RunError;
 use super::prepare::{Prepared, prepare_with};
@@ -19,9 +20,9 @@ use crate::privacy::CuratorError;
 enum Order {
     /// To load their rows of the table that a run file names.
     Load {
-        /// The version that rank 0 is of.
-        version: String,
-        path: PathBuf,
+        /// The build that rank 0 is of.
+        build: String,
+        path: String,
         text: String,
     },
     /// To answer about them until the run ends.
@@ -31,7 +32,7 @@ enum Order {
 }
 
 /// What a rank has loaded, or why it has not.
-type Loaded = Result<Vec<Held>, String>;
+type Loaded = Result<Held, String>;
 
 /// Rank 0's hold on other ranks, which end when it is dropped: keep it until runs have ended.
 pub struct Leader {
@@ -73,10 +74,12 @@ impl From<LinkError> for RunError {
 /// As there, and where a rank cannot load its rows.
 pub fn prepare_over(plan: Plan, leader: &mut Leader) -> Result<Prepared, RunError> {
     plan.check_declarations()?;
+    leader.asked.drain(..).for_each(|ranks| ranks.end());
     let link = leader.link.clone();
     leader.order(&Order::Load {
-        version: env!("CARGO_PKG_VERSION").into(),
-        path: plan.path().into(),
+        build: build(),
+        // For messages alone: the text's paths are whole.
+        path: plan.path().to_string_lossy().into_owned(),
         text: plan.resolved()?,
     })?;
     let mine = plan.load_share(share(&*link));
@@ -88,7 +91,12 @@ pub fn prepare_over(plan: Plan, leader: &mut Leader) -> Result<Prepared, RunErro
         let loaded: Loaded = decoded(loaded)?;
         all.push(loaded.map_err(|what| RunError::State(format!("rank {rank}: {what}")))?);
     }
-    let data = data.of_ranks(Ranks::new(link, &all));
+    let ranks = Ranks::new(link, &all).map_err(|rank| {
+        RunError::State(format!(
+            "rank {rank} sees other files than rank 0, or other rows in them; all ranks must find the same bytes under the same paths, and nobody may write to them meanwhile"
+        ))
+    })?;
+    let data = data.of_ranks(ranks);
     if let rows @ ..2 = data.rows() {
         let too_few = DataError::TooFewRows { rows };
         return Err(RunError::Config(too_few.into()));
@@ -107,13 +115,9 @@ pub fn serve(link: &dyn Link) -> Result<(), LinkError> {
     let mut loaded: Option<(Arc<Dataset>, Arc<dyn Model>)> = None;
     loop {
         match decoded(&link.broadcast(Vec::new())?)? {
-            Order::Load {
-                version,
-                path,
-                text,
-            } => {
+            Order::Load { build, path, text } => {
                 loaded = None;
-                let found: Loaded = match load(&version, &path, text, share(link)) {
+                let found: Loaded = match load(&build, &path, text, share(link)) {
                     Ok((data, model, held)) => {
                         loaded = Some((data, model));
                         Ok(held)
@@ -133,14 +137,16 @@ pub fn serve(link: &dyn Link) -> Result<(), LinkError> {
     }
 }
 
-type Rows = (Arc<Dataset>, Arc<dyn Model>, Vec<Held>);
+type Rows = (Arc<Dataset>, Arc<dyn Model>, Held);
 
-fn load(version: &str, path: &Path, text: String, share: Share) -> Result<Rows, String> {
-    let own = env!("CARGO_PKG_VERSION");
-    if version != own {
-        return Err(format!("is dpmc {own}, and rank 0 is {version}"));
+fn load(other: &str, path: &str, text: String, share: Share) -> Result<Rows, String> {
+    let own = build();
+    if other != own {
+        return Err(format!(
+            "is another build of dpmc ({own}) than rank 0 ({other}); start one file on all ranks"
+        ));
     }
-    let plan = Plan::parse(path, text).map_err(|e| e.to_string())?;
+    let plan = Plan::parse(Path::new(path), text).map_err(|e| e.to_string())?;
     let (data, held) = plan.load_share(share).map_err(|e| e.to_string())?;
     let model = plan.model(&data).map_err(|e| e.to_string())?;
     Ok((Arc::new(data), model, held))
@@ -150,7 +156,24 @@ fn share(link: &dyn Link) -> Share {
     Share {
         rank: link.rank(),
         size: link.size(),
+        beside: link.beside(),
     }
+}
+
+/// What this program is: its version and, where its file can be read, the digest of that.
+fn build() -> String {
+    static BUILD: OnceLock<String> = OnceLock::new();
+    let digest = || {
+        let file = std::env::current_exe().and_then(std::fs::read);
+        let digest = file.map(|bytes| sha256(&bytes)).unwrap_or_default();
+        format!("{} {digest}", env!("CARGO_PKG_VERSION"))
+    };
+    BUILD.get_or_init(digest).clone()
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
 fn decoded<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Result<T, LinkError> {

@@ -42,6 +42,10 @@ impl Link for ThreadLink {
         self.size
     }
 
+    fn beside(&self) -> usize {
+        self.size
+    }
+
     fn broadcast(&self, message: Vec<u8>) -> Result<Vec<u8>, LinkError> {
         if self.rank == 0 {
             *self.shared.message.lock().unwrap() = message;

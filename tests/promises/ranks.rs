@@ -37,11 +37,11 @@ fn tables(folder: &Path) {
 }
 
 fn text(file: &str, model: &str, sampler: &str, privacy: &str) -> String {
-    let label = match model.contains("poisson") {
+    let label = match model.contains("poisson") || model.contains("negative-binomial") {
         true => "column = \"n\"\ncount = 9",
         false => "column = \"y\"",
     };
-    let label = match model.contains("mean") {
+    let label = match model.contains("gaussian-mean") {
         true => String::new(),
         false => format!("[data.label]\n{label}\n[[data.features]]\nintercept = true\n"),
     };
@@ -94,6 +94,9 @@ const OPEN: &str = "[privacy]\nnot_private = true\n";
 const LOGISTIC: &str = "kind = \"logistic\"\nprior = { kind = \"normal\", sd = 2.0 }";
 const POISSON: &str = "kind = \"poisson\"\nprior = { kind = \"normal\", sd = 2.0 }";
 const NETWORK: &str = "kind = \"mlp\"\nhidden = 4\nprior = { kind = \"normal\", sd = 1.0 }";
+const LAYERS: &str = "kind = \"network\"\nlayers = [{ dense = 4 }, \"tanh\"]\nprior = { kind = \"normal\", sd = 1.0 }";
+const SHARED: &str = "kind = \"negative-binomial\"\nprior = { kind = \"normal\", sd = 2.0 }\nparameters = { log_shape = { mean = 0, sd = 2 } }";
+const MEAN: &str = "kind = \"gaussian-mean\"\ncovariance = [[0.3, 0.0], [0.0, 0.3]]\nprior = { kind = \"normal\", sd = 1.0 }";
 
 #[test]
 fn any_number_of_ranks_gives_the_same_bits() {
@@ -125,6 +128,14 @@ fn any_number_of_ranks_gives_the_same_bits() {
         (
             NETWORK,
             format!("algorithm = \"dp-sgld\"\n{batch}"),
+            PRIVATE,
+        ),
+        (LAYERS, format!("algorithm = \"dp-sgld\"\n{batch}"), PRIVATE),
+        (SHARED, "algorithm = \"anchored-barker\"".into(), PRIVATE),
+        (SHARED, format!("algorithm = \"mh\"\n{step}"), OPEN),
+        (
+            MEAN,
+            "algorithm = \"anchored-barker\"\nstep = 0.05".into(),
             PRIVATE,
         ),
     ];

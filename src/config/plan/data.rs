@@ -53,7 +53,7 @@ impl Plan {
     ///
     /// # Errors
     /// As there, and for declarations that go with one rank alone.
-    pub fn load_share(&self, share: Share) -> Result<(Dataset, Vec<Held>), ConfigError> {
+    pub fn load_share(&self, share: Share) -> Result<(Dataset, Held), ConfigError> {
         let (source, parts) = self.protected()?;
         Ok(data::load_share(&source, &parts, share)?)
     }

@@ -1,5 +1,6 @@
 //! Reads a table file into a [`Dataset`] through its declarations.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use super::rows::{BadCells, Rows, Rule};
@@ -177,7 +178,7 @@ pub fn load_share(
     source: &Source,
     parts: &[Part],
     share: Share,
-) -> Result<(Dataset, Vec<Held>), DataError> {
+) -> Result<(Dataset, Held), DataError> {
     let beside = [
         ("data.unit", source.unit.is_some()),
         ("data.bounds", source.bounds.is_some()),
@@ -191,29 +192,59 @@ pub fn load_share(
     }
 }
 
+/// Paths and bytes of a table's files: what all ranks must see alike.
+fn seen(source: &Source, parts: &[Part]) -> Result<Vec<u64>, DataError> {
+    let bytes = |path: &Path| match path.metadata() {
+        Ok(metadata) => Ok(metadata.len()),
+        Err(e) => Err(DataError::file(path, format!("cannot be looked at: {e}"))),
+    };
+    let mut seen = match parts {
+        [] => vec![bytes(&source.path)?],
+        parts => {
+            let bytes = parts
+                .iter()
+                .map(|p| bytes(&p.path).map_err(|e| p.at_fault(e)));
+            bytes.collect::<Result<_, _>>()?
+        }
+    };
+    let mut paths = DefaultHasher::new();
+    source.path.hash(&mut paths);
+    parts.iter().for_each(|part| part.path.hash(&mut paths));
+    seen.push(paths.finish());
+    Ok(seen)
+}
+
 fn load_dealt(
     source: &Source,
     parts: &[Part],
     share: Option<Share>,
-) -> Result<(Dataset, Vec<Held>), DataError> {
+) -> Result<(Dataset, Held), DataError> {
+    let seen = share.map(|_| seen(source, parts)).transpose()?;
+    let (data, mut held) = load_seen(source, parts, share, seen.as_deref())?;
+    held.seen.extend(seen.into_iter().flatten());
+    Ok((data, held))
+}
+
+fn load_seen(
+    source: &Source,
+    parts: &[Part],
+    share: Option<Share>,
+    bytes: Option<&[u64]>,
+) -> Result<(Dataset, Held), DataError> {
     let by_file = share.filter(|s| parts.len() >= s.size && source.label_file.is_none());
     let by_row = share.filter(|_| by_file.is_none());
     if parts.is_empty() {
         let format = format_of(&source.path)?;
-        return load_by(source, by_row, |rows| {
+        return load_by(source, share, by_row, |rows| {
             read(source, &source.path, format, rows).map(|()| None)
         });
     }
     let format = common_format(source, parts)?;
-    let here = by_file.map(|share| {
-        let bytes = parts
-            .iter()
-            .map(|p| p.path.metadata().map_or(0, |m| m.len()));
-        share.files(&bytes.collect::<Vec<u64>>())
-    });
+    let bytes = bytes.and_then(|bytes| bytes.get(..parts.len()));
+    let here = by_file.zip(bytes).map(|(share, bytes)| share.files(bytes));
     let here = |i: &usize| here.as_ref().is_none_or(|here| here[*i]);
     let parts: Vec<(usize, &Part)> = parts.iter().enumerate().filter(|(i, _)| here(i)).collect();
-    load_by(source, by_row, |rows| {
+    load_by(source, share, by_row, |rows| {
         let mut all = 0u64;
         for (_, part) in &parts {
             rows.begin(part);
@@ -228,12 +259,12 @@ fn load_dealt(
         }
         rows.expect(all)?;
         rows.reserve(all);
-        let mut dealt = Vec::new();
+        let mut dealt = Held::default();
         for (i, part) in &parts {
             let before = rows.seen();
             rows.begin(part);
             read(source, &part.path, format, rows).map_err(|e| part.at_fault(e))?;
-            dealt.push((*i as u64, (rows.seen() - before) as u64));
+            dealt.parts.push((*i as u64, (rows.seen() - before) as u64));
         }
         Ok(by_file.map(|_| dealt))
     })
@@ -281,16 +312,17 @@ pub(super) fn labels(path: &Path, label: &Label, bad: BadCells) -> Result<Vec<f6
 /// [`DataError`], naming row and column or the key of the declaration.
 pub fn load_frame(source: &Source, table: &Frame) -> Result<Dataset, DataError> {
     let read = |rows: &mut Rows<'_>| frame::rows(table, rows).map(|()| None);
-    load_by(source, None, read).map(|(data, _)| data)
+    load_by(source, None, None, read).map(|(data, _)| data)
 }
 
-/// `share`: which rows are kept, where rows are dealt; `read`: which files they are, where files
+/// `by_row`: which rows are kept, where rows are dealt; `read`: which files they are, where files
 /// are.
 fn load_by(
     source: &Source,
     share: Option<Share>,
-    read: impl FnOnce(&mut Rows<'_>) -> Result<Option<Vec<Held>>, DataError>,
-) -> Result<(Dataset, Vec<Held>), DataError> {
+    by_row: Option<Share>,
+    read: impl FnOnce(&mut Rows<'_>) -> Result<Option<Held>, DataError>,
+) -> Result<(Dataset, Held), DataError> {
     for (i, feature) in source.features.iter().enumerate() {
         feature
             .validate()
@@ -325,8 +357,10 @@ fn load_by(
         builder = builder.of_units(unit.clone());
     }
     let rule = Rule::new(source, label)?;
-    let mut rows = Rows::new(&rule, builder, crate::machine::available_memory());
-    if let Some(share) = share {
+    let beside = share.map_or(1, |share| share.beside.max(1) as u64);
+    let available = crate::machine::available_memory().map(|bytes| bytes / beside);
+    let mut rows = Rows::new(&rule, builder, available);
+    if let Some(share) = by_row {
         rows.deal(share);
     }
     let dealt = read(&mut rows)?;

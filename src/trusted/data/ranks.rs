@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Dataset, TILE};
 use crate::engine::Link;
 
@@ -16,11 +18,20 @@ pub struct Share {
     pub rank: usize,
     /// Of how many.
     pub size: usize,
+    /// How many of them share this one's memory, itself included.
+    pub beside: usize,
 }
 
-/// Rows that a rank holds one after another: a key by which those of all ranks are in the table's
-/// order, and how many they are.
-pub type Held = (u64, u64);
+/// The rows that a rank holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Files or blocks of rows, as they follow each other here: a key by which those of all ranks
+    /// are in the table's order, and their rows.
+    pub(super) parts: Vec<(u64, u64)>,
+    /// What every rank must have seen alike, or rows would be on two of them or on none: paths and
+    /// bytes of all files and, where rows are dealt, how many there are.
+    pub(super) seen: Vec<u64>,
+}
 
 impl Share {
     /// Whether a row of a table whose rows are dealt is here.
@@ -30,10 +41,13 @@ impl Share {
     }
 
     /// What is here of so many rows.
-    pub(super) fn of(self, rows: u64) -> Vec<Held> {
+    pub(super) fn of(self, rows: u64) -> Held {
         let blocks = (0..rows.div_ceil(BLOCK)).filter(|k| self.has(k * BLOCK));
-        let held = blocks.map(|k| (k, BLOCK.min(rows - k * BLOCK)));
-        held.collect()
+        let parts = blocks.map(|k| (k, BLOCK.min(rows - k * BLOCK)));
+        Held {
+            parts: parts.collect(),
+            seen: vec![rows],
+        }
     }
 
     /// Which files of these sizes are here: about as many bytes everywhere, in order.
@@ -67,11 +81,17 @@ struct RankPart {
 
 impl Ranks {
     /// `held`: what each rank has, in order of the ranks.
-    pub fn new(link: Arc<dyn Link>, held: &[Vec<Held>]) -> Self {
+    ///
+    /// # Errors
+    /// A rank that has seen another table than rank 0.
+    pub fn new(link: Arc<dyn Link>, held: &[Held]) -> Result<Self, usize> {
+        if let Some(other) = held.iter().position(|h| h.seen != held[0].seen) {
+            return Err(other);
+        }
         let mut all: Vec<(u64, usize, u64, u64)> = Vec::new();
         for (rank, held) in held.iter().enumerate() {
             let mut own = 0;
-            for (key, count) in held {
+            for (key, count) in &held.parts {
                 all.push((*key, rank, own, *count));
                 own += count;
             }
@@ -87,12 +107,12 @@ impl Ranks {
             rows += count;
         }
         let open = AtomicBool::new(true);
-        Ranks {
+        Ok(Ranks {
             link,
             parts,
             rows,
             open,
-        }
+        })
     }
 
     /// N.
@@ -132,12 +152,24 @@ mod tests {
 
     struct Alone;
 
+    fn share(rank: usize, size: usize) -> Share {
+        Share {
+            rank,
+            size,
+            beside: 1,
+        }
+    }
+
     impl Link for Alone {
         fn rank(&self) -> usize {
             0
         }
 
         fn size(&self) -> usize {
+            1
+        }
+
+        fn beside(&self) -> usize {
             1
         }
 
@@ -154,9 +186,9 @@ mod tests {
     fn every_row_is_found_where_it_is() {
         for size in [1, 2, 3, 8] {
             for rows in [0, 1, BLOCK - 1, BLOCK, 5 * BLOCK + 7] {
-                let shares: Vec<Share> = (0..size).map(|rank| Share { rank, size }).collect();
-                let held: Vec<Vec<Held>> = shares.iter().map(|share| share.of(rows)).collect();
-                let ranks = Ranks::new(Arc::new(Alone), &held);
+                let shares: Vec<Share> = (0..size).map(|rank| share(rank, size)).collect();
+                let mut held: Vec<Held> = shares.iter().map(|share| share.of(rows)).collect();
+                let ranks = Ranks::new(Arc::new(Alone), &held).ok().unwrap();
                 assert_eq!(ranks.rows(), rows);
                 let mut own = vec![0; size];
                 for row in 0..rows {
@@ -165,6 +197,10 @@ mod tests {
                     assert_eq!(at, own[rank]);
                     own[rank] += 1;
                 }
+                // A rank that counts otherwise has another table.
+                held[size - 1].seen[0] += 1;
+                let found = Ranks::new(Arc::new(Alone), &held).err();
+                assert_eq!(found, (size > 1).then_some(size - 1));
             }
         }
     }
@@ -174,7 +210,7 @@ mod tests {
         for bytes in [vec![], vec![0; 5], vec![9, 1, 1, 1, 1, 1, 1], vec![1; 100]] {
             for size in [1, 2, 3, 8] {
                 let dealt: Vec<Vec<bool>> = (0..size)
-                    .map(|rank| Share { rank, size }.files(&bytes))
+                    .map(|rank| share(rank, size).files(&bytes))
                     .collect();
                 let owner = |file: usize| {
                     let owners: Vec<usize> = (0..size).filter(|r| dealt[*r][file]).collect();

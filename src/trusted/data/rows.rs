@@ -555,7 +555,7 @@ impl<'a> Rows<'a> {
     }
 
     /// The data set of all rows, or of those that are here: blocks, or the files that `dealt` has.
-    pub fn finish(self, dealt: Option<Vec<Held>>) -> Result<(Dataset, Vec<Held>), DataError> {
+    pub fn finish(self, dealt: Option<Held>) -> Result<(Dataset, Held), DataError> {
         self.rule.check_lengths(self.seen)?;
         let blocks = self.share.map(|share| share.of(self.seen as u64));
         if let Some(held) = dealt.or(blocks) {
@@ -563,6 +563,6 @@ impl<'a> Rows<'a> {
         }
         let fail = |e: DataError| DataError::file(self.rule.path(), e.to_string());
         let data = self.built.finish().map_err(fail)?;
-        Ok((data, Vec::new()))
+        Ok((data, Held::default()))
     }
 }

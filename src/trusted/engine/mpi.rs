@@ -16,6 +16,7 @@ pub struct MpiLink {
     universe: Mutex<Universe>,
     rank: usize,
     size: usize,
+    beside: usize,
 }
 
 impl MpiLink {
@@ -32,11 +33,27 @@ impl MpiLink {
         }
         let world = universe.world();
         let (rank, size) = (world.rank() as usize, world.size() as usize);
+        let beside = world.split_shared(world.rank()).size() as usize;
         Ok(MpiLink {
             universe: Mutex::new(universe),
             rank,
             size,
+            beside,
         })
+    }
+
+    /// Ends all ranks at once: where this one cannot answer any more, others would wait forever.
+    pub fn abort(&self) -> ! {
+        let universe = self.universe.lock().unwrap_or_else(PoisonError::into_inner);
+        universe.world().abort(1)
+    }
+}
+
+impl Drop for MpiLink {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.abort();
+        }
     }
 }
 
@@ -54,6 +71,10 @@ impl Link for MpiLink {
 
     fn size(&self) -> usize {
         self.size
+    }
+
+    fn beside(&self) -> usize {
+        self.beside
     }
 
     fn broadcast(&self, mut message: Vec<u8>) -> Result<Vec<u8>, LinkError> {

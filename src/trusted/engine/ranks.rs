@@ -27,6 +27,9 @@ pub trait Link: Send + Sync {
     /// How many ranks there are.
     fn size(&self) -> usize;
 
+    /// How many of them share this rank's machine, itself included.
+    fn beside(&self) -> usize;
+
     /// Rank 0's message, at every rank; what others give is dropped.
     ///
     /// # Errors
@@ -127,6 +130,8 @@ fn ask<T: DeserializeOwned>(
 pub(super) struct Ranked {
     own: Box<dyn Engine>,
     ranks: Arc<Ranks>,
+    /// What computes on each.
+    infos: Vec<EngineInfo>,
 }
 
 impl Ranked {
@@ -138,11 +143,15 @@ impl Ranked {
         ranks: Arc<Ranks>,
     ) -> Result<Self, EngineError> {
         let mut own = Err(EngineError::Query("no engine".into()));
-        ask(&ranks, &Question::Open(setup), || {
-            own = open_own(setup, data, model);
-            Ok(())
-        })?;
-        Ok(Ranked { own: own?, ranks })
+        let mine = || {
+            let engine = open_own(setup, data, model)?;
+            let info = engine.info();
+            own = Ok(engine);
+            Ok(info)
+        };
+        let infos = ask(&ranks, &Question::Open(setup), mine)?;
+        let own = own?;
+        Ok(Ranked { own, ranks, infos })
     }
 
     /// Each rank's part of listed rows, by their places there.
@@ -187,9 +196,17 @@ fn add_gradients(mut all: Vec<Vec<GradientSum>>) -> Vec<GradientSum> {
 
 impl Engine for Ranked {
     fn info(&self) -> EngineInfo {
-        let own = self.own.info();
-        let driver = format!("{}, {} ranks", own.driver, self.ranks.link().size());
-        EngineInfo { driver, ..own }
+        let all = |of: fn(&EngineInfo) -> &String| {
+            let mut different: Vec<&str> = self.infos.iter().map(|info| &**of(info)).collect();
+            different.sort_unstable();
+            different.dedup();
+            different.join(" and ")
+        };
+        EngineInfo {
+            kind: all(|info| &info.kind),
+            adapter: all(|info| &info.adapter),
+            driver: format!("{}, {} ranks", all(|info| &info.driver), self.infos.len()),
+        }
     }
 
     fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
@@ -292,7 +309,9 @@ pub fn serve_rows(
         let answer = match (asked, &mut engine) {
             (Asked::End, _) => return Ok(()),
             (Asked::Open(setup), _) => answer(open_own(setup, data.clone(), model).map(|opened| {
+                let info = opened.info();
                 engine = Some(opened);
+                info
             })),
             (asked, Some(engine)) => answered(&mut **engine, asked, link.rank()),
             (_, None) => Err(LinkError("a question came before its engine".into())),

@@ -96,9 +96,9 @@ pub(super) fn open_own(
 ) -> Result<Box<dyn Engine>, EngineError> {
     // (Rows of a unit are added up on the CPU.)
     let cpu_only = model.row_function().shader().is_none() || data.units().is_some();
-    // (A rank may have none.)
-    let cpu_only = cpu_only || data.lines() == 0;
     match setup.choice {
+        // A rank may have no rows.
+        _ if data.lines() == 0 => Ok(Box::new(CpuEngine::new(data))),
         EngineChoice::Cpu => Ok(Box::new(CpuEngine::new(data))),
         EngineChoice::Gpu if cpu_only => Err(EngineError::CpuOnly),
         EngineChoice::Gpu => open_gpu(setup, data),
