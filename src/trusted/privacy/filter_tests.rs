@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
+use super::accountant::EventKey;
 use super::accountant::{Question, Sequence, account_without_losses};
 use super::budget::Budget;
 use super::charge_error::ChargeError;
 use super::event::Neighbours;
-use super::event_key::EventKey;
 use super::ledger::Ledger;
 use super::ledger_error::LedgerFileError;
 use super::measure::{Measure, best_order};

@@ -1,12 +1,12 @@
 //! The filter on Gaussian DP: its limit against adversaries who choose each release by what
 //! they have seen, its prices, and its file.
 
+use super::accountant::EventKey;
 use super::accountant::gaussian_dp::{decision, limit};
 use super::accountant::{Question, Sequence, account_without_losses, gaussian_delta};
 use super::budget::Budget;
 use super::charge_error::ChargeError;
 use super::event::Neighbours;
-use super::event_key::EventKey;
 use super::ledger::Ledger;
 use super::measure::Measure;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::accountant::EventKey;
 use super::curator::{CuratorError, check_fit};
-use super::event_key::EventKey;
 use super::ledger::Ledger;
 use super::ledger_error::LedgerFileError;
 use super::mechanism::{self, MAX_VARIANCE, Secret, SecretRng};

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::accountant::EventKey;
 use super::budget::Budget;
 use super::charge_error::{ChargeError, Refusal};
 use super::event::Event;
-use super::event_key::EventKey;
 use super::ledger_error::LedgerFileError;
 use super::ledger_file::{Durable, LedgerFile};
 use super::measure::{Measure, Price};

@@ -53,7 +53,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::privacy::event_key::EventKey;
+    use crate::privacy::accountant::EventKey;
 
     #[test]
     fn a_look_finds_what_was_spent_and_changes_nothing() {

@@ -3,12 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::accountant::EventKey;
 use super::accountant::epsilon_of_rho;
 use super::accountant::gaussian_dp;
 use super::accountant::{divergence, multiplicity_tail};
 use super::budget::Budget;
 use super::event::Event;
-use super::event_key::EventKey;
 use super::rho::Rho;
 
 /// Largest multiplicity of one row that is ever counted.

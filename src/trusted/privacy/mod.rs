@@ -47,7 +47,6 @@ mod certificate;
 mod charge_error;
 mod curator;
 mod event;
-mod event_key;
 #[cfg(test)]
 mod filter_tests;
 #[cfg(test)]
@@ -63,6 +62,7 @@ mod mechanism;
 mod releases;
 mod rho;
 
+pub use accountant::{EventKey, charged_eta};
 pub use accountant::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
 pub use budget::{Budget, BudgetError};
 pub(crate) use certificate::RunFacts;
@@ -71,7 +71,6 @@ pub use charge_error::Refusal;
 pub use curator::{Curator, CuratorError, OpenCurator};
 pub(crate) use curator::{largest_batch_clip, unscaled};
 pub use event::{Event, EventError, Form, Neighbours};
-pub use event_key::{EventKey, charged_eta};
 pub use held_out::{HeldOut, HeldOutScore, ScoreRequest};
 pub use ledger::{Ledger, PaidRun};
 pub use ledger_error::LedgerFileError;

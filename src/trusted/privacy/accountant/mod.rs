@@ -21,6 +21,7 @@ mod compose;
 mod conversion;
 #[cfg(test)]
 mod direction_tests;
+mod event_key;
 pub(super) mod flow;
 #[cfg(test)]
 mod flow_tests;
@@ -46,6 +47,7 @@ mod window;
 pub use calibrate::{CalibrationError, Solution, calibrate};
 use conversion::largest;
 pub use conversion::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
+pub use event_key::{EventKey, charged_eta};
 pub(super) use gaussian::{delta as gaussian_delta, epsilon as gaussian_epsilon};
 pub use orders::divergence;
 pub(in crate::trusted) use orders::multiplicity_tail;

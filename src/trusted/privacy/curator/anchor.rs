@@ -4,7 +4,7 @@
 use super::{Curator, SINGLE_ROWS};
 use crate::engine::{AnchorParts, AnchorQuery, AnchorSums};
 use crate::model::{Metric, Slopes, check_anchorable};
-use crate::privacy::event_key::EventKey;
+use crate::privacy::accountant::EventKey;
 use crate::privacy::mechanism::{self, AnchorVariances, MAX_ANCHOR_VARIANCE, Secret};
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt};
 

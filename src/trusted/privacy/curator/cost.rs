@@ -3,7 +3,7 @@
 use super::Curator;
 use crate::data::Population;
 use crate::engine::Grid;
-use crate::privacy::event_key::EventKey;
+use crate::privacy::accountant::EventKey;
 use crate::privacy::mechanism::{BatchNoise, DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
 use crate::privacy::releases::{Acceptance, Estimator, Halt, Lambda};
 

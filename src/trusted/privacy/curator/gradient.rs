@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2};
 use super::Curator;
 use crate::engine::{GradientQuery, GradientSum, Grid, Rows};
 use crate::model::Model;
-use crate::privacy::event_key::EventKey;
+use crate::privacy::accountant::EventKey;
 use crate::privacy::mechanism::{self, MAX_VARIANCE, SampleRate, Secret};
 use crate::privacy::releases::{Batch, GradientNoise, Halt};
 

@@ -3,7 +3,7 @@
 use super::Curator;
 use crate::engine::MomentSums;
 use crate::model::{MomentBasis, Moments, moment_form};
-use crate::privacy::event_key::EventKey;
+use crate::privacy::accountant::EventKey;
 use crate::privacy::mechanism::{self, MAX_VARIANCE, Secret};
 use crate::privacy::releases::{Halt, MomentNoise};
 

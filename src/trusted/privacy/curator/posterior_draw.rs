@@ -6,7 +6,7 @@ use rand_distr::StandardNormal;
 
 use super::Curator;
 use super::cost::smallest_clip;
-use crate::privacy::event_key::EventKey;
+use crate::privacy::accountant::EventKey;
 use crate::privacy::releases::{Acceptance, DrawRequest, Halt, Moves};
 
 /// Covers the f64 arithmetic of η.

@@ -1,7 +1,7 @@
 //! Events on a grid, so that the ledger can count equal ones together.
 
-use super::accountant::flow::MOST_RATIO;
-use super::event::{Event, Form, Neighbours};
+use super::flow::MOST_RATIO;
+use crate::privacy::event::{Event, Form, Neighbours};
 
 /// Steps an octave of the grid that bounded ranges are rounded **up** to.
 const ETA_GRID: f64 = 512.0;
