@@ -2,7 +2,7 @@
 //
 // Formula: v = row_gradient(o + W x); what is not a number, or too large to square, is 0;
 // t = clip(scale, Σ v_j²).
-// Units: grid steps. Needs gradient_clip.wgsl and a model's `row_gradient`; a group of a
+// Units: grid steps. Needs gradient_clip.wgsl, clip_factor.wgsl and a model's `row_gradient`; a group of a
 // chain is the vector of its offsets, then one of weights a feature:
 // coefficients[first + (chain·groups + group)·(features + 1) + 1 + feature]. Behind those of all
 // chains columns' steps follow, if there are any.
@@ -20,11 +20,6 @@ var<workgroup> kept: array<vec4<f32>, KEPT * WORKGROUP>;
 
 fn add_squares(v: vec4<f32>, square: f32) -> f32 {
     return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, square))));
-}
-
-fn sane(v: f32) -> f32 {
-    // 1e18, by its bits: drivers may assume that nothing is NaN.
-    return select(0.0, v, (bitcast<u32>(v) & 0x7fffffffu) <= 0x5d5e0b6bu);
 }
 
 fn fresh_coordinates(chain: u32, group: u32, row: u32) -> vec4<f32> {

@@ -5,6 +5,8 @@
 mod evaluate;
 mod head;
 mod layer;
+#[cfg(feature = "gpu")]
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +19,8 @@ use evaluate::{backward, forward};
 use layer::Stage;
 
 pub use layer::{Layer, NetworkError, Volume};
+#[cfg(feature = "gpu")]
+pub(crate) use steps::{Kernel, LayerParams, Step};
 
 /// Rows that are computed side by side in f32: those of a tile.
 pub(crate) const LANES: usize = 16;

@@ -95,7 +95,7 @@ pub(super) fn open_own(
     model: &dyn Model,
 ) -> Result<Box<dyn Engine>, EngineError> {
     // (Rows of a unit are added up on the CPU.)
-    let cpu_only = model.row_function().shader().is_none() || data.units().is_some();
+    let cpu_only = !model.row_function().on_gpu() || data.units().is_some();
     match setup.choice {
         // A rank may have no rows.
         _ if data.lines() == 0 => Ok(Box::new(CpuEngine::new(data))),

@@ -149,23 +149,15 @@ impl RowFunction {
         matches!(self, RowFunction::Layers(_)) || self.network().is_some()
     }
 
-    /// Stem of the WGSL file in `shaders/model`; none where the CPU engine alone computes it.
-    pub fn shader(self) -> Option<&'static str> {
-        match self {
-            RowFunction::Affine => Some("gaussian_mean"),
-            RowFunction::Logistic => Some("logistic"),
-            RowFunction::Mixture => Some("mixture"),
-            RowFunction::LogisticRemainder => Some("logistic_remainder"),
-            RowFunction::PoissonRemainder => Some("poisson_remainder"),
-            RowFunction::Linear => Some("linear"),
-            RowFunction::Poisson => Some("poisson"),
-            RowFunction::MixtureRemainder { .. } => Some("mixture_remainder"),
+    /// Whether the GPU engine computes it.
+    pub fn on_gpu(self) -> bool {
+        !matches!(
+            self,
             RowFunction::Network(_)
-            | RowFunction::Layers(_)
-            | RowFunction::NetworkRemainder(_)
-            | RowFunction::Declared(_)
-            | RowFunction::DeclaredRemainder(_) => None,
-        }
+                | RowFunction::NetworkRemainder(_)
+                | RowFunction::Declared(_)
+                | RowFunction::DeclaredRemainder(_)
+        )
     }
 }
 

@@ -188,6 +188,7 @@ impl GpuEngine {
             .iter()
             .enumerate()
             .map(|(index, chunk)| Dispatch {
+                program: Program::AnchorSum(shape),
                 chunk: index,
                 bytes: chunk.bytes(self.words),
                 groups: chunk.rows.div_ceil(shape.workgroup) as u32,
@@ -204,12 +205,12 @@ impl GpuEngine {
         let mut coefficients = coefficients(query.at, query.metric);
         coefficients.extend(&self.steps);
         let answers = self.submit(&Job {
-            program: Program::AnchorSum(shape),
             coefficients: &coefficients,
             entries: &[],
             dispatches: &dispatches,
             answers: slots * shape.slot_bytes(),
             zeroed: true,
+            scratch: 0,
         })?;
         let answers: Vec<[i32; LIMBS]> = bytemuck::pod_collect_to_vec(&answers);
         let mut totals = vec![0i128; shape.entries()];

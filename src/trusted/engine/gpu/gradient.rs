@@ -203,6 +203,7 @@ impl GpuEngine {
         for (index, chunk) in self.chunks.iter().enumerate() {
             for t in 0..tiles.len() {
                 dispatches.push(Dispatch {
+                    program: Program::GradientSum(shape),
                     chunk: index,
                     bytes: chunk.bytes(self.words),
                     groups: chunk.rows.div_ceil(shape.rows()) as u32,
@@ -225,12 +226,12 @@ impl GpuEngine {
             }
         }
         let answers = self.submit(&Job {
-            program: Program::GradientSum(shape),
             coefficients: &coefficients,
             entries: &[],
             dispatches: &dispatches,
             answers: 4 * tiles.len() * tile_answers,
             zeroed: true,
+            scratch: 0,
         })?;
         let answers: Vec<[i32; 2]> = bytemuck::pod_collect_to_vec(&answers);
         for (&first, answers) in tiles.iter().zip(answers.chunks(tile_answers / 2)) {

@@ -14,6 +14,7 @@ pub(super) const MOST_PARTS: usize = 16;
 const ROUND_BITS: u32 = 0x4b40_0000;
 
 const CLIP: &str = include_str!("../../../../shaders/gradient_clip.wgsl");
+const CLIP_FACTOR: &str = include_str!("../../../../shaders/clip_factor.wgsl");
 const SCORE: &str = include_str!("../../../../shaders/gradient_score.wgsl");
 const FORMS: &str = include_str!("../../../../shaders/gradient_forms.wgsl");
 const SUM: &str = include_str!("../../../../shaders/gradient_sum.wgsl");
@@ -40,6 +41,11 @@ pub(super) struct GradientShape {
     pub straight: usize,
 }
 
+/// The text of a row's clip factor.
+pub(super) fn clip_factor() -> String {
+    format!("const LARGEST_FACTOR: f32 = {LARGEST_FACTOR:e}f;\n{CLIP_FACTOR}")
+}
+
 impl GradientShape {
     /// Whether gradients are a score times the row.
     pub fn scored(self) -> bool {
@@ -49,7 +55,7 @@ impl GradientShape {
     /// The constants, and the text after shared pieces.
     pub fn source(self) -> (String, String) {
         let constants = format!(
-            "const T: u32 = {}u;\nconst WORKGROUP: u32 = {}u;\nconst LARGEST_FACTOR: f32 = {LARGEST_FACTOR:e}f;\nconst KEEP: bool = {};\nconst KEPT: u32 = {}u;\n",
+            "const T: u32 = {}u;\nconst WORKGROUP: u32 = {}u;\nconst KEEP: bool = {};\nconst KEPT: u32 = {}u;\n",
             self.tile,
             self.workgroup,
             self.kept > 0,
@@ -71,7 +77,10 @@ impl GradientShape {
             true => self.scores(),
             false => format!("{FORMS}\n{SUM}"),
         };
-        (constants, format!("{CLIP}\n{model}\n{text}"))
+        (
+            constants,
+            format!("{CLIP}\n{}\n{model}\n{text}", clip_factor()),
+        )
     }
 
     /// Parts that the rows of a pass of scores are summed in: a power of two.

@@ -7,6 +7,7 @@ mod device;
 mod gradient;
 mod gradient_text;
 mod memory;
+mod network;
 mod pipelines;
 mod ratio;
 mod ratio_text;
@@ -26,7 +27,7 @@ use super::{
     GradientSum, MomentSums, RatioQuery, RatioSum, Rows,
 };
 use crate::data::Dataset;
-use crate::model::{MomentBasis, Predictor};
+use crate::model::{GradientFunction, MomentBasis, Predictor, RowFunction};
 
 /// Rows one thread may sum in an i32.
 const ROWS_PER_THREAD: usize = 1024;
@@ -189,7 +190,10 @@ impl Engine for GpuEngine {
 
     fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
         query.check(self.features, self.labelled)?;
-        if query.function().shader().is_none() {
+        if let RowFunction::Layers(network) = query.function() {
+            return self.with_memory(|engine| engine.network_sums(query, network));
+        }
+        if !query.function().on_gpu() {
             return match &mut self.listed {
                 Some(cpu) => cpu.ratio_sums(query),
                 None => Err(EngineError::CpuOnly),
@@ -206,20 +210,27 @@ impl Engine for GpuEngine {
     ) -> Result<(), EngineError> {
         self.device.check()?;
         query.check(self.features, self.labelled)?;
+        if let RowFunction::Layers(network) = query.function() {
+            return self.with_memory(|engine| engine.network_rows(query, network, rows, out));
+        }
         match &mut self.listed {
             Some(cpu) => cpu.ratio_rows(query, rows, out),
-            None if query.function().shader().is_none() => Err(EngineError::CpuOnly),
+            None if !query.function().on_gpu() => Err(EngineError::CpuOnly),
             None => self.with_memory(|engine| engine.submit_rows(query, rows, out)),
         }
     }
 
-    /// All rows on the device; listed ones on the CPU copy.
+    /// All rows on the device; listed ones on the CPU copy, but for networks of layers, of which a
+    /// row is work for a workgroup.
     fn gradient_sums(
         &mut self,
         query: &GradientQuery,
         rows: Rows<'_>,
     ) -> Result<Vec<GradientSum>, EngineError> {
         query.check(self.features, self.labelled)?;
+        if let GradientFunction::Layers(network) = query.function() {
+            return self.with_memory(|engine| engine.network_gradients(query, network, rows));
+        }
         if let Rows::All = rows {
             let sums = self.with_memory(|engine| match engine.gradient_shape(query) {
                 Some(shape) => engine.submit_gradients(query, shape).map(Some),

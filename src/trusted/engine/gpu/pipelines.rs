@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use super::anchor::AnchorShape;
 use super::device::Device;
 use super::gradient_text::GradientShape;
+use super::network;
 use super::ratio_text::RatioShape;
 use crate::engine::EngineError;
 use crate::model::RowFunction;
+use crate::network::Kernel;
 
 /// Chains of one read of the rows.
 pub(super) const MAX_TILE: usize = 8;
@@ -30,6 +32,8 @@ pub(super) enum Program {
     GradientSum(GradientShape),
     /// An anchor's gradient and curvature summed over all rows.
     AnchorSum(AnchorShape),
+    /// A step of a network, over rows that are packed or not.
+    Network(Kernel, bool),
 }
 
 impl Program {
@@ -39,6 +43,7 @@ impl Program {
             Program::RatioRows(..) => "ratio_rows",
             Program::GradientSum(_) => "gradient_sum",
             Program::AnchorSum(_) => "anchor_sum",
+            Program::Network(kernel, _) => kernel.entry(),
         }
     }
 
@@ -54,7 +59,12 @@ impl Program {
 
     /// Whether a list of entries is bound after the coefficients.
     pub fn has_entries(self) -> bool {
-        matches!(self, Program::RatioRows(..))
+        matches!(self, Program::RatioRows(..) | Program::Network(..))
+    }
+
+    /// Whether scratch memory is bound after the answers.
+    pub fn has_scratch(self) -> bool {
+        matches!(self, Program::Network(..))
     }
 
     /// Whether the rows that it reads are integers of 16 bits.
@@ -64,6 +74,7 @@ impl Program {
             Program::RatioRows(_, packed) => packed,
             Program::GradientSum(shape) => shape.packed,
             Program::AnchorSum(shape) => shape.packed,
+            Program::Network(_, packed) => packed,
         }
     }
 
@@ -85,6 +96,7 @@ impl Program {
             Program::AnchorSum(shape) => {
                 format!("{}{SOFTPLUS}\n{}", shape.constants(), shape.source())
             }
+            Program::Network(..) => format!("{FIXED_POINT}\n{SOFTPLUS}\n{}", network::source()),
         };
         format!("{cells}\n{text}")
     }
@@ -170,26 +182,27 @@ fn make(
             label: Some(program.entry()),
             source: wgpu::ShaderSource::Wgsl(program.source().into()),
         });
-        // Read-only bindings follow the uniform, then one writable.
+        // Read-only bindings follow the uniform, then writable ones.
         let reads = 3 + u32::from(program.has_entries());
-        let entries: Vec<wgpu::BindGroupLayoutEntry> = (0..reads + 2)
-            .map(|binding| wgpu::BindGroupLayoutEntry {
-                binding,
-                visibility: wgpu::ShaderStages::COMPUTE,
-                ty: wgpu::BindingType::Buffer {
-                    ty: if binding == 0 {
-                        wgpu::BufferBindingType::Uniform
-                    } else {
-                        wgpu::BufferBindingType::Storage {
-                            read_only: binding <= reads,
-                        }
+        let entries: Vec<wgpu::BindGroupLayoutEntry> =
+            (0..reads + 2 + u32::from(program.has_scratch()))
+                .map(|binding| wgpu::BindGroupLayoutEntry {
+                    binding,
+                    visibility: wgpu::ShaderStages::COMPUTE,
+                    ty: wgpu::BindingType::Buffer {
+                        ty: if binding == 0 {
+                            wgpu::BufferBindingType::Uniform
+                        } else {
+                            wgpu::BufferBindingType::Storage {
+                                read_only: binding <= reads,
+                            }
+                        },
+                        has_dynamic_offset: binding == 0,
+                        min_binding_size: None,
                     },
-                    has_dynamic_offset: binding == 0,
-                    min_binding_size: None,
-                },
-                count: None,
-            })
-            .collect();
+                    count: None,
+                })
+                .collect();
         let layout = d.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(program.entry()),
             entries: &entries,

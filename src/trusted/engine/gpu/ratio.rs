@@ -155,6 +155,7 @@ impl GpuEngine {
         for range in ranges {
             let chunk = &self.chunks[range.chunk];
             dispatches.push(Dispatch {
+                program: Program::RatioSum(shape),
                 chunk: range.chunk,
                 bytes: (16 * range.quads.len() * self.words * tiles) as u64,
                 groups: (range.groups * tiles) as u32,
@@ -171,12 +172,12 @@ impl GpuEngine {
             });
         }
         let answers = self.submit(&Job {
-            program: Program::RatioSum(shape),
             coefficients: &coefficients,
             entries: &[],
             dispatches: &dispatches,
             answers: ANSWER_BYTES * slots * tiles * tile,
             zeroed: true,
+            scratch: 0,
         })?;
         let answers: Vec<[i32; 3]> = bytemuck::pod_collect_to_vec(&answers);
         // A slot begins with the first tile's.
@@ -232,11 +233,13 @@ impl GpuEngine {
             let local = row as usize - self.chunks[chunk].first;
             by_chunk[chunk].push([local as u32, c as u32, place as u32, 0]);
         }
+        let program = Program::RatioRows(query.function(), !self.steps.is_empty());
         let mut dispatches = Vec::new();
         let mut first = 0u32;
         for (index, entries) in by_chunk.iter().enumerate().filter(|(_, e)| !e.is_empty()) {
             let chunk = &self.chunks[index];
             dispatches.push(Dispatch {
+                program,
                 chunk: index,
                 bytes: chunk.bytes(self.words),
                 groups: (entries.len() as u32).div_ceil(self.workgroup),
@@ -255,12 +258,12 @@ impl GpuEngine {
         }
         let entries: Vec<[u32; 4]> = by_chunk.concat();
         let answers = self.submit(&Job {
-            program: Program::RatioRows(query.function(), !self.steps.is_empty()),
             coefficients: &coefficients,
             entries: bytemuck::cast_slice(&entries),
             dispatches: &dispatches,
             answers: 4 * wanted.len(),
             zeroed: false,
+            scratch: 0,
         })?;
         Ok(bytemuck::pod_collect_to_vec(&answers))
     }

@@ -1,7 +1,7 @@
 //! One query: parameters up, submissions that are short each, answers back. Buffers and bind
 //! groups are kept from query to query.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::mpsc;
 
 use super::GpuEngine;
@@ -13,7 +13,7 @@ use crate::engine::EngineError;
 /// Distance of two uniforms in their buffer.
 const PARAMS_STRIDE: usize = 256;
 /// Bytes of a uniform as bound: room for every pass's.
-const PARAMS_BYTES: usize = 64;
+const PARAMS_BYTES: usize = 144;
 const MAX_GROUPS: u32 = 65_535;
 
 /// Buffers that grow with the largest query seen.
@@ -24,8 +24,14 @@ pub(super) struct Cache {
     entries: Option<Buffer>,
     answers: Option<Buffer>,
     readback: Option<Buffer>,
+    scratch: Option<Buffer>,
     /// Bind groups of every program used, one a chunk; a new buffer empties this.
     groups: HashMap<Program, Vec<wgpu::BindGroup>>,
+}
+
+/// The programs of these dispatches, each once.
+fn programs(dispatches: &[Dispatch]) -> HashSet<Program> {
+    dispatches.iter().map(|d| d.program).collect()
 }
 
 fn short(slot: &Option<Buffer>, bytes: usize) -> bool {
@@ -64,8 +70,9 @@ struct Piece {
     dispatches: Vec<usize>,
 }
 
-/// One dispatch: what it reads, parameters, workgroups.
+/// One dispatch: what it runs and reads, parameters, workgroups.
 pub(super) struct Dispatch {
+    pub program: Program,
     pub chunk: usize,
     /// Bytes of rows that it reads, each tile for itself.
     pub bytes: u64,
@@ -83,7 +90,6 @@ pub(super) fn uniform(params: &impl bytemuck::Pod) -> [u8; PARAMS_BYTES] {
 
 /// What one query runs.
 pub(super) struct Job<'a> {
-    pub program: Program,
     pub coefficients: &'a [f32],
     pub entries: &'a [u8],
     pub dispatches: &'a [Dispatch],
@@ -91,6 +97,8 @@ pub(super) struct Job<'a> {
     pub answers: usize,
     /// Whether the dispatches add to answers that start at zero.
     pub zeroed: bool,
+    /// Bytes of scratch memory, if the program has any.
+    pub scratch: usize,
 }
 
 impl Cache {
@@ -119,21 +127,29 @@ impl GpuEngine {
         write(&cache.params, &params);
         write(&cache.coefficients, bytemuck::cast_slice(job.coefficients));
         write(&cache.entries, job.entries);
-        let pipeline = self.pipelines.get(device, job.program)?.0.clone();
-        let (Some(bind_groups), Some(answers), Some(readback)) = (
-            cache.groups.get(&job.program),
-            &cache.answers,
-            &cache.readback,
-        ) else {
+        let mut pipelines = HashMap::new();
+        for program in programs(dispatches) {
+            let pipeline = self.pipelines.get(device, program)?.0.clone();
+            let Some(groups) = cache.groups.get(&program) else {
+                return Err(EngineError::Device("bind groups vanished".into()));
+            };
+            pipelines.insert(program, (pipeline, groups));
+        }
+        let (Some(answers), Some(readback)) = (&cache.answers, &cache.readback) else {
             return Err(EngineError::Device("buffers vanished".into()));
         };
         let bytes = job.answers as u64;
         let encode = |encoder: &mut wgpu::CommandEncoder, which: &[usize]| {
             let mut compute = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            compute.set_pipeline(&pipeline);
+            let mut set = None;
             for &i in which {
                 let d = &dispatches[i];
-                compute.set_bind_group(0, &bind_groups[d.chunk], &[(i * PARAMS_STRIDE) as u32]);
+                let (pipeline, groups) = &pipelines[&d.program];
+                if set != Some(d.program) {
+                    compute.set_pipeline(pipeline);
+                    set = Some(d.program);
+                }
+                compute.set_bind_group(0, &groups[d.chunk], &[(i * PARAMS_STRIDE) as u32]);
                 // Rows of equal width: hardly a workgroup is idle.
                 let height = d.groups.div_ceil(MAX_GROUPS).max(1);
                 compute.dispatch_workgroups(d.groups.div_ceil(height), height, 1);
@@ -243,6 +259,12 @@ impl GpuEngine {
             (&mut cache.entries, "listed rows", entries, storage),
             (&mut cache.answers, "answers", answers, readable),
             (&mut cache.readback, "answers read back", answers, mapped),
+            (
+                &mut cache.scratch,
+                "values of rows",
+                job.scratch,
+                Usage::STORAGE,
+            ),
         ];
         for (_, what, bytes, usage) in &wanted {
             let most = largest(device, *usage);
@@ -259,15 +281,25 @@ impl GpuEngine {
         for (slot, what, bytes, usage) in wanted {
             ensure(device, slot, what, bytes, usage)?;
         }
-        if cache.groups.contains_key(&job.program) {
+        for program in programs(job.dispatches) {
+            self.prepare_groups(program)?;
+        }
+        Ok(())
+    }
+
+    /// Bind groups of a program, one a chunk.
+    fn prepare_groups(&mut self, program: Program) -> Result<(), EngineError> {
+        let (device, cache) = (&self.device, &mut self.cache);
+        if cache.groups.contains_key(&program) {
             return Ok(());
         }
-        let (_, layout) = self.pipelines.get(device, job.program)?;
-        let (Some(params), Some(coefficients), Some(entries), Some(answers)) = (
+        let (_, layout) = self.pipelines.get(device, program)?;
+        let (Some(params), Some(coefficients), Some(entries), Some(answers), Some(scratch)) = (
             &cache.params,
             &cache.coefficients,
             &cache.entries,
             &cache.answers,
+            &cache.scratch,
         ) else {
             return Err(EngineError::Device("buffers vanished".into()));
         };
@@ -278,7 +310,7 @@ impl GpuEngine {
                 .filter_map(|chunk| chunk.buffers.as_ref().or(stream))
                 .map(|rows: &RowBuffers| {
                     let labels = match &rows.weights {
-                        Some(weights) if job.program.is_weighted() => weights,
+                        Some(weights) if program.is_weighted() => weights,
                         _ => &rows.labels,
                     };
                     let uniform = wgpu::BufferBinding {
@@ -292,10 +324,13 @@ impl GpuEngine {
                         labels.as_entire_binding(),
                         coefficients.as_entire_binding(),
                     ];
-                    if job.program.has_entries() {
+                    if program.has_entries() {
                         bound.push(entries.as_entire_binding());
                     }
                     bound.push(answers.as_entire_binding());
+                    if program.has_scratch() {
+                        bound.push(scratch.as_entire_binding());
+                    }
                     let entries: Vec<wgpu::BindGroupEntry<'_>> = bound
                         .into_iter()
                         .enumerate()
@@ -312,7 +347,7 @@ impl GpuEngine {
                 })
                 .collect()
         })?;
-        cache.groups.insert(job.program, groups);
+        cache.groups.insert(program, groups);
         Ok(())
     }
 }

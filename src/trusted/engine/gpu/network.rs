@@ -1,0 +1,408 @@
+//! Networks of layers: ratios and gradients of all rows or of listed ones, a batch of rows at a
+//! time.
+//!
+//! `shaders/network_layers.wgsl` and `shaders/network_pass.wgsl` say how a row is computed and why
+//! its part stays within the bound.
+
+use std::ops::Range;
+
+use super::GpuEngine;
+use super::gradient_text::clip_factor;
+use super::pipelines::Program;
+use super::submit::{Dispatch, Job, uniform};
+use crate::engine::{EngineError, GradientQuery, GradientSum, RatioQuery, RatioSum, Rows};
+use crate::network::{Kernel, LayerParams, Network, Step};
+
+/// Threads of a workgroup, and of one that clips a row.
+const THREADS: usize = 128;
+const LANES: usize = 64;
+/// Rows of a batch: a thread adds up their integers in an i32.
+const ROWS: usize = 1024;
+/// Bytes of scratch memory, by preference.
+const SCRATCH_BYTES: usize = 1 << 28;
+/// Slots of a chain's ratios, so that atomic additions hardly meet.
+const SLOTS: usize = 64;
+/// Batches of a submission: low halves of a slot's ratios stay below 2^31.
+const BATCHES: usize = 32_767 / ROWS.div_ceil(SLOTS);
+/// Turns of loops after which Mesa's software driver ends them, less those that no layer's are.
+const SOFTWARE_TURNS: usize = 60_000;
+
+const LAYERS: &str = include_str!("../../../../shaders/network_layers.wgsl");
+const PASS: &str = include_str!("../../../../shaders/network_pass.wgsl");
+
+/// The text of all steps, after shared pieces.
+pub(super) fn source() -> String {
+    format!(
+        "const THREADS: u32 = {THREADS}u;\nconst LANES: u32 = {LANES}u;\nconst SLOTS: u32 = {SLOTS}u;\n{}\n{LAYERS}\n{PASS}",
+        clip_factor()
+    )
+}
+
+/// Uniform of a step; twin of `NetworkParams` in the shader.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+struct NetworkParams {
+    row_stride: u32,
+    first: u32,
+    items: u32,
+    listed: u32,
+    labelled: u32,
+    steps: u32,
+    weights: u32,
+    first_answer: u32,
+    bound_high: u32,
+    bound_low: u32,
+    bound: i32,
+    scale: f32,
+    limit: f32,
+    room: u32,
+    features: u32,
+    values: u32,
+    parameters: u32,
+    outputs: u32,
+    layer: LayerParams,
+}
+
+/// Consecutive rows of a chunk, or of its part of the list, for one chain.
+#[derive(Clone, Copy)]
+struct Batch {
+    chunk: usize,
+    chain: usize,
+    first: usize,
+    count: usize,
+}
+
+/// A query: every chain's weights one after the other, and its uniform.
+struct Asked {
+    network: Network,
+    gradients: bool,
+    weights: Vec<f32>,
+    chains: Vec<NetworkParams>,
+}
+
+impl Asked {
+    /// Weights of a chain.
+    fn of_chain(&self) -> usize {
+        self.weights.len() / self.chains.len().max(1)
+    }
+
+    /// Words of a row.
+    fn room(&self) -> usize {
+        2 * self.network.values() + self.network.parameters() + self.network.notes() + 2
+    }
+
+    /// Sums of a chain in each slot, and slots.
+    fn sums(&self) -> (usize, usize) {
+        match self.gradients {
+            true => (self.network.parameters() + 1, 1),
+            false => (2, SLOTS),
+        }
+    }
+
+    /// The steps of a batch, each with the weights that it starts from.
+    fn steps(&self) -> Vec<(Step, usize)> {
+        let network = self.network;
+        let at = |steps: Vec<Step>, weights: usize| steps.into_iter().map(move |s| (s, weights));
+        let mut steps: Vec<(Step, usize)> = at(network.forward_steps(), 0).collect();
+        match self.gradients {
+            true => {
+                steps.push((Step::of(Kernel::HeadErrors, network.outputs()), 0));
+                steps.extend(at(network.backward_steps(), 0));
+                steps.push((Step::of(Kernel::Clip, LANES), 0));
+                steps.push((Step::of(Kernel::AddUp, network.parameters() + 1), 0));
+            }
+            false => {
+                let behind = network.parameters();
+                steps.push((Step::of(Kernel::Density, 1), 0));
+                // The features are there.
+                steps.extend(at(network.forward_steps(), behind).skip(1));
+                steps.push((Step::of(Kernel::Ratio, 1), 0));
+            }
+        }
+        steps
+    }
+}
+
+/// A query of log ratios.
+fn ask_ratios(query: &RatioQuery, network: Network) -> Asked {
+    let chain = |c| {
+        let params = NetworkParams {
+            bound: query.grid(c).bound(),
+            scale: query.scale(c),
+            ..NetworkParams::default()
+        };
+        (query.weights_of(c), params)
+    };
+    ask(network, false, query.chains(), &chain)
+}
+
+/// A query from each chain's weights and uniform.
+fn ask<'a>(
+    network: Network,
+    gradients: bool,
+    chains: usize,
+    chain: &dyn Fn(usize) -> (&'a [f32], NetworkParams),
+) -> Asked {
+    let (mut weights, mut params) = (Vec::new(), Vec::new());
+    for (own, mut of) in (0..chains).map(chain) {
+        // Drivers may lose a NaN on its way; one in the scale makes every answer 0.
+        if own.iter().any(|w| w.is_nan()) {
+            of.scale = f32::NAN;
+        }
+        weights.extend(own);
+        params.push(of);
+    }
+    Asked {
+        network,
+        gradients,
+        weights,
+        chains: params,
+    }
+}
+
+impl GpuEngine {
+    /// Gradients of all rows or of listed ones.
+    pub(super) fn network_gradients(
+        &mut self,
+        query: &GradientQuery,
+        network: Network,
+        rows: Rows<'_>,
+    ) -> Result<Vec<GradientSum>, EngineError> {
+        let square = i64::from(query.grid().bound()).pow(2);
+        let chain = |c| {
+            let params = NetworkParams {
+                bound_high: (square >> 20) as u32,
+                bound_low: (square & 0xf_ffff) as u32,
+                scale: query.scale(),
+                limit: query.limit(),
+                ..NetworkParams::default()
+            };
+            (query.weights(c), params)
+        };
+        let asked = ask(network, true, query.chains(), &chain);
+        let lists = match rows {
+            Rows::All => None,
+            Rows::Listed(lists) => Some(lists),
+        };
+        let totals = self.sum(&asked, lists)?;
+        let sum = |chain: &[i64]| {
+            let (steps, clipped) = chain.split_at(query.dim());
+            GradientSum {
+                steps: steps.to_vec(),
+                clipped: clipped.iter().sum::<i64>().unsigned_abs(),
+            }
+        };
+        Ok(totals.chunks(query.dim() + 1).map(sum).collect())
+    }
+
+    /// Log ratios of all rows.
+    pub(super) fn network_sums(
+        &mut self,
+        query: &RatioQuery,
+        network: Network,
+    ) -> Result<Vec<RatioSum>, EngineError> {
+        let asked = ask_ratios(query, network);
+        let totals = self.sum(&asked, None)?;
+        let sums = totals.chunks(2).enumerate();
+        let sum = |(c, of): (usize, &[i64])| RatioSum {
+            steps: of[0] * i64::from(query.sign(c)),
+            saturated: of[1].unsigned_abs(),
+        };
+        Ok(sums.map(sum).collect())
+    }
+
+    /// Log ratios of listed rows, one by one.
+    pub(super) fn network_rows(
+        &mut self,
+        query: &RatioQuery,
+        network: Network,
+        rows: &[Vec<u64>],
+        out: &mut [Vec<i32>],
+    ) -> Result<(), EngineError> {
+        let asked = ask_ratios(query, network);
+        for chains in self.groups_of_chains(&asked) {
+            let lists = &rows[chains.clone()];
+            let (batches, entries) = self.listed_batches(&asked, lists);
+            let mut answers = Vec::with_capacity(entries.len());
+            if !entries.is_empty() {
+                answers = self.run(&asked, chains.start, (&batches, &entries), entries.len())?;
+            }
+            let mut answers = answers.into_iter();
+            for (c, list) in chains.zip(lists) {
+                let own = answers.by_ref().take(list.len());
+                out[c].clear();
+                out[c].extend(own.map(|a| a * query.sign(c)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a network whose loops the adapter would not run to their end.
+    fn check_loops(&self, network: Network) -> Result<(), EngineError> {
+        match self.device.software && network.longest_loop() > SOFTWARE_TURNS {
+            true => Err(EngineError::Device(
+                "a layer of the network sums more values than a software adapter takes; use `--engine cpu`".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Chains whose weights and answers a binding takes.
+    fn groups_of_chains(&self, asked: &Asked) -> Vec<Range<usize>> {
+        let chains = asked.chains.len();
+        let (sums, slots) = asked.sums();
+        let weights = (self.binding() / 4).saturating_sub(self.steps.len());
+        let weights = weights / asked.of_chain().max(1);
+        let most = weights.min(self.binding() / (8 * sums * slots)).max(1);
+        let firsts = (0..chains).step_by(most);
+        firsts
+            .map(|first| first..chains.min(first + most))
+            .collect()
+    }
+
+    /// Rows of a batch, at most: by what a thread adds up and a submission may read.
+    fn rows_of_batch(&self, asked: &Asked) -> usize {
+        let bytes = self.binding().min(SCRATCH_BYTES);
+        let piece = self.device.piece() as usize;
+        (bytes.min(piece) / (4 * asked.room())).clamp(1, ROWS)
+    }
+
+    /// Every row for so many chains; chunk by chunk, as a streamed one is uploaded once.
+    fn all_batches(&self, asked: &Asked, chains: usize) -> Vec<Batch> {
+        let mut batches = Vec::new();
+        for (chunk, rows) in self.chunks.iter().enumerate() {
+            for chain in 0..chains {
+                self.cut(asked, (chunk, chain), 0..rows.rows, &mut batches);
+            }
+        }
+        batches
+    }
+
+    /// Listed rows, chunk by chunk: a row in its chunk, and the place of its answer.
+    fn listed_batches(&self, asked: &Asked, lists: &[Vec<u64>]) -> (Vec<Batch>, Vec<[u32; 2]>) {
+        let mut of_chunk = vec![vec![Vec::new(); lists.len()]; self.chunks.len()];
+        let wanted = lists.iter().enumerate();
+        let wanted = wanted.flat_map(|(chain, rows)| rows.iter().map(move |row| (chain, *row)));
+        for (place, (chain, row)) in wanted.enumerate() {
+            let chunk = self.chunks.partition_point(|k| k.first <= row as usize) - 1;
+            let local = row as usize - self.chunks[chunk].first;
+            of_chunk[chunk][chain].push([local as u32, place as u32]);
+        }
+        let (mut batches, mut entries) = (Vec::new(), Vec::new());
+        for (chunk, chains) in of_chunk.into_iter().enumerate() {
+            for (chain, own) in chains.into_iter().enumerate() {
+                let first = entries.len();
+                entries.extend(own);
+                self.cut(asked, (chunk, chain), first..entries.len(), &mut batches);
+            }
+        }
+        (batches, entries)
+    }
+
+    fn cut(
+        &self,
+        asked: &Asked,
+        (chunk, chain): (usize, usize),
+        rows: Range<usize>,
+        batches: &mut Vec<Batch>,
+    ) {
+        let most = self.rows_of_batch(asked);
+        batches.extend(rows.clone().step_by(most).map(|first| Batch {
+            chunk,
+            chain,
+            first,
+            count: most.min(rows.end - first),
+        }));
+    }
+
+    /// Sums of all chains over all rows, or over their lists.
+    fn sum(&mut self, asked: &Asked, lists: Option<&[Vec<u64>]>) -> Result<Vec<i64>, EngineError> {
+        let (sums, slots) = asked.sums();
+        let mut totals = vec![0i64; asked.chains.len() * sums];
+        for chains in self.groups_of_chains(asked) {
+            let (batches, entries) = match lists {
+                None => (self.all_batches(asked, chains.len()), Vec::new()),
+                Some(lists) => self.listed_batches(asked, &lists[chains.clone()]),
+            };
+            let totals = &mut totals[chains.start * sums..chains.end * sums];
+            for batches in batches.chunks(BATCHES) {
+                let numbers = 2 * chains.len() * slots * sums;
+                let answers = self.run(asked, chains.start, (batches, &entries), numbers)?;
+                let halves = answers.as_chunks().0.chunks(sums);
+                for (of, answers) in halves.enumerate() {
+                    let totals = &mut totals[of / slots * sums..];
+                    for (total, [low, high]) in totals.iter_mut().zip(answers) {
+                        *total += i64::from(*high) * 65_536 + i64::from(*low);
+                    }
+                }
+            }
+        }
+        Ok(totals)
+    }
+
+    /// One query's submissions over these batches, whose chains count from `first_chain`: so many
+    /// answers.
+    fn run(
+        &mut self,
+        asked: &Asked,
+        first_chain: usize,
+        (batches, entries): (&[Batch], &[[u32; 2]]),
+        answers: usize,
+    ) -> Result<Vec<i32>, EngineError> {
+        let (network, of_chain, room) = (asked.network, asked.of_chain(), asked.room());
+        self.check_loops(network)?;
+        let (sums, slots) = asked.sums();
+        let steps = asked.steps();
+        let chains = batches
+            .iter()
+            .map(|batch| batch.chain + 1)
+            .max()
+            .unwrap_or(0);
+        let mut coefficients =
+            asked.weights[first_chain * of_chain..][..chains * of_chain].to_vec();
+        let mut dispatches = Vec::with_capacity(batches.len() * steps.len());
+        for batch in batches {
+            let of_batch = NetworkParams {
+                row_stride: 4 * self.chunks[batch.chunk].quads() as u32,
+                first: batch.first as u32,
+                items: batch.count as u32,
+                listed: u32::from(!entries.is_empty()),
+                labelled: u32::from(self.labelled),
+                steps: coefficients.len() as u32,
+                first_answer: (2 * batch.chain * slots * sums) as u32,
+                room: room as u32,
+                features: network.features() as u32,
+                values: network.values() as u32,
+                parameters: network.parameters() as u32,
+                outputs: network.outputs() as u32,
+                ..asked.chains[first_chain + batch.chain]
+            };
+            dispatches.extend(steps.iter().map(|(step, weights)| Dispatch {
+                program: Program::Network(step.kernel, !self.steps.is_empty()),
+                chunk: batch.chunk,
+                bytes: (4 * batch.count * room / steps.len()) as u64,
+                groups: match step.kernel {
+                    Kernel::Clip => batch.count,
+                    Kernel::AddUp => step.threads.div_ceil(THREADS),
+                    _ => (batch.count * step.threads).div_ceil(THREADS),
+                } as u32,
+                params: uniform(&NetworkParams {
+                    weights: (batch.chain * of_chain + weights) as u32,
+                    layer: step.layer,
+                    ..of_batch
+                }),
+            }));
+        }
+        coefficients.extend(&self.steps);
+        let most = batches.iter().map(|batch| batch.count).max().unwrap_or(0);
+        let answers = self.submit(&Job {
+            coefficients: &coefficients,
+            entries: bytemuck::cast_slice(entries),
+            dispatches: &dispatches,
+            answers: 4 * answers,
+            zeroed: true,
+            scratch: 4 * most * room,
+        })?;
+        Ok(bytemuck::pod_collect_to_vec(&answers))
+    }
+}
