@@ -8,7 +8,7 @@ mod layer;
 #[cfg(feature = "gpu")]
 mod steps;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Mutex;
 

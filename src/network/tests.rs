@@ -30,7 +30,7 @@ fn numbers(count: usize, size: f64, seed: u64) -> Vec<f64> {
 
 /// Networks with every kind of layer, with strides and paddings that leave rests, channels that
 /// leave rests of a block, and both heads.
-fn networks() -> Vec<Network> {
+pub(crate) fn networks() -> Vec<Network> {
     let max = Layer::MaxPool {
         kernel: 2,
         stride: 2,
@@ -93,7 +93,7 @@ fn networks() -> Vec<Network> {
 }
 
 /// A label of a head with so many outputs.
-fn label(network: Network, k: usize) -> f64 {
+pub(crate) fn label(network: Network, k: usize) -> f64 {
     match network.outputs() {
         1 => [1.0, -1.0][k % 2],
         outputs => (k % outputs) as f64,

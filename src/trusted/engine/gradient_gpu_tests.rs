@@ -180,8 +180,9 @@ fn gpu_sums_have_the_same_bits_for_any_workgroup_and_chunking() {
             with(Some(32), small, Some(4 * d * 400)),
         ] {
             let mut other = open(data, false, limits).unwrap();
-            if model.name() == "mixture" && limits.binding.is_some() {
-                // Its coefficients take more than these bindings of one feature.
+            if ["mixture", "network"].contains(&model.name()) && limits.binding.is_some() {
+                // A mixture's coefficients take more than these bindings of one feature; a network's
+                // rows would go one by one, and do in network_gpu_tests.rs.
                 continue;
             }
             assert_eq!(all(&mut other, &q), expected, "{limits:?}");

@@ -80,6 +80,8 @@ mod gradient_gpu_tests;
 mod gradient_tests;
 #[cfg(all(test, feature = "gpu"))]
 mod moments_gpu_tests;
+#[cfg(all(test, feature = "gpu"))]
+mod network_gpu_tests;
 #[cfg(test)]
 mod sensitivity_tests;
 #[cfg(all(test, feature = "gpu"))]

@@ -168,6 +168,10 @@ pub(super) fn cases() -> Vec<Case> {
                 Box::new(Banana::new(0.5, [2.0, 1.5], d.row_norm(), prior, 0.7).unwrap())
             },
         ),
+        case(
+            synthetic::classes(1_009, &[2.0, -1.0], 3, 9).unwrap(),
+            |d| Box::new(layered(d.label_kind().unwrap(), 0.7)),
+        ),
     ])
 }
 
@@ -200,9 +204,6 @@ pub(super) fn cpu_alone() -> Vec<Case> {
             synthetic::classes(777, &[2.0, -1.0], 4, 9).unwrap(),
             network(7),
         ),
-        case(synthetic::classes(779, &[2.0, -1.0], 3, 9).unwrap(), |d| {
-            Box::new(layered(d.label_kind().unwrap(), 0.7))
-        }),
         case(
             synthetic::logistic(1_103, &[2.0, -1.0, 0.5], 3).unwrap(),
             |d| Box::new(declared(d, "probit", &[], 0.7)),
