@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::accountant::Budget;
+use super::accountant::Measure;
 use super::accountant::{Question, Sequence, account, account_without_losses};
-use super::budget::Budget;
 use super::curator::Curator;
 use super::event::{Event, Neighbours};
 use super::ledger::Ledger;
-use super::measure::Measure;
 use crate::data::Unit;
 use crate::engine::EngineInfo;
 

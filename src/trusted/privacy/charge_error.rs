@@ -1,7 +1,7 @@
 //! Why a charge was not made.
 
+use super::accountant::Measure;
 use super::ledger_error::LedgerFileError;
-use super::measure::Measure;
 use super::releases::Halt;
 
 /// A charge that does not fit.

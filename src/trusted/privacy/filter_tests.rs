@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 
+use super::accountant::Budget;
 use super::accountant::EventKey;
+use super::accountant::{Measure, best_order};
 use super::accountant::{Question, Sequence, account_without_losses};
-use super::budget::Budget;
 use super::charge_error::ChargeError;
 use super::event::Neighbours;
 use super::ledger::Ledger;
 use super::ledger_error::LedgerFileError;
-use super::measure::{Measure, best_order};
 
 fn budget() -> Budget {
     Budget::new(4.0, 1e-6).unwrap()

@@ -1,14 +1,14 @@
 //! The filter on Gaussian DP: its limit against adversaries who choose each release by what
 //! they have seen, its prices, and its file.
 
+use super::accountant::Budget;
 use super::accountant::EventKey;
+use super::accountant::Measure;
 use super::accountant::gaussian_dp::{decision, limit};
 use super::accountant::{Question, Sequence, account_without_losses, gaussian_delta};
-use super::budget::Budget;
 use super::charge_error::ChargeError;
 use super::event::Neighbours;
 use super::ledger::Ledger;
-use super::measure::Measure;
 
 /// The ρ = η²/8 of a bit that costs `cost` where `after` is left.
 type Rule = fn(cost: f64, after: f64) -> f64;

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::accountant::Budget;
 use super::accountant::EventKey;
-use super::budget::Budget;
+use super::accountant::Rho;
+use super::accountant::{Measure, Price};
 use super::charge_error::{ChargeError, Refusal};
 use super::event::Event;
 use super::ledger_error::LedgerFileError;
 use super::ledger_file::{Durable, LedgerFile};
-use super::measure::{Measure, Price};
 use super::releases::MOST_STEPS;
-use super::rho::Rho;
 
 /// A block is as dear as so many steps at first …
 const FIRST_BLOCK: u64 = 16;

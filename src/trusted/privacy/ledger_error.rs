@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::measure::Measure;
+use super::accountant::Measure;
 
 /// What can be wrong with a ledger file.
 #[derive(Debug, thiserror::Error)]

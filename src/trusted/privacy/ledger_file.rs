@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use same_file::Handle;
 
-use super::budget::Budget;
+use super::accountant::Budget;
+use super::accountant::Measure;
+use super::accountant::Rho;
 use super::event::Event;
 use super::ledger_error::LedgerFileError;
 use super::ledger_history::{self, Entry, EventEntry, FORMAT, History, Terms};
-use super::measure::Measure;
-use super::rho::Rho;
 
 /// How often a file is opened anew that another process replaced at that moment.
 const TRIES: u32 = 16;

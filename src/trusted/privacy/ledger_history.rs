@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::budget::Budget;
+use super::accountant::Budget;
+use super::accountant::Measure;
 use super::event::Event;
-use super::measure::Measure;
 
 /// Of the files that this version writes.
 pub(super) const FORMAT: u32 = 2;

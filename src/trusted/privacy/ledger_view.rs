@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::budget::Budget;
+use super::accountant::Budget;
+use super::accountant::Measure;
 use super::ledger::Ledger;
 use super::ledger_error::LedgerFileError;
 use super::ledger_file;
-use super::measure::Measure;
 
 impl Ledger {
     /// What the ledger file at `path` counts; `None` where there is none yet.

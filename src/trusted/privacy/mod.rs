@@ -42,7 +42,6 @@
 
 pub mod accountant;
 pub mod audit;
-mod budget;
 mod certificate;
 mod charge_error;
 mod curator;
@@ -57,14 +56,13 @@ mod ledger_error;
 mod ledger_file;
 mod ledger_history;
 mod ledger_view;
-mod measure;
 mod mechanism;
 mod releases;
-mod rho;
 
+pub(crate) use accountant::best_order;
+pub use accountant::{Budget, BudgetError, Measure, Price, Rho};
 pub use accountant::{EventKey, charged_eta};
 pub use accountant::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
-pub use budget::{Budget, BudgetError};
 pub(crate) use certificate::RunFacts;
 pub use certificate::{Certificate, EventCount};
 pub use charge_error::Refusal;
@@ -76,15 +74,12 @@ pub use ledger::{Ledger, PaidRun};
 pub use ledger_error::LedgerFileError;
 pub use ledger_file::replace_durably;
 pub(crate) use ledger_file::sync_folder;
-pub(crate) use measure::best_order;
-pub use measure::{Measure, Price};
 pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
 pub use releases::{
     Acceptance, AnchorNoise, Batch, DrawRequest, Estimator, Expansion, FastMhSettings,
     GradientNoise, Halt, Lambda, MomentNoise, Moves, Releases, profile_thresholds,
 };
-pub use rho::Rho;
 
 /// Sum of `n` exact discrete Gaussians of the given variance (grid steps²) from a fixed
 /// seed: noise that never hides anything, for benchmarks.

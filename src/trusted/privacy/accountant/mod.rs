@@ -16,6 +16,7 @@
 //! # Ok::<(), dpmc::privacy::accountant::SequenceError>(())
 //! ```
 
+mod budget;
 mod calibrate;
 mod compose;
 mod conversion;
@@ -30,6 +31,7 @@ pub(super) mod gaussian_dp;
 mod gaussian_filter;
 mod grid;
 mod kept;
+mod measure;
 mod orders;
 mod pair;
 #[cfg(test)]
@@ -37,6 +39,7 @@ mod pair_tests;
 mod pld;
 mod quadrature;
 mod renyi;
+mod rho;
 mod rules;
 mod sequence;
 #[cfg(test)]
@@ -44,13 +47,18 @@ mod tests;
 mod tilt;
 mod window;
 
+pub use budget::{Budget, BudgetError};
 pub use calibrate::{CalibrationError, Solution, calibrate};
 use conversion::largest;
 pub use conversion::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
 pub use event_key::{EventKey, charged_eta};
 pub(super) use gaussian::{delta as gaussian_delta, epsilon as gaussian_epsilon};
+pub(crate) use measure::best_order;
+pub(in crate::trusted) use measure::tightest_order;
+pub use measure::{Measure, Price};
 pub use orders::divergence;
 pub(in crate::trusted) use orders::multiplicity_tail;
+pub use rho::Rho;
 pub use rules::account_without_losses;
 pub use rules::{Account, Answer, Question, account, account_within};
 pub use sequence::{Sequence, SequenceError};

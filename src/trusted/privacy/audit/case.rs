@@ -7,13 +7,13 @@ use super::{AuditError, Subject, remainder, weighted};
 use crate::data::{DataError, Dataset, Population};
 use crate::engine::EngineSetup;
 use crate::model::{GaussianMean, Model, Prior};
+use crate::privacy::accountant::Budget;
 use crate::privacy::accountant::EventKey;
+use crate::privacy::accountant::{Measure, tightest_order};
 use crate::privacy::accountant::{Question, Sequence, account};
-use crate::privacy::budget::Budget;
 use crate::privacy::curator::{Curator, CuratorError, largest_batch_clip};
 use crate::privacy::event::Neighbours;
 use crate::privacy::ledger::Ledger;
-use crate::privacy::measure::{Measure, tightest_order};
 use crate::privacy::releases::{Acceptance, Estimator, Lambda};
 
 /// Largest clip bound of a case on remainders, nats: what both its rows' remainders exceed.

@@ -11,11 +11,11 @@ use super::{AuditError, Report, Settings, Subject, report};
 use crate::data::{DataError, Dataset};
 use crate::engine::{EngineChoice, EngineSetup};
 use crate::model::{GaussianMean, Model, Prior};
+use crate::privacy::accountant::Budget;
 use crate::privacy::accountant::EventKey;
-use crate::privacy::budget::Budget;
+use crate::privacy::accountant::{Measure, tightest_order};
 use crate::privacy::curator::{Curator, CuratorError};
 use crate::privacy::ledger::Ledger;
-use crate::privacy::measure::{Measure, tightest_order};
 use crate::privacy::releases::{Acceptance, Batch, Estimator, GradientNoise};
 use crate::sampler::{
     ClipNorm, ClipRule, Dynamics, GradientSettings, Hamiltonian, HamiltonianSettings,

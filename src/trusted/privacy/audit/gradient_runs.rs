@@ -8,10 +8,10 @@ use super::adversary::Adversary;
 use super::gradient::{DIM, DRAWS, GradientCase, GradientRun};
 use super::{AuditError, Settings};
 use crate::model::Prior;
+use crate::privacy::accountant::Budget;
 use crate::privacy::accountant::EventKey;
-use crate::privacy::budget::Budget;
+use crate::privacy::accountant::Measure;
 use crate::privacy::ledger::Ledger;
-use crate::privacy::measure::Measure;
 use crate::privacy::releases::{Halt, Releases};
 use crate::sampler::{Chains, Dpvi, PublicRng};
 

@@ -9,11 +9,11 @@ use super::{AuditError, Report, Settings, Subject, report};
 use crate::data::Dataset;
 use crate::engine::EngineChoice;
 use crate::model::{Prior, Regression};
-use crate::privacy::budget::Budget;
+use crate::privacy::accountant::Budget;
+use crate::privacy::accountant::Measure;
 use crate::privacy::curator::CuratorError;
 use crate::privacy::held_out::{HeldOut, ScoreRequest};
 use crate::privacy::ledger::Ledger;
-use crate::privacy::measure::Measure;
 use crate::privacy::releases::Halt;
 
 /// What the command calls it.

@@ -9,11 +9,11 @@ use super::{AuditError, Report, Settings, Subject, report};
 use crate::data::{DataError, Dataset, LabelKind, Unit};
 use crate::engine::{EngineChoice, EngineSetup};
 use crate::model::{GaussianMean, Metric, Model, ModelError, Prior, Regression, Score};
+use crate::privacy::accountant::Budget;
 use crate::privacy::accountant::EventKey;
-use crate::privacy::budget::Budget;
+use crate::privacy::accountant::Measure;
 use crate::privacy::curator::{Curator, CuratorError};
 use crate::privacy::ledger::Ledger;
-use crate::privacy::measure::Measure;
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt, MomentNoise, Releases};
 
 /// τ of the part that is not attacked: its ρ hardly counts.

@@ -5,7 +5,7 @@ use ndarray::Array2;
 use super::bound::Histogram;
 use super::{AuditError, Case};
 use crate::engine::{EngineChoice, EngineSetup};
-use crate::privacy::budget::Budget;
+use crate::privacy::accountant::Budget;
 use crate::privacy::curator::Curator;
 use crate::privacy::ledger::Ledger;
 use crate::privacy::releases::{Halt, Moves, Releases};

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::accountant::rho_of_budget;
+use super::rho_of_budget;
 
 /// An (ε, δ) budget for neighbours by substitution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

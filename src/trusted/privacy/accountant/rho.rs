@@ -24,23 +24,23 @@ impl Rho {
         (self.0 as f64 * f64::powi(2.0, -96)).next_up()
     }
 
-    pub(super) fn times(self, count: u64) -> Self {
+    pub(in crate::trusted) fn times(self, count: u64) -> Self {
         Rho(self.0.saturating_mul(u128::from(count)))
     }
 
-    pub(super) fn plus(self, other: Rho) -> Self {
+    pub(in crate::trusted) fn plus(self, other: Rho) -> Self {
         Rho(self.0.saturating_add(other.0))
     }
 
-    pub(super) fn minus(self, other: Rho) -> Self {
+    pub(in crate::trusted) fn minus(self, other: Rho) -> Self {
         Rho(self.0.saturating_sub(other.0))
     }
 
-    pub(super) fn units(self) -> u128 {
+    pub(in crate::trusted) fn units(self) -> u128 {
         self.0
     }
 
-    pub(super) fn from_units(units: u128) -> Self {
+    pub(in crate::trusted) fn from_units(units: u128) -> Self {
         Rho(units)
     }
 }

@@ -3,13 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::accountant::EventKey;
-use super::accountant::epsilon_of_rho;
-use super::accountant::gaussian_dp;
-use super::accountant::{divergence, multiplicity_tail};
 use super::budget::Budget;
-use super::event::Event;
+use super::event_key::EventKey;
 use super::rho::Rho;
+use super::{divergence, epsilon_of_rho, gaussian_dp, multiplicity_tail};
+use crate::privacy::event::Event;
 
 /// Largest multiplicity of one row that is ever counted.
 const MOST_MULTIPLICITY: u32 = 64;
@@ -234,7 +232,7 @@ pub(crate) fn best_order(moves: &[EventKey], budget: Budget) -> f64 {
 
 /// The order at which `count` events show the smallest ε at the budget's δ; 2 where none is
 /// finite.
-pub(super) fn tightest_order(key: EventKey, count: u64, budget: Budget) -> f64 {
+pub(in crate::trusted) fn tightest_order(key: EventKey, count: u64, budget: Budget) -> f64 {
     let epsilon = |order: f64| {
         let measure = Measure::Renyi { order };
         let price = measure.price(key, budget).ok()?;
