@@ -225,6 +225,7 @@ fn workload(sampler: &Sampler, start: Option<&Sampler>, length: RunLength) -> Wo
         ratios: own.ratios.saturating_add(start.ratios),
         gradients: own.gradients.saturating_add(start.gradients),
         anchors: own.anchors.saturating_add(start.anchors),
+        listed: own.listed.saturating_add(start.listed),
     }
 }
 

@@ -220,9 +220,9 @@ impl Sampler {
             Estimator::FullBatch => steps,
             Estimator::Poisson { .. } | Estimator::FixedBatch { .. } => 0,
         };
-        let of_batch = |batch: Batch, gradients: u64| match batch {
-            Batch::All => gradients,
-            Batch::Poisson { .. } => 0,
+        let ask = |workload: &mut Workload, batch: Batch, gradients: u64| match batch {
+            Batch::All => workload.gradients = gradients,
+            Batch::Poisson { rate } => workload.listed = (gradients as f64 * rate).ceil() as u64,
         };
         let mut workload = Workload::default();
         match self {
@@ -237,17 +237,17 @@ impl Sampler {
             Sampler::Hamiltonian(s) => {
                 let gradients = u64::from(s.leapfrog_steps()).saturating_add(1);
                 workload.ratios = all_rows(s.settings().estimator);
-                workload.gradients =
-                    of_batch(s.settings().gradient.batch, steps.saturating_mul(gradients));
+                let gradients = steps.saturating_mul(gradients);
+                ask(&mut workload, s.settings().gradient.batch, gradients);
             }
             Sampler::StochasticGradient(s) => {
-                workload.gradients = of_batch(s.noise_of_step(1).batch, steps);
+                ask(&mut workload, s.noise_of_step(1).batch, steps);
             }
             Sampler::Optimiser(s) => {
-                workload.gradients = of_batch(s.noise().batch, steps);
+                ask(&mut workload, s.noise().batch, steps);
             }
             Sampler::Variational(s) => {
-                workload.gradients = of_batch(s.noise().batch, s.gradients());
+                ask(&mut workload, s.noise().batch, s.gradients());
             }
             Sampler::PosteriorDraws(s) => {
                 workload.ratios = steps.saturating_mul(s.request().steps);

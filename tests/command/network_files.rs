@@ -147,6 +147,57 @@ fn private_samplers_take_networks() {
     }
 }
 
+/// On a GPU the same run takes the same course, but for the rounding of floats: minibatches, whole
+/// gradients, and private decisions, whose certificate names the device.
+#[test]
+fn networks_run_on_a_gpu() {
+    let batches = "algorithm = \"sgd\"\ngradient = { rate = 0.2 }";
+    for sampler in ["algorithm = \"adam\"", batches] {
+        let place = images();
+        let run = edit(IMAGES, "algorithm = \"adam\"", sampler);
+        place.write(
+            "run.toml",
+            &edit(&run, "iterations = 300", "iterations = 25"),
+        );
+        let mut points = Vec::new();
+        for engine in ["cpu", "gpu"] {
+            let run = format!(
+                "sample run.toml --not-private --seed 1 --chains 1 --engine {engine} --quiet --out {engine}"
+            );
+            let output = place.dpmc(&run);
+            let message = String::from_utf8_lossy(&output.stderr);
+            if message.contains("adapter") && std::env::var_os("DPMC_REQUIRE_GPU").is_none() {
+                eprintln!("skipped: no GPU adapter (DPMC_REQUIRE_GPU=1 makes this a failure)");
+                return;
+            }
+            assert!(output.status.success(), "{message}");
+            assert_eq!(place.certificate(engine)["engine"]["kind"], engine);
+            points.push(place.draws(engine).rows.pop().unwrap().2);
+        }
+        let far = |other: &[f64]| -> f64 {
+            let squares = points[0].iter().zip(other).map(|(a, b)| (a - b).powi(2));
+            squares.sum::<f64>().sqrt()
+        };
+        let moved = far(&vec![0.0; points[0].len()]);
+        assert!(
+            far(&points[1]) < 1e-2 * moved,
+            "{} of {moved}",
+            far(&points[1])
+        );
+    }
+    let place = images();
+    let barker = "algorithm = \"barker\"\nclip = { rate = 1.0 }";
+    let run = edit(IMAGES, "algorithm = \"adam\"", barker);
+    place.write(
+        "run.toml",
+        &edit(&run, "iterations = 300", "iterations = 20"),
+    );
+    place.works("sample run.toml --epsilon 3 --delta 1e-4 --engine gpu --quiet --out out");
+    let certificate = place.certificate("out");
+    assert_eq!(certificate["engine"]["kind"], "gpu");
+    assert!(number(&certificate, "epsilon_spent") <= 3.0);
+}
+
 /// A name and a budget are enough: where the budget would afford steps that diverge, stable ones are
 /// taken, and the rest of it is kept.
 #[test]

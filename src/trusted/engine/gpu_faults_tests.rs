@@ -482,17 +482,18 @@ fn a_runs_own_queries_are_timed_on_both_engines() {
     let data = Arc::new(crate::synthetic::logistic(3000, &[0.5, -0.5], 1).unwrap());
     let prior = Prior::normal(2, 1.0);
     let model = Regression::logistic(data.features(), data.row_norm(), prior, 1.0).unwrap();
-    let each = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]];
+    let each = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]];
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(CpuEngine::new(data.clone()))];
     engines.extend(
         open(&data, false, GpuLimits::default()).map(|gpu| Box::new(gpu) as Box<dyn Engine>),
     );
     for engine in &mut engines {
-        for [ratios, gradients, anchors] in each {
+        for [ratios, gradients, anchors, listed] in each {
             let workload = Workload {
                 ratios,
                 gradients,
                 anchors,
+                listed,
             };
             let setup = EngineSetup {
                 chains: 3,

@@ -52,6 +52,8 @@ pub struct Workload {
     pub gradients: u64,
     /// Gradients and curvatures of an anchor.
     pub anchors: u64,
+    /// Passes that its gradients of minibatches amount to.
+    pub listed: u64,
 }
 
 impl From<EngineChoice> for EngineSetup {
@@ -163,6 +165,10 @@ fn faster(
 #[cfg(feature = "gpu")]
 const WORTH_OPENING: f64 = 2.0;
 
+/// Rows of a minibatch that is timed.
+#[cfg(feature = "gpu")]
+const LISTED: usize = 256;
+
 #[cfg(feature = "gpu")]
 impl EngineSetup {
     /// Seconds that an engine takes for the run's queries over all rows, at θ = 0; measured no
@@ -178,6 +184,7 @@ impl EngineSetup {
             ratios,
             gradients,
             anchors,
+            listed,
         } = self.workload;
         let theta = vec![0.0; model.dim()];
         let thetas = vec![&theta[..]; self.chains];
@@ -192,6 +199,19 @@ impl EngineSetup {
             let query = GradientQuery::new(model, &thetas, 1.0)?;
             let ask = || engine.gradient_sums(&query, Rows::All).map(|_| ());
             seconds += gradients as f64 * best_time(ask)?;
+        }
+        // Other models' listed rows run on the CPU whatever sums do.
+        if listed > 0 && seconds < most && model.row_function().lists_on_gpu() {
+            let some: Vec<u64> = (0..data.lines().min(LISTED) as u64).collect();
+            let passes = listed as f64 * data.lines() as f64 / some.len().max(1) as f64;
+            let lists = vec![some; self.chains];
+            let query = GradientQuery::new(model, &thetas, 1.0)?;
+            let ask = || {
+                engine
+                    .gradient_sums(&query, Rows::Listed(&lists))
+                    .map(|_| ())
+            };
+            seconds += passes * best_time(ask)?;
         }
         if let (Some(slopes), true) = (model.slopes(), anchors > 0 && seconds < most) {
             let query = AnchorQuery {

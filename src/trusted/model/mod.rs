@@ -149,6 +149,12 @@ impl RowFunction {
         matches!(self, RowFunction::Layers(_)) || self.network().is_some()
     }
 
+    /// Whether the GPU engine computes listed rows too, and not the CPU beside it.
+    #[cfg(feature = "gpu")]
+    pub(in crate::trusted) fn lists_on_gpu(self) -> bool {
+        matches!(self, RowFunction::Layers(_))
+    }
+
     /// Whether the GPU engine computes it.
     pub fn on_gpu(self) -> bool {
         !matches!(
