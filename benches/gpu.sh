@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures the GPU engine on this machine's adapter: ratio, gradient and anchor passes at N = 1e7,
-# d = 50 as a share of the device's own copy bandwidth, and a whole `mh` iteration against its pass.
+# d = 50 as a share of the device's own copy bandwidth, a whole `mh` iteration against its pass, and
+# row gradients and ratios a second of a convolutional network.
 # Needs a Vulkan, Metal or DirectX 12 driver and about 6 GiB of memory. Writes bench.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -4,6 +4,7 @@
 mod anchored;
 mod hamiltonian;
 mod mixture;
+mod network;
 pub mod privacy;
 
 pub use mixture::mixture_problem;
@@ -43,7 +44,8 @@ pub struct Measurement {
     /// Bytes of rows over time over the machine's bandwidth, medians of paired repeats;
     /// absent where it means nothing.
     pub share_of_bandwidth: Option<f64>,
-    /// Repetitions a second of one whole call.
+    /// Repetitions a second of one whole call, or of rows, charges and draws where it is their
+    /// number.
     pub per_second: f64,
 }
 
@@ -440,13 +442,19 @@ pub fn all() -> Result<Vec<Report>, CuratorError> {
     let mut cpu = passes(EngineChoice::Cpu, 1_000_000, 50, || read.measure())?;
     cpu.measurements.extend(mixture::rates()?);
     cpu.measurements.extend(anchored::rates()?);
+    cpu.measurements
+        .extend(network::rates(EngineChoice::Cpu, 2_048)?);
     cpu.measurements.extend(privacy_core()?);
     #[allow(unused_mut)]
     let mut reports = vec![cpu];
     #[cfg(feature = "gpu")]
     if let Ok((copy, software)) = crate::engine::gpu_copy_bandwidth() {
         let rows = if software { 100_000 } else { 10_000_000 };
-        reports.push(passes(EngineChoice::Gpu, rows, 50, || copy)?);
+        let mut gpu = passes(EngineChoice::Gpu, rows, 50, || copy)?;
+        let images = if software { 256 } else { 60_000 };
+        let networks = network::rates(EngineChoice::Gpu, images)?;
+        gpu.measurements.extend(networks);
+        reports.push(gpu);
     }
     Ok(reports)
 }
