@@ -1,5 +1,5 @@
 // Shared piece: a network's layers, forward and backward, many rows side by side. A thread makes one
-// value of one row, so that no loop is longer than the values it reads: Mesa's software driver ends
+// value of one row, or four that are summed alike, so that no loop is longer than the values it reads: Mesa's software driver ends
 // a thread's loops, silently, after 65,535 turns in all.
 //
 // A row has params.room words of `scratch`: its values between all layers, features first; the
@@ -19,24 +19,30 @@ fn place_of(k: u32, width: u32, channels: u32) -> Place {
     return Place(place / width, place % width, k % channels);
 }
 
+// A row's i-th word. Layers reach no other row's, whatever they were told of their places: one row's
+// answer is not another's to change (docs/proofs/guarantee.md, "Gradients").
+fn word(row: u32, i: u32) -> u32 {
+    return row + min(i, params.room - 1u);
+}
+
 fn value(row: u32, i: u32) -> f32 {
-    return bitcast<f32>(scratch[row + i]);
+    return bitcast<f32>(scratch[word(row, i)]);
 }
 
 fn error(row: u32, i: u32) -> f32 {
-    return bitcast<f32>(scratch[row + params.values + i]);
+    return bitcast<f32>(scratch[word(row, params.values + i)]);
 }
 
 fn set_value(row: u32, i: u32, v: f32) {
-    scratch[row + i] = bitcast<u32>(v);
+    scratch[word(row, i)] = bitcast<u32>(v);
 }
 
 fn set_error(row: u32, i: u32, v: f32) {
-    scratch[row + params.values + i] = bitcast<u32>(v);
+    scratch[word(row, params.values + i)] = bitcast<u32>(v);
 }
 
 fn set_gradient(row: u32, j: u32, v: f32) {
-    scratch[row + 2u * params.values + params.first_weight + j] = bitcast<u32>(v);
+    scratch[word(row, 2u * params.values + params.first_weight + j)] = bitcast<u32>(v);
 }
 
 // Whether a row (or column), counted with the padding in front, lies in the input.
@@ -63,16 +69,33 @@ fn of_window(at: Place, k: u32) -> u32 {
     return params.input_at + (y * params.input_width + x) * params.input_channels + at.c;
 }
 
+// Four weights of channels out that follow each other. Past the last channel they are others', and
+// what is made with them is left.
+fn four_weights(w: u32) -> vec4<f32> {
+    return vec4<f32>(weights[w], weights[w + 1u], weights[w + 2u], weights[w + 3u]);
+}
+
+fn four_errors(row: u32, i: u32) -> vec4<f32> {
+    return vec4<f32>(error(row, i), error(row, i + 1u), error(row, i + 2u), error(row, i + 3u));
+}
+
+fn quads(channels: u32) -> u32 {
+    return (channels + 3u) / 4u;
+}
+
+// A thread makes four channels at one place.
 @compute @workgroup_size(THREADS)
 fn sums(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-    let part = part_of(lane, group, groups, params.output_size);
+    let channels = params.output_channels;
+    let part = part_of(lane, group, groups, params.output_height * params.output_width * quads(channels));
     if !part.live {
         return;
     }
-    let at = place_of(part.k, params.output_width, params.output_channels);
-    let w = params.weights + params.first_weight;
+    let at = place_of(part.k, params.output_width, quads(channels));
+    let o = 4u * at.c;
+    let w = params.weights + params.first_weight + o;
     let window = params.kernel_height * params.kernel_width;
-    var sum = weights[w + window * params.input_channels * params.output_channels + at.c];
+    var sum = four_weights(w + window * params.input_channels * channels);
     for (var ky = 0u; ky < params.kernel_height; ky++) {
         let y = at.y * params.stride + ky;
         if !within(y, params.input_height) {
@@ -85,58 +108,69 @@ fn sums(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group
             }
             let place = (y - params.padding) * params.input_width + x - params.padding;
             let input = params.input_at + place * params.input_channels;
-            let from_here = (ky * params.kernel_width + kx) * params.input_channels;
+            var by = w + (ky * params.kernel_width + kx) * params.input_channels * channels;
             for (var c = 0u; c < params.input_channels; c++) {
-                let by = weights[w + (from_here + c) * params.output_channels + at.c];
-                sum = fma(by, value(part.row, input + c), sum);
+                sum = fma(four_weights(by), vec4<f32>(value(part.row, input + c)), sum);
+                by += channels;
             }
         }
     }
-    set_value(part.row, params.output_at + part.k, sum);
+    let out = params.output_at + (at.y * params.output_width + at.x) * channels + o;
+    for (var i = 0u; i < min(4u, channels - o); i++) {
+        set_value(part.row, out + i, sum[i]);
+    }
 }
 
+// A thread makes the weights of one value of the window to four channels, or four biases.
 @compute @workgroup_size(THREADS)
 fn sums_in_weights(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-    let window = params.kernel_height * params.kernel_width;
-    let count = window * params.input_channels * params.output_channels;
-    let part = part_of(lane, group, groups, count + params.output_channels);
+    let channels = params.output_channels;
+    let count = params.kernel_height * params.kernel_width * params.input_channels;
+    let part = part_of(lane, group, groups, (count + 1u) * quads(channels));
     if !part.live {
         return;
     }
-    let o = part.k % params.output_channels;
-    var sum = 0.0;
-    let at = place_of(part.k / params.output_channels, params.kernel_width, params.input_channels);
+    let k = part.k / quads(channels);
+    let o = 4u * (part.k % quads(channels));
+    let bias = k == count;
+    let at = place_of(k, params.kernel_width, params.input_channels);
+    var sum = vec4<f32>(0.0);
     for (var y = 0u; y < params.output_height; y++) {
         let row = y * params.stride + at.y;
-        if part.k < count && !within(row, params.input_height) {
+        if !bias && !within(row, params.input_height) {
             continue;
         }
         for (var x = 0u; x < params.output_width; x++) {
-            let e = error(part.row, params.output_at + (y * params.output_width + x) * params.output_channels + o);
-            if part.k >= count {
-                // The bias.
-                sum += e;
-                continue;
-            }
             let column = x * params.stride + at.x;
-            if within(column, params.input_width) {
+            var v = 1.0;
+            if !bias {
+                if !within(column, params.input_width) {
+                    continue;
+                }
                 let place = (row - params.padding) * params.input_width + column - params.padding;
-                let input = params.input_at + place * params.input_channels + at.c;
-                sum = fma(e, value(part.row, input), sum);
+                v = value(part.row, params.input_at + place * params.input_channels + at.c);
             }
+            let e = params.output_at + (y * params.output_width + x) * channels + o;
+            sum = fma(four_errors(part.row, e), vec4<f32>(v), sum);
         }
     }
-    set_gradient(part.row, part.k, sum);
+    for (var i = 0u; i < min(4u, channels - o); i++) {
+        set_gradient(part.row, k * channels + o + i, sum[i]);
+    }
 }
 
+// A thread makes four channels in at one place.
 @compute @workgroup_size(THREADS)
 fn sums_in_input(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-    let part = part_of(lane, group, groups, params.input_size);
+    let channels = params.input_channels;
+    let part = part_of(lane, group, groups, params.input_height * params.input_width * quads(channels));
     if !part.live {
         return;
     }
-    let at = place_of(part.k, params.input_width, params.input_channels);
-    var sum = 0.0;
+    let at = place_of(part.k, params.input_width, quads(channels));
+    let c = 4u * at.c;
+    let next = params.output_channels;
+    var sum = vec4<f32>(0.0);
     for (var ky = 0u; ky < params.kernel_height; ky++) {
         let y = window_at(at.y, ky, params.output_height);
         if y == OUTSIDE {
@@ -147,15 +181,20 @@ fn sums_in_input(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_
             if x == OUTSIDE {
                 continue;
             }
-            let output = params.output_at + (y * params.output_width + x) * params.output_channels;
-            let from_here = (ky * params.kernel_width + kx) * params.input_channels + at.c;
-            let w = params.weights + params.first_weight + from_here * params.output_channels;
-            for (var o = 0u; o < params.output_channels; o++) {
-                sum = fma(weights[w + o], error(part.row, output + o), sum);
+            let output = params.output_at + (y * params.output_width + x) * next;
+            let from_here = (ky * params.kernel_width + kx) * channels + c;
+            let first = params.weights + params.first_weight + from_here * next;
+            for (var o = 0u; o < next; o++) {
+                let w = first + o;
+                let by = vec4<f32>(weights[w], weights[w + next], weights[w + 2u * next], weights[w + 3u * next]);
+                sum = fma(by, vec4<f32>(error(part.row, output + o)), sum);
             }
         }
     }
-    set_error(part.row, params.input_at + part.k, sum);
+    let back = params.input_at + (at.y * params.input_width + at.x) * channels + c;
+    for (var i = 0u; i < min(4u, channels - c); i++) {
+        set_error(part.row, back + i, sum[i]);
+    }
 }
 
 @compute @workgroup_size(THREADS)
@@ -252,7 +291,7 @@ fn group_of(k: u32) -> u32 {
 // A group's mean, 1 over its standard deviation, and of derivatives h in its unit values u the
 // means of h u and of h.
 fn note_at(row: u32, group: u32, note: u32) -> u32 {
-    return row + params.notes_at + 4u * group + note;
+    return word(row, params.notes_at + 4u * group + note);
 }
 
 fn note(row: u32, group: u32, which: u32) -> f32 {

@@ -2,8 +2,8 @@
 //! each value of each row. Their twins are the entry points of `shaders/network_layers.wgsl` and
 //! `shaders/network_pass.wgsl`.
 
-use super::Network;
 use super::layer::{Operation, Stage};
+use super::{Network, Volume};
 
 /// What a step computes, named as its entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +33,31 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
+    /// All of them.
+    #[cfg(test)]
+    pub const ALL: [Kernel; 20] = [
+        Kernel::Features,
+        Kernel::Sums,
+        Kernel::SumsInWeights,
+        Kernel::SumsInInput,
+        Kernel::Largest,
+        Kernel::LargestInInput,
+        Kernel::Means,
+        Kernel::MeansInInput,
+        Kernel::GroupMoments,
+        Kernel::GroupValues,
+        Kernel::GroupInWeights,
+        Kernel::GroupLevels,
+        Kernel::GroupInInput,
+        Kernel::Activations,
+        Kernel::ActivationsInInput,
+        Kernel::Density,
+        Kernel::Ratio,
+        Kernel::HeadErrors,
+        Kernel::Clip,
+        Kernel::AddUp,
+    ];
+
     /// Entry point.
     pub fn entry(self) -> &'static str {
         match self {
@@ -129,7 +154,11 @@ impl Network {
                 }
                 Operation::Tanh | Operation::Relu | Operation::Softplus => Kernel::Activations,
             };
-            steps.push(step(kernel, stage.output.size()));
+            let threads = match kernel {
+                Kernel::Sums => places(stage.output) * quads(stage.output),
+                _ => stage.output.size(),
+            };
+            steps.push(step(kernel, threads));
         }
         steps
     }
@@ -147,7 +176,10 @@ impl Network {
             };
             let inputs = stage.input.size();
             match stage.operation {
-                Operation::Sums(_) => step(Kernel::SumsInWeights, stage.parameters()),
+                Operation::Sums(w) => step(
+                    Kernel::SumsInWeights,
+                    (w.size() * stage.input.channels + 1) * quads(stage.output),
+                ),
                 Operation::Normalise(_) => step(Kernel::GroupInWeights, stage.input.channels),
                 _ => {}
             }
@@ -155,7 +187,12 @@ impl Network {
                 continue;
             }
             match stage.operation {
-                Operation::Sums(_) => step(Kernel::SumsInInput, inputs),
+                Operation::Sums(_) => {
+                    step(
+                        Kernel::SumsInInput,
+                        places(stage.input) * quads(stage.input),
+                    );
+                }
                 Operation::Largest(_) => step(Kernel::LargestInInput, inputs),
                 Operation::Mean(_) => step(Kernel::MeansInInput, inputs),
                 Operation::Normalise(_) => {
@@ -203,6 +240,16 @@ impl Network {
     }
 }
 
+/// Places of a volume.
+fn places(volume: Volume) -> usize {
+    volume.height * volume.width
+}
+
+/// Fours of its channels, each of which is one thread's.
+fn quads(volume: Volume) -> usize {
+    volume.channels.div_ceil(4)
+}
+
 /// Groups of a layer that normalises them.
 fn groups(stage: &Stage) -> usize {
     match stage.operation {
@@ -223,8 +270,7 @@ fn params(stage: &Stage, notes_at: usize) -> LayerParams {
         }
         _ => ([1; 2], 1, 0),
     };
-    let volume =
-        |v: super::Volume| [v.height, v.width, v.channels, v.size()].map(|number| number as u32);
+    let volume = |v: Volume| [v.height, v.width, v.channels, v.size()].map(|number| number as u32);
     LayerParams {
         input_at: stage.from as u32,
         input: volume(stage.input),

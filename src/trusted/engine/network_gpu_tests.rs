@@ -6,14 +6,17 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
+use super::cpu::CpuEngine;
 use super::gpu::GpuLimits;
 use super::gradient_gpu_tests::open;
 use super::gradient_tests::{adversarial, assert_in_ball, query, thetas, tolerance};
 use super::test_cases::{Case, case, pairs};
 use super::tests::{ratio_rows, totals};
-use super::{Engine, EngineError, GradientSum, RatioQuery, Rows};
+use super::{
+    Engine, EngineChoice, EngineError, EngineSetup, GradientSum, RatioQuery, Rows, Workload,
+};
 use crate::data::{Dataset, LabelKind};
-use crate::model::{Model, Prior};
+use crate::model::{Model, Prior, Regression};
 use crate::models::Layered;
 use crate::network::tests::{label, networks};
 use crate::network::{Layer, Network, Volume};
@@ -248,5 +251,31 @@ fn loops_that_a_software_adapter_cuts_are_refused() {
             assert!(gpu.is_software() && what.contains("--engine cpu"), "{what}");
         }
         other => assert!(!gpu.is_software() && other.is_ok()),
+    }
+}
+
+/// `auto` compares minibatches of networks, which a GPU takes; other models' it leaves to the CPU.
+#[test]
+fn minibatches_are_timed_where_a_gpu_takes_them() {
+    let case = over(networks()[1], true);
+    let Some(gpu) = open(&case.data, false, GpuLimits::default()) else {
+        return;
+    };
+    let setup = EngineSetup {
+        workload: Workload {
+            listed: 2,
+            ..Workload::default()
+        },
+        ..EngineChoice::Auto.into()
+    };
+    let engines: [Box<dyn Engine>; 2] =
+        [Box::new(CpuEngine::new(case.data.clone())), Box::new(gpu)];
+    for mut engine in engines {
+        let seconds = setup.seconds(&mut *engine, &case.data, &*case.model, f64::INFINITY);
+        assert!(seconds.unwrap() > 0.0);
+        let prior = Prior::normal(3, 1.0);
+        let other = Regression::logistic(case.data.features(), 2.0, prior, 1.0).unwrap();
+        let seconds = setup.seconds(&mut *engine, &case.data, &other, f64::INFINITY);
+        assert_eq!(seconds.unwrap(), 0.0);
     }
 }

@@ -41,26 +41,26 @@ pub(super) fn source() -> String {
 /// Uniform of a step; twin of `NetworkParams` in the shader.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
-struct NetworkParams {
-    row_stride: u32,
-    first: u32,
-    items: u32,
-    listed: u32,
-    labelled: u32,
-    steps: u32,
-    weights: u32,
-    first_answer: u32,
-    bound_high: u32,
-    bound_low: u32,
-    bound: i32,
-    scale: f32,
-    limit: f32,
-    room: u32,
-    features: u32,
-    values: u32,
-    parameters: u32,
-    outputs: u32,
-    layer: LayerParams,
+pub(super) struct NetworkParams {
+    pub row_stride: u32,
+    pub first: u32,
+    pub items: u32,
+    pub listed: u32,
+    pub labelled: u32,
+    pub steps: u32,
+    pub weights: u32,
+    pub first_answer: u32,
+    pub bound_high: u32,
+    pub bound_low: u32,
+    pub bound: i32,
+    pub scale: f32,
+    pub limit: f32,
+    pub room: u32,
+    pub features: u32,
+    pub values: u32,
+    pub parameters: u32,
+    pub outputs: u32,
+    pub layer: LayerParams,
 }
 
 /// Consecutive rows of a chunk, or of its part of the list, for one chain.

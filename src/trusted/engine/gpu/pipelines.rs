@@ -335,6 +335,8 @@ mod tests {
                     }
                 }
             }
+            // All steps have one text.
+            module(Program::Network(Kernel::Sums, packed));
             for score in SCORES {
                 for (features, workgroup) in [(1, 64), (4, 5), (50, 64), (200, 32)] {
                     module(anchor(score, features, workgroup, packed));
@@ -385,11 +387,31 @@ mod tests {
         }
     }
 
+    /// The same of a network's layers: one function alone makes an index into its scratch memory, and
+    /// the layers reach neither rows nor labels.
+    #[test]
+    fn layers_reach_no_other_row() {
+        let text = include_str!("../../../../shaders/network_layers.wgsl");
+        let by_word = ["scratch[word(row, ", "scratch[note_at("];
+        for (at, _) in text.match_indices("scratch[") {
+            assert!(by_word.iter().any(|way| text[at..].starts_with(way)));
+        }
+        for private in ["rows[", "labels[", "entries[", "answers["] {
+            assert!(!text.contains(private), "{private}");
+        }
+        let module = module(Program::Network(Kernel::Sums, true));
+        let known: Vec<&str> = module.entry_points.iter().map(|e| &*e.name).collect();
+        for kernel in Kernel::ALL {
+            assert!(known.contains(&kernel.entry()), "{}", kernel.entry());
+        }
+    }
+
     /// The uniforms' layouts here and in the shaders.
     #[test]
     fn params_have_the_layout_of_their_twin() {
         use super::super::{
-            anchor::AnchorParams, buffers::Params, gradient::GradientParams, ratio::SumParams,
+            anchor::AnchorParams, buffers::Params, gradient::GradientParams,
+            network::NetworkParams, ratio::SumParams,
         };
         use std::mem::offset_of;
         macro_rules! fields {
@@ -405,11 +427,18 @@ mod tests {
         let sums = fields!(SumParams: rows quads first_quad end_quad quads_per_thread slots tiles labelled);
         let gradients = fields!(GradientParams: rows stride features dim coefficients labelled slots first_answer bound_high bound_low scale limit edge);
         let anchors = fields!(AnchorParams: rows stride slots edge score_scale weight_scale);
+        let (name, mut fields, size) = fields!(NetworkParams: row_stride first items listed labelled steps weights first_answer bound_high bound_low bound scale limit room features values parameters outputs);
+        let layer = "input_at input_height input_width input_channels input_size output_at output_height output_width output_channels output_size first_weight kernel_height kernel_width stride padding group_channels notes_at activation";
+        let first = offset_of!(NetworkParams, layer);
+        let layer = layer.split(' ').enumerate();
+        fields.extend(layer.map(|(i, field)| (field, first + 4 * i)));
+        let networks = (name, fields, size);
         for (program, (name, fields, size)) in [
             (sum(RowFunction::Logistic, 1, 3, false), sums),
             (Program::RatioRows(RowFunction::Logistic, false), rows),
             (gradient(GRADIENTS[0], 1, (128, 0), false), gradients),
             (anchor(Score::Linear, 3, 64, false), anchors),
+            (Program::Network(Kernel::Sums, false), networks),
         ] {
             let module = module(program);
             let (_, ty) = module
@@ -447,6 +476,9 @@ mod tests {
             let path = format!("{folder}/{}-{name}.wgsl", program.entry());
             std::fs::write(path, program.source()).unwrap();
         };
+        for kernel in Kernel::ALL {
+            write("network".into(), Program::Network(kernel, true));
+        }
         for (packed, name) in [(false, "f32"), (true, "i16")] {
             for tile in [1, 8] {
                 // A rest, and the same after a turn of the loop: they differ by what the turn
