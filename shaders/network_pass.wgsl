@@ -13,11 +13,11 @@
 // | 0       | uniform    | params (twin: NetworkParams in src/trusted/engine/gpu/network.rs) |
 // | 1, 2    | read       | rows[word·stride + row], and their labels |
 // | 3       | read       | weights: per chain θ, and behind it θ' for ratios; from `steps` on columns' steps |
-// | 4       | read       | listed rows: (row in this chunk, place of a ratio's answer) |
-// | 5       | read-write | answers: ratios of listed rows, one each; or from first_answer on pairs of halves: in slots of a sum and a count of saturated rows; or d sums and a count of clipped rows |
+// | 4       | read       | listed rows of this chunk |
+// | 5       | read-write | answers: ratios of listed rows, in their order; or from first_answer on pairs of halves: in slots of a sum and a count of saturated rows; or d sums and a count of clipped rows |
 // | 6       | read-write | scratch, params.room words a row of the batch: network_layers.wgsl, and behind the notes two words of this text |
 //
-// Dispatch: the host runs the steps of src/network/steps.rs one after the other, a thread for each
+// Dispatch: the host runs the steps of src/trusted/engine/gpu/network.rs one after the other, a thread for each
 // value of each row. Twin: src/trusted/engine/cpu/layers.rs and src/network/head.rs.
 
 struct NetworkParams {
@@ -66,7 +66,7 @@ struct NetworkParams {
 @group(0) @binding(1) var<storage, read> rows: array<Cell>;
 @group(0) @binding(2) var<storage, read> labels: array<f32>;
 @group(0) @binding(3) var<storage, read> weights: array<f32>;
-@group(0) @binding(4) var<storage, read> entries: array<vec2<u32>>;
+@group(0) @binding(4) var<storage, read> entries: array<u32>;
 @group(0) @binding(5) var<storage, read_write> answers: array<atomic<i32>>;
 @group(0) @binding(6) var<storage, read_write> scratch: array<u32>;
 
@@ -88,17 +88,17 @@ fn part_of(lane: u32, group: vec3<u32>, groups: vec3<u32>, count: u32) -> Part {
     return Part(item < params.items, item, item * params.room, thread % count);
 }
 
-// Row of this chunk, and place of its answer.
-fn entry_of(item: u32) -> vec2<u32> {
+// An item's row of this chunk.
+fn row_of(item: u32) -> u32 {
     if params.listed == 1u {
         return entries[params.first + item];
     }
-    return vec2<u32>(params.first + item, 0u);
+    return params.first + item;
 }
 
 fn label_of(item: u32) -> f32 {
     if params.labelled == 1u {
-        return labels[entry_of(item).x];
+        return labels[row_of(item)];
     }
     return 0.0;
 }
@@ -108,14 +108,19 @@ fn add_halves(at: u32, value: i32) {
     atomicAdd(&answers[at + 1u], high_half(value));
 }
 
+// A row's words: its features, and zeros where another row's may be.
 @compute @workgroup_size(THREADS)
 fn features(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-    let part = part_of(lane, group, groups, params.features);
+    let part = part_of(lane, group, groups, params.room);
     if !part.live {
         return;
     }
+    if part.k >= params.features {
+        scratch[part.row + part.k] = 0u;
+        return;
+    }
     let word = part.k / FEATURES_A_WORD;
-    let cell = rows[word * params.row_stride + entry_of(part.item).x];
+    let cell = rows[word * params.row_stride + row_of(part.item)];
     var step = 0.0;
     if FEATURES_A_WORD == 2u {
         step = weights[params.steps + part.k];
@@ -149,7 +154,8 @@ fn log_density(row: u32, label: f32) -> f32 {
     return output(row, u32(label)) - all.y - log1p_positive(max(all.x - 1.0, 0.0));
 }
 
-// A row's own two words: its log density at θ; whether its integers count, and whether it was clipped.
+// A row's own two words: its log density at θ; the sum over its classes and the largest of them;
+// whether its integers count, and whether it was clipped.
 fn own_at(row: u32) -> u32 {
     return row + params.room - 2u;
 }
@@ -172,7 +178,7 @@ fn ratio(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) grou
     let steps = (log_density(part.row, label_of(part.item)) - before) * params.scale;
     let q = quantize(steps, params.bound);
     if params.listed == 1u {
-        atomicStore(&answers[entry_of(part.item).y], q);
+        atomicStore(&answers[params.first + part.item], q);
         return;
     }
     let at = params.first_answer + 4u * (part.item % SLOTS);
@@ -180,7 +186,17 @@ fn ratio(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) grou
     add_halves(at + 2u, select(0, 1, abs(q) == params.bound));
 }
 
-// Derivatives of log p(y | outputs) in the outputs.
+@compute @workgroup_size(THREADS)
+fn weigh(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let part = part_of(lane, group, groups, 1u);
+    if part.live {
+        let all = weigh_classes(part.row);
+        scratch[own_at(part.row)] = bitcast<u32>(all.x);
+        scratch[own_at(part.row) + 1u] = bitcast<u32>(all.y);
+    }
+}
+
+// Derivatives of log p(y | outputs) in the outputs, which `weigh` weighed.
 @compute @workgroup_size(THREADS)
 fn head_errors(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let part = part_of(lane, group, groups, params.outputs);
@@ -193,7 +209,8 @@ fn head_errors(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id
         set_error(part.row, at, label / (1.0 + exp_accurate(label * output(part.row, 0u))));
         return;
     }
-    let all = weigh_classes(part.row);
+    let own = own_at(part.row);
+    let all = bitcast<vec2<f32>>(vec2<u32>(scratch[own], scratch[own + 1u]));
     if part.k != u32(label) {
         set_error(part.row, at, -(exp_accurate(output(part.row, part.k) - all.y) / all.x));
         return;

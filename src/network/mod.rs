@@ -20,7 +20,7 @@ use layer::Stage;
 
 pub use layer::{Layer, NetworkError, Volume};
 #[cfg(feature = "gpu")]
-pub(crate) use steps::{Kernel, LayerParams, Step};
+pub(crate) use steps::{LayerKernel, LayerParams, LayerStep};
 
 /// Rows that are computed side by side in f32: those of a tile.
 pub(crate) const LANES: usize = 16;

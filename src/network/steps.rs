@@ -1,14 +1,13 @@
 //! A network as the steps that a GPU takes over a batch of rows, one after the other, a thread for
-//! each value of each row. Their twins are the entry points of `shaders/network_layers.wgsl` and
-//! `shaders/network_pass.wgsl`.
+//! each value of each row. Their twins are the entry points of `shaders/network_layers.wgsl`.
 
-use super::layer::{Operation, Stage};
+use super::layer::{Operation, Stage, Window};
 use super::{Network, Volume};
 
-/// What a step computes, named as its entry point.
+/// What a layer's step computes, named as its entry point. What lies between rows, layers and answers
+/// has steps of its own, which the engine adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kernel {
-    Features,
+pub(crate) enum LayerKernel {
     Sums,
     SumsInWeights,
     SumsInInput,
@@ -23,64 +22,45 @@ pub(crate) enum Kernel {
     GroupInInput,
     Activations,
     ActivationsInInput,
-    Density,
-    Ratio,
-    HeadErrors,
-    /// A workgroup a row.
-    Clip,
-    /// A thread for each coordinate of all rows.
-    AddUp,
 }
 
-impl Kernel {
+impl LayerKernel {
     /// All of them.
     #[cfg(test)]
-    pub const ALL: [Kernel; 20] = [
-        Kernel::Features,
-        Kernel::Sums,
-        Kernel::SumsInWeights,
-        Kernel::SumsInInput,
-        Kernel::Largest,
-        Kernel::LargestInInput,
-        Kernel::Means,
-        Kernel::MeansInInput,
-        Kernel::GroupMoments,
-        Kernel::GroupValues,
-        Kernel::GroupInWeights,
-        Kernel::GroupLevels,
-        Kernel::GroupInInput,
-        Kernel::Activations,
-        Kernel::ActivationsInInput,
-        Kernel::Density,
-        Kernel::Ratio,
-        Kernel::HeadErrors,
-        Kernel::Clip,
-        Kernel::AddUp,
+    pub const ALL: [LayerKernel; 14] = [
+        LayerKernel::Sums,
+        LayerKernel::SumsInWeights,
+        LayerKernel::SumsInInput,
+        LayerKernel::Largest,
+        LayerKernel::LargestInInput,
+        LayerKernel::Means,
+        LayerKernel::MeansInInput,
+        LayerKernel::GroupMoments,
+        LayerKernel::GroupValues,
+        LayerKernel::GroupInWeights,
+        LayerKernel::GroupLevels,
+        LayerKernel::GroupInInput,
+        LayerKernel::Activations,
+        LayerKernel::ActivationsInInput,
     ];
 
     /// Entry point.
     pub fn entry(self) -> &'static str {
         match self {
-            Kernel::Features => "features",
-            Kernel::Sums => "sums",
-            Kernel::SumsInWeights => "sums_in_weights",
-            Kernel::SumsInInput => "sums_in_input",
-            Kernel::Largest => "largest",
-            Kernel::LargestInInput => "largest_in_input",
-            Kernel::Means => "means",
-            Kernel::MeansInInput => "means_in_input",
-            Kernel::GroupMoments => "group_moments",
-            Kernel::GroupValues => "group_values",
-            Kernel::GroupInWeights => "group_in_weights",
-            Kernel::GroupLevels => "group_levels",
-            Kernel::GroupInInput => "group_in_input",
-            Kernel::Activations => "activations",
-            Kernel::ActivationsInInput => "activations_in_input",
-            Kernel::Density => "density",
-            Kernel::Ratio => "ratio",
-            Kernel::HeadErrors => "head_errors",
-            Kernel::Clip => "clip",
-            Kernel::AddUp => "add_up",
+            LayerKernel::Sums => "sums",
+            LayerKernel::SumsInWeights => "sums_in_weights",
+            LayerKernel::SumsInInput => "sums_in_input",
+            LayerKernel::Largest => "largest",
+            LayerKernel::LargestInInput => "largest_in_input",
+            LayerKernel::Means => "means",
+            LayerKernel::MeansInInput => "means_in_input",
+            LayerKernel::GroupMoments => "group_moments",
+            LayerKernel::GroupValues => "group_values",
+            LayerKernel::GroupInWeights => "group_in_weights",
+            LayerKernel::GroupLevels => "group_levels",
+            LayerKernel::GroupInInput => "group_in_input",
+            LayerKernel::Activations => "activations",
+            LayerKernel::ActivationsInInput => "activations_in_input",
         }
     }
 }
@@ -104,24 +84,15 @@ pub(crate) struct LayerParams {
     activation: u32,
 }
 
-/// One step.
+/// One step of a layer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    pub kernel: Kernel,
+pub(crate) struct LayerStep {
+    pub kernel: LayerKernel,
     /// Threads of a row.
     pub threads: usize,
+    /// Turns of a thread's loops, at most.
+    pub turns: usize,
     pub layer: LayerParams,
-}
-
-impl Step {
-    /// A step that is no layer's.
-    pub fn of(kernel: Kernel, threads: usize) -> Self {
-        Step {
-            kernel,
-            threads,
-            layer: LayerParams::default(),
-        }
-    }
 }
 
 impl Network {
@@ -136,94 +107,88 @@ impl Network {
     }
 
     /// From a row's features to its outputs.
-    pub(crate) fn forward_steps(self) -> Vec<Step> {
-        let mut steps = vec![Step::of(Kernel::Features, self.features())];
+    pub(crate) fn forward_steps(self) -> Vec<LayerStep> {
+        let mut steps = Vec::new();
         for (stage, layer) in self.stages() {
-            let step = |kernel, threads| Step {
-                kernel,
-                threads,
-                layer,
+            let mut step = |kernel, threads, turns| {
+                steps.push(LayerStep {
+                    kernel,
+                    threads,
+                    turns,
+                    layer,
+                });
             };
-            let kernel = match stage.operation {
-                Operation::Sums(_) => Kernel::Sums,
-                Operation::Largest(_) => Kernel::Largest,
-                Operation::Mean(_) => Kernel::Means,
-                Operation::Normalise(_) => {
-                    steps.push(step(Kernel::GroupMoments, groups(stage)));
-                    Kernel::GroupValues
+            let outputs = stage.output.size();
+            match stage.operation {
+                Operation::Sums(w) => {
+                    let threads = places(stage.output) * quads(stage.output);
+                    step(LayerKernel::Sums, threads, turns(w, stage.input.channels));
                 }
-                Operation::Tanh | Operation::Relu | Operation::Softplus => Kernel::Activations,
-            };
-            let threads = match kernel {
-                Kernel::Sums => places(stage.output) * quads(stage.output),
-                _ => stage.output.size(),
-            };
-            steps.push(step(kernel, threads));
+                Operation::Largest(w) => step(LayerKernel::Largest, outputs, w.size()),
+                Operation::Mean(w) => step(LayerKernel::Means, outputs, w.size()),
+                Operation::Normalise(channels) => {
+                    let values = places(stage.input) * channels;
+                    step(LayerKernel::GroupMoments, groups(stage), 2 * values);
+                    step(LayerKernel::GroupValues, outputs, 0);
+                }
+                Operation::Tanh | Operation::Relu | Operation::Softplus => {
+                    step(LayerKernel::Activations, outputs, 0);
+                }
+            }
         }
         steps
     }
 
     /// From the derivatives in a row's outputs to its gradient.
-    pub(crate) fn backward_steps(self) -> Vec<Step> {
+    pub(crate) fn backward_steps(self) -> Vec<LayerStep> {
         let mut steps = Vec::new();
         for (k, (stage, layer)) in self.stages().enumerate().rev() {
-            let mut step = |kernel, threads| {
-                steps.push(Step {
+            let mut step = |kernel, threads, turns| {
+                steps.push(LayerStep {
                     kernel,
                     threads,
+                    turns,
                     layer,
                 });
             };
-            let inputs = stage.input.size();
+            let (input, output) = (stage.input, stage.output);
             match stage.operation {
-                Operation::Sums(w) => step(
-                    Kernel::SumsInWeights,
-                    (w.size() * stage.input.channels + 1) * quads(stage.output),
-                ),
-                Operation::Normalise(_) => step(Kernel::GroupInWeights, stage.input.channels),
+                Operation::Sums(w) => {
+                    let threads = (w.size() * input.channels + 1) * quads(output);
+                    let turns = output.height * (1 + output.width);
+                    step(LayerKernel::SumsInWeights, threads, turns);
+                }
+                Operation::Normalise(_) => {
+                    step(LayerKernel::GroupInWeights, input.channels, places(input));
+                }
                 _ => {}
             }
             if k == 0 {
                 continue;
             }
+            let inputs = input.size();
             match stage.operation {
-                Operation::Sums(_) => {
-                    step(
-                        Kernel::SumsInInput,
-                        places(stage.input) * quads(stage.input),
-                    );
+                Operation::Sums(w) => {
+                    let threads = places(input) * quads(input);
+                    step(LayerKernel::SumsInInput, threads, turns(w, output.channels));
                 }
-                Operation::Largest(_) => step(Kernel::LargestInInput, inputs),
-                Operation::Mean(_) => step(Kernel::MeansInInput, inputs),
-                Operation::Normalise(_) => {
-                    step(Kernel::GroupLevels, groups(stage));
-                    step(Kernel::GroupInInput, inputs);
+                Operation::Largest(w) => {
+                    let windows = w.kernel.map(|side| side.div_ceil(w.stride));
+                    let turns = turns(w, 0) + w.size() * windows[0] * windows[1];
+                    step(LayerKernel::LargestInInput, inputs, turns);
+                }
+                Operation::Mean(w) => step(LayerKernel::MeansInInput, inputs, turns(w, 0)),
+                Operation::Normalise(channels) => {
+                    let values = places(input) * channels;
+                    step(LayerKernel::GroupLevels, groups(stage), values);
+                    step(LayerKernel::GroupInInput, inputs, 0);
                 }
                 Operation::Tanh | Operation::Relu | Operation::Softplus => {
-                    step(Kernel::ActivationsInInput, inputs);
+                    step(LayerKernel::ActivationsInInput, inputs, 0);
                 }
             }
         }
         steps
-    }
-
-    /// Turns of the loops of the thread that has most of them, at most.
-    pub(crate) fn longest_loop(self) -> usize {
-        let of = |stage: &Stage| {
-            let (input, output) = (stage.input, stage.output);
-            match stage.operation {
-                Operation::Sums(w) => {
-                    let rows = w.kernel[0] + w.size();
-                    let forward = rows + w.size() * input.channels;
-                    let back = rows + w.size() * output.channels;
-                    forward.max(back).max(output.height * (1 + output.width))
-                }
-                Operation::Largest(w) | Operation::Mean(w) => w.size() * (2 + w.size()),
-                Operation::Normalise(size) => 2 * input.height * input.width * size,
-                _ => 0,
-            }
-        };
-        self.0.stages.iter().map(of).max().unwrap_or(0)
     }
 
     /// Layers with what their steps are told of them.
@@ -238,6 +203,11 @@ impl Network {
         }
         layers.into_iter()
     }
+}
+
+/// Turns of loops over a window's rows, its columns and some channels of each place.
+fn turns(window: Window, channels: usize) -> usize {
+    window.kernel[0] + window.size() * (1 + channels)
 }
 
 /// Places of a volume.

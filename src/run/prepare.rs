@@ -226,6 +226,7 @@ fn workload(sampler: &Sampler, start: Option<&Sampler>, length: RunLength) -> Wo
         gradients: own.gradients.saturating_add(start.gradients),
         anchors: own.anchors.saturating_add(start.anchors),
         listed: own.listed.saturating_add(start.listed),
+        share: own.share.max(start.share),
     }
 }
 

@@ -222,7 +222,10 @@ impl Sampler {
         };
         let ask = |workload: &mut Workload, batch: Batch, gradients: u64| match batch {
             Batch::All => workload.gradients = gradients,
-            Batch::Poisson { rate } => workload.listed = (gradients as f64 * rate).ceil() as u64,
+            Batch::Poisson { rate } => {
+                workload.listed = gradients;
+                workload.share = (rate * 4_294_967_296.0) as u32;
+            }
         };
         let mut workload = Workload::default();
         match self {

@@ -494,6 +494,7 @@ fn a_runs_own_queries_are_timed_on_both_engines() {
                 gradients,
                 anchors,
                 listed,
+                share: 0,
             };
             let setup = EngineSetup {
                 chains: 3,

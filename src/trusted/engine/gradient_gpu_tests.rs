@@ -10,6 +10,7 @@ use super::test_cases::Case;
 use super::{Engine, EngineError, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, LabelKind};
 use crate::model::{Prior, Regression};
+use crate::models::GaussianMean;
 use crate::synthetic;
 
 /// An engine without host rows, or `None` without an adapter: a failure under
@@ -314,4 +315,29 @@ fn gradients_without_room_fall_back_to_the_cpu() {
         lost.gradient_sums(&q, Rows::All),
         Err(EngineError::DeviceLost(_))
     ));
+}
+
+/// Mesa's software driver would end the loops of so many forms before their end: the CPU copy sums
+/// them there.
+#[test]
+fn many_forms_are_summed_whole() {
+    let d = 150;
+    let mean: Vec<f64> = (0..d).map(|j| (j as f64).sin()).collect();
+    let data = Arc::new(synthetic::gaussian(90, &mean, &vec![1.0; d], 20.0, 3).unwrap());
+    let mut covariance = vec![0.0; d * d];
+    (0..d).for_each(|j| covariance[j * d + j] = 1.0 + 0.1 * j as f64);
+    let prior = Prior::normal(d, 1.0);
+    let model = GaussianMean::new(data.features(), &covariance, data.row_norm(), prior, 1.0);
+    let model = model.unwrap();
+    let Some(mut gpu) = open(&data, true, GpuLimits::default()) else {
+        return;
+    };
+    let q = query(&model, &thetas(d, 8, 3), 30.0);
+    let expected = all(&mut CpuEngine::new(data.clone()), &q);
+    for (a, b) in all(&mut gpu, &q).iter().zip(expected) {
+        assert!(a.clipped.abs_diff(b.clipped) <= 1);
+        for (a, b) in a.steps.iter().zip(b.steps) {
+            assert!(a.abs_diff(b) <= 90 * 4, "{a} {b}");
+        }
+    }
 }

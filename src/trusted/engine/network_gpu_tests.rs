@@ -134,16 +134,17 @@ fn ratios_of_every_layer_match_the_oracle_and_add_up() {
 /// Lists of different lengths, an empty one and rows twice; on one chunk, and on streamed ones.
 #[test]
 fn listed_rows_add_up() {
-    let network = networks()[3];
-    let case = over(network, true);
     let floats = GpuLimits::default();
     let small = GpuLimits {
-        binding: Some(16 << 10),
+        binding: Some(64 << 10),
         piece: Some(1 << 12),
         resident: Some(0),
         ..floats
     };
-    for limits in [floats, small] {
+    let all = networks().into_iter();
+    // Another's rows were in the same scratch memory before.
+    for (network, limits) in all.flat_map(|n| [(n, floats), (n, small)]) {
+        let case = over(network, true);
         let Some(mut gpu) = open(&case.data, false, limits) else {
             return;
         };
@@ -175,6 +176,50 @@ fn listed_rows_add_up() {
         assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [4, 0, 1, 37]);
         assert_eq!((rows[0][0], rows[0][0]), (rows[0][2], rows[0][2]));
         assert_eq!(gpu.ratio_sums(&q).unwrap()[3], totals(&rows, &q)[3]);
+        // In the order of the list, whatever chunks they lie in.
+        let alone = ratio_rows(&mut gpu, &q, &[vec![36, 0, 36, 17], vec![], vec![], vec![]]);
+        assert_eq!(alone[0], rows[0]);
+        assert_eq!(
+            rows[3][5],
+            ratio_rows(&mut gpu, &q, &[vec![], vec![], vec![], vec![5]])[3][0]
+        );
+    }
+}
+
+/// More workgroups than one axis of a dispatch takes.
+#[test]
+fn many_workgroups_are_laid_out_in_two_axes() {
+    let features = 8_200;
+    let network = Network::new(Volume::flat(features), &[], 1).unwrap();
+    let model = model(network);
+    let names = (0..features).map(|j| format!("x{j}")).collect();
+    let mut builder = Dataset::builder_with(names, model.label(), 40.0).unwrap();
+    for i in 0..400 {
+        let row: Vec<f32> = (0..features)
+            .map(|j| ((i * 7 + j) % 13) as f32 / 50.0)
+            .collect();
+        builder.push_value(&row, Some(label(network, i))).unwrap();
+    }
+    let data = Arc::new(builder.finish().unwrap().in_16_bits());
+    let limits = GpuLimits {
+        piece: Some(1 << 28),
+        ..GpuLimits::default()
+    };
+    let Some(mut gpu) = open(&data, false, limits) else {
+        return;
+    };
+    let mut point = thetas(features + 1, 1, 4);
+    point[0].iter_mut().for_each(|t| *t *= 0.01);
+    let q = query(&model, &point, 1e3);
+    let expected = CpuEngine::new(data.clone())
+        .gradient_sums(&q, Rows::All)
+        .unwrap();
+    for (a, b) in gpu.gradient_sums(&q, Rows::All).unwrap()[0]
+        .steps
+        .iter()
+        .zip(&expected[0].steps)
+    {
+        assert!(a.abs_diff(*b) <= 400 * 4, "{a} {b}");
     }
 }
 
@@ -264,6 +309,7 @@ fn minibatches_are_timed_where_a_gpu_takes_them() {
     let setup = EngineSetup {
         workload: Workload {
             listed: 2,
+            share: 1 << 30,
             ..Workload::default()
         },
         ..EngineChoice::Auto.into()

@@ -52,8 +52,10 @@ pub struct Workload {
     pub gradients: u64,
     /// Gradients and curvatures of an anchor.
     pub anchors: u64,
-    /// Passes that its gradients of minibatches amount to.
+    /// Gradients of minibatches.
     pub listed: u64,
+    /// The share of all rows in a minibatch, in units of 2^-32.
+    pub share: u32,
 }
 
 impl From<EngineChoice> for EngineSetup {
@@ -165,9 +167,9 @@ fn faster(
 #[cfg(feature = "gpu")]
 const WORTH_OPENING: f64 = 2.0;
 
-/// Rows of a minibatch that is timed.
+/// Rows of a minibatch that is timed, at most.
 #[cfg(feature = "gpu")]
-const LISTED: usize = 256;
+const LISTED: f64 = 2048.0;
 
 #[cfg(feature = "gpu")]
 impl EngineSetup {
@@ -185,6 +187,7 @@ impl EngineSetup {
             gradients,
             anchors,
             listed,
+            share,
         } = self.workload;
         let theta = vec![0.0; model.dim()];
         let thetas = vec![&theta[..]; self.chains];
@@ -202,16 +205,18 @@ impl EngineSetup {
         }
         // Other models' listed rows run on the CPU whatever sums do.
         if listed > 0 && seconds < most && model.row_function().lists_on_gpu() {
-            let some: Vec<u64> = (0..data.lines().min(LISTED) as u64).collect();
-            let passes = listed as f64 * data.lines() as f64 / some.len().max(1) as f64;
-            let lists = vec![some; self.chains];
+            let rows = data.lines() as f64;
+            let batch = (rows * f64::from(share) / 4_294_967_296.0).clamp(1.0, rows);
+            let some = batch.min(LISTED).ceil();
+            let queries = listed as f64 * batch / some;
+            let lists = vec![(0..some as u64).collect(); self.chains];
             let query = GradientQuery::new(model, &thetas, 1.0)?;
             let ask = || {
                 engine
                     .gradient_sums(&query, Rows::Listed(&lists))
                     .map(|_| ())
             };
-            seconds += passes * best_time(ask)?;
+            seconds += queries * best_time(ask)?;
         }
         if let (Some(slopes), true) = (model.slopes(), anchors > 0 && seconds < most) {
             let query = AnchorQuery {

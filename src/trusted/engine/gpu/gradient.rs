@@ -6,6 +6,7 @@
 
 use super::GpuEngine;
 use super::gradient_text::{GradientShape, MOST_PARTS, SLAB, SPAN};
+use super::network::SOFTWARE_TURNS;
 use super::pipelines::{MAX_TILE, Program};
 use super::submit::{Dispatch, Job, uniform};
 use crate::engine::{EngineError, GradientQuery, GradientSum};
@@ -120,7 +121,11 @@ impl GpuEngine {
         let fits = self.chunks.len() <= MOST_PER_SLOT / 2 / MOST_PARTS
             && 16 * tile_vectors(query, tile, &self.steps) <= self.binding()
             && self.slots(query, tile) * slot_bytes(query, tile) <= self.binding();
-        if !fits {
+        let scored = matches!(query.function(), GradientFunction::Score(_));
+        // A driver in software would end the loops over all forms, made twice, before their end.
+        let turns = 2 * tile * query.dim().div_ceil(4) * (self.features + SLAB);
+        let cut = !scored && self.device.software && turns > SOFTWARE_TURNS;
+        if !fits || cut {
             return None;
         }
         let own = self
@@ -128,7 +133,6 @@ impl GpuEngine {
             .workgroup
             .map(|w| (w as usize / SLAB * SLAB).max(SLAB));
         let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w, WORKGROUPS[1]]);
-        let scored = matches!(query.function(), GradientFunction::Score(_));
         let kept = if scored { 0 } else { query.dim().div_ceil(4) };
         let mut shapes = [tile * kept, 0].into_iter().flat_map(|kept| {
             sizes.iter().map(move |&workgroup| GradientShape {

@@ -13,6 +13,9 @@ use super::pipelines::Pipelines;
 use super::submit::Cache;
 use crate::engine::EngineError;
 
+/// Bytes of scratch memory under which a network is not tried.
+const LEAST_SCRATCH: usize = 1 << 16;
+
 impl GpuEngine {
     /// Runs a query with its rows in place, again after each time that room was made for it.
     pub(super) fn with_memory<T>(
@@ -117,16 +120,19 @@ impl GpuEngine {
         Ok(self.lower(resident, left))
     }
 
-    /// From here on so many bytes may be resident, or, where none were, chunks are half as large.
-    /// False where both are at their least.
+    /// From here on so many bytes may be resident, or, where none were, chunks are half as large, and
+    /// then a network's scratch memory. False where all are at their least.
     fn lower(&mut self, resident: u64, left: u64) -> bool {
         if resident > 0 {
             self.resident = left;
             return true;
         }
         let least = least_chunk_bytes(&self.data);
-        let possible = self.chunk_bytes > least;
-        self.chunk_bytes = (self.chunk_bytes / 2).max(least);
+        let possible = self.chunk_bytes > least || self.scratch > LEAST_SCRATCH;
+        match self.chunk_bytes > least {
+            true => self.chunk_bytes = (self.chunk_bytes / 2).max(least),
+            false => self.scratch /= 2,
+        }
         possible
     }
 

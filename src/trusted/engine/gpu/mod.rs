@@ -85,6 +85,8 @@ pub(in crate::trusted) struct GpuEngine {
     resident: u64,
     /// Bytes of a chunk.
     chunk_bytes: u64,
+    /// Bytes of scratch memory that a network's rows may take.
+    scratch: usize,
 }
 
 impl GpuEngine {
@@ -112,6 +114,7 @@ impl GpuEngine {
             listed: (listed_rows || data.offset().is_some()).then(|| CpuEngine::new(data.clone())),
             resident: limits.resident.unwrap_or(u64::MAX),
             chunk_bytes: chunk_bytes(&device, &data),
+            scratch: network::SCRATCH_BYTES,
             data,
             device,
         };

@@ -11,7 +11,7 @@ use super::gradient_text::clip_factor;
 use super::pipelines::Program;
 use super::submit::{Dispatch, Job, uniform};
 use crate::engine::{EngineError, GradientQuery, GradientSum, RatioQuery, RatioSum, Rows};
-use crate::network::{Kernel, LayerParams, Network, Step};
+use crate::network::{LayerKernel, LayerParams, LayerStep, Network};
 
 /// Threads of a workgroup, and of one that clips a row.
 const THREADS: usize = 128;
@@ -19,13 +19,13 @@ const LANES: usize = 64;
 /// Rows of a batch: a thread adds up their integers in an i32.
 const ROWS: usize = 1024;
 /// Bytes of scratch memory, by preference.
-const SCRATCH_BYTES: usize = 1 << 28;
+pub(super) const SCRATCH_BYTES: usize = 1 << 28;
 /// Slots of a chain's ratios, so that atomic additions hardly meet.
 const SLOTS: usize = 64;
 /// Batches of a submission: low halves of a slot's ratios stay below 2^31.
 const BATCHES: usize = 32_767 / ROWS.div_ceil(SLOTS);
 /// Turns of loops after which Mesa's software driver ends them, less those that no layer's are.
-const SOFTWARE_TURNS: usize = 60_000;
+pub(super) const SOFTWARE_TURNS: usize = 60_000;
 
 const LAYERS: &str = include_str!("../../../../shaders/network_layers.wgsl");
 const PASS: &str = include_str!("../../../../shaders/network_pass.wgsl");
@@ -36,6 +36,79 @@ pub(super) fn source() -> String {
         "const THREADS: u32 = {THREADS}u;\nconst LANES: u32 = {LANES}u;\nconst SLOTS: u32 = {SLOTS}u;\n{}\n{LAYERS}\n{PASS}",
         clip_factor()
     )
+}
+
+/// What a step computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kernel {
+    Features,
+    Layer(LayerKernel),
+    Weigh,
+    Density,
+    Ratio,
+    HeadErrors,
+    /// A workgroup a row.
+    Clip,
+    /// A thread for each coordinate of all rows.
+    AddUp,
+}
+
+impl Kernel {
+    /// All but the layers'.
+    #[cfg(test)]
+    pub const BETWEEN: [Kernel; 7] = [
+        Kernel::Features,
+        Kernel::Weigh,
+        Kernel::Density,
+        Kernel::Ratio,
+        Kernel::HeadErrors,
+        Kernel::Clip,
+        Kernel::AddUp,
+    ];
+
+    /// Entry point.
+    pub fn entry(self) -> &'static str {
+        match self {
+            Kernel::Features => "features",
+            Kernel::Layer(layer) => layer.entry(),
+            Kernel::Weigh => "weigh",
+            Kernel::Density => "density",
+            Kernel::Ratio => "ratio",
+            Kernel::HeadErrors => "head_errors",
+            Kernel::Clip => "clip",
+            Kernel::AddUp => "add_up",
+        }
+    }
+}
+
+/// A step of a batch.
+struct Step {
+    kernel: Kernel,
+    /// Threads of a row, and turns of a thread's loops at most.
+    threads: usize,
+    turns: usize,
+    layer: LayerParams,
+    /// Where its weights begin among the chain's.
+    weights: usize,
+}
+
+impl Step {
+    /// A step that is no layer's.
+    fn between(kernel: Kernel, threads: usize, turns: usize) -> Self {
+        Step {
+            kernel,
+            threads,
+            turns,
+            layer: LayerParams::default(),
+            weights: 0,
+        }
+    }
+
+    /// What it costs a row, in the bytes that a card reads meanwhile: it makes about eight products
+    /// a byte, and four a turn.
+    fn bytes(&self) -> usize {
+        self.threads * (4 + self.turns / 2)
+    }
 }
 
 /// Uniform of a step; twin of `NetworkParams` in the shader.
@@ -72,12 +145,29 @@ struct Batch {
     count: usize,
 }
 
+/// Rows of lists in their chunks, in the order of batches, and their places in their chains' lists.
+#[derive(Default)]
+struct Listed {
+    rows: Vec<u32>,
+    places: Vec<usize>,
+}
+
+/// What some batches, one after the other, take of the list.
+fn span(batches: &[Batch]) -> Range<usize> {
+    match batches {
+        [first, .., last] => first.first..last.first + last.count,
+        [only] => only.first..only.first + only.count,
+        [] => 0..0,
+    }
+}
+
 /// A query: every chain's weights one after the other, and its uniform.
 struct Asked {
     network: Network,
     gradients: bool,
     weights: Vec<f32>,
     chains: Vec<NetworkParams>,
+    steps: Vec<Step>,
 }
 
 impl Asked {
@@ -88,7 +178,7 @@ impl Asked {
 
     /// Words of a row.
     fn room(&self) -> usize {
-        2 * self.network.values() + self.network.parameters() + self.network.notes() + 2
+        room(self.network)
     }
 
     /// Sums of a chain in each slot, and slots.
@@ -98,29 +188,43 @@ impl Asked {
             false => (2, SLOTS),
         }
     }
+}
 
-    /// The steps of a batch, each with the weights that it starts from.
-    fn steps(&self) -> Vec<(Step, usize)> {
-        let network = self.network;
-        let at = |steps: Vec<Step>, weights: usize| steps.into_iter().map(move |s| (s, weights));
-        let mut steps: Vec<(Step, usize)> = at(network.forward_steps(), 0).collect();
-        match self.gradients {
-            true => {
-                steps.push((Step::of(Kernel::HeadErrors, network.outputs()), 0));
-                steps.extend(at(network.backward_steps(), 0));
-                steps.push((Step::of(Kernel::Clip, LANES), 0));
-                steps.push((Step::of(Kernel::AddUp, network.parameters() + 1), 0));
-            }
-            false => {
-                let behind = network.parameters();
-                steps.push((Step::of(Kernel::Density, 1), 0));
-                // The features are there.
-                steps.extend(at(network.forward_steps(), behind).skip(1));
-                steps.push((Step::of(Kernel::Ratio, 1), 0));
-            }
-        }
-        steps
+/// Words of a row.
+fn room(network: Network) -> usize {
+    2 * network.values() + network.parameters() + network.notes() + 2
+}
+
+/// The steps of a batch.
+fn steps(network: Network, gradients: bool) -> Vec<Step> {
+    let (d, classes) = (network.parameters(), network.outputs());
+    let mut steps = vec![Step::between(Kernel::Features, room(network), 0)];
+    let layers = |steps: &mut Vec<Step>, layers: Vec<LayerStep>, weights| {
+        steps.extend(layers.into_iter().map(|step| Step {
+            kernel: Kernel::Layer(step.kernel),
+            threads: step.threads,
+            turns: step.turns,
+            layer: step.layer,
+            weights,
+        }));
+    };
+    layers(&mut steps, network.forward_steps(), 0);
+    if gradients {
+        steps.push(Step::between(Kernel::Weigh, 1, 2 * classes));
+        steps.push(Step::between(Kernel::HeadErrors, classes, classes));
+        layers(&mut steps, network.backward_steps(), 0);
+        steps.push(Step::between(
+            Kernel::Clip,
+            LANES,
+            2 * d.div_ceil(LANES) + 2 * LANES,
+        ));
+        steps.push(Step::between(Kernel::AddUp, d + 1, 0));
+    } else {
+        steps.push(Step::between(Kernel::Density, 1, 2 * classes));
+        layers(&mut steps, network.forward_steps(), d);
+        steps.push(Step::between(Kernel::Ratio, 1, 2 * classes));
     }
+    steps
 }
 
 /// A query of log ratios.
@@ -157,6 +261,7 @@ fn ask<'a>(
         gradients,
         weights,
         chains: params,
+        steps: steps(network, gradients),
     }
 }
 
@@ -221,25 +326,32 @@ impl GpuEngine {
     ) -> Result<(), EngineError> {
         let asked = ask_ratios(query, network);
         for chains in self.groups_of_chains(&asked) {
-            let lists = &rows[chains.clone()];
-            let (batches, entries) = self.listed_batches(&asked, lists);
-            let mut answers = Vec::with_capacity(entries.len());
-            if !entries.is_empty() {
-                answers = self.run(&asked, chains.start, (&batches, &entries), entries.len())?;
-            }
-            let mut answers = answers.into_iter();
-            for (c, list) in chains.zip(lists) {
-                let own = answers.by_ref().take(list.len());
+            let (batches, listed) = self.listed_batches(&asked, &rows[chains.clone()]);
+            for c in chains.clone() {
                 out[c].clear();
-                out[c].extend(own.map(|a| a * query.sign(c)));
+                out[c].resize(rows[c].len(), 0);
+            }
+            for batches in batches.chunks(self.batches_at_once(&asked)) {
+                let span = span(batches);
+                let list = &listed.rows[span.clone()];
+                let answers = self.run(&asked, chains.start, (batches, Some(list)), list.len())?;
+                let of = batches
+                    .iter()
+                    .flat_map(|b| std::iter::repeat_n(b.chain, b.count));
+                let places = listed.places[span].iter().zip(of);
+                for (answer, (place, chain)) in answers.iter().zip(places) {
+                    let c = chains.start + chain;
+                    out[c][*place] = answer * query.sign(c);
+                }
             }
         }
         Ok(())
     }
 
     /// Refuses a network whose loops the adapter would not run to their end.
-    fn check_loops(&self, network: Network) -> Result<(), EngineError> {
-        match self.device.software && network.longest_loop() > SOFTWARE_TURNS {
+    fn check_loops(&self, steps: &[Step]) -> Result<(), EngineError> {
+        let turns = steps.iter().map(|step| step.turns).max();
+        match self.device.software && turns > Some(SOFTWARE_TURNS) {
             true => Err(EngineError::Device(
                 "a layer of the network sums more values than a software adapter takes; use `--engine cpu`".into(),
             )),
@@ -260,11 +372,18 @@ impl GpuEngine {
             .collect()
     }
 
-    /// Rows of a batch, at most: by what a thread adds up and a submission may read.
+    /// Rows of a batch, at most: by scratch memory, what a thread adds up, and the time of a step.
     fn rows_of_batch(&self, asked: &Asked) -> usize {
-        let bytes = self.binding().min(SCRATCH_BYTES);
-        let piece = self.device.piece() as usize;
-        (bytes.min(piece) / (4 * asked.room())).clamp(1, ROWS)
+        let scratch = self.binding().min(self.scratch) / (4 * asked.room());
+        let longest = asked.steps.iter().map(Step::bytes).max().unwrap_or(1);
+        let rows = scratch.min(self.device.piece() as usize / longest);
+        rows.clamp(1, ROWS)
+    }
+
+    /// Batches of a submission, at most: half of a binding holds their lists.
+    fn batches_at_once(&self, asked: &Asked) -> usize {
+        let lists = self.binding() / 8 / self.rows_of_batch(asked);
+        lists.clamp(1, BATCHES)
     }
 
     /// Every row for so many chains; chunk by chunk, as a streamed one is uploaded once.
@@ -278,25 +397,27 @@ impl GpuEngine {
         batches
     }
 
-    /// Listed rows, chunk by chunk: a row in its chunk, and the place of its answer.
-    fn listed_batches(&self, asked: &Asked, lists: &[Vec<u64>]) -> (Vec<Batch>, Vec<[u32; 2]>) {
+    /// Listed rows, chunk by chunk.
+    fn listed_batches(&self, asked: &Asked, lists: &[Vec<u64>]) -> (Vec<Batch>, Listed) {
         let mut of_chunk = vec![vec![Vec::new(); lists.len()]; self.chunks.len()];
-        let wanted = lists.iter().enumerate();
-        let wanted = wanted.flat_map(|(chain, rows)| rows.iter().map(move |row| (chain, *row)));
-        for (place, (chain, row)) in wanted.enumerate() {
-            let chunk = self.chunks.partition_point(|k| k.first <= row as usize) - 1;
-            let local = row as usize - self.chunks[chunk].first;
-            of_chunk[chunk][chain].push([local as u32, place as u32]);
-        }
-        let (mut batches, mut entries) = (Vec::new(), Vec::new());
-        for (chunk, chains) in of_chunk.into_iter().enumerate() {
-            for (chain, own) in chains.into_iter().enumerate() {
-                let first = entries.len();
-                entries.extend(own);
-                self.cut(asked, (chunk, chain), first..entries.len(), &mut batches);
+        for (chain, rows) in lists.iter().enumerate() {
+            for (place, &row) in rows.iter().enumerate() {
+                let chunk = self.chunks.partition_point(|k| k.first <= row as usize) - 1;
+                let local = row as usize - self.chunks[chunk].first;
+                of_chunk[chunk][chain].push((local as u32, place));
             }
         }
-        (batches, entries)
+        let (mut batches, mut listed) = (Vec::new(), Listed::default());
+        for (chunk, chains) in of_chunk.into_iter().enumerate() {
+            for (chain, own) in chains.into_iter().enumerate() {
+                let first = listed.rows.len();
+                listed.rows.extend(own.iter().map(|(row, _)| row));
+                listed.places.extend(own.iter().map(|(_, place)| place));
+                let rows = first..listed.rows.len();
+                self.cut(asked, (chunk, chain), rows, &mut batches);
+            }
+        }
+        (batches, listed)
     }
 
     fn cut(
@@ -320,14 +441,18 @@ impl GpuEngine {
         let (sums, slots) = asked.sums();
         let mut totals = vec![0i64; asked.chains.len() * sums];
         for chains in self.groups_of_chains(asked) {
-            let (batches, entries) = match lists {
-                None => (self.all_batches(asked, chains.len()), Vec::new()),
-                Some(lists) => self.listed_batches(asked, &lists[chains.clone()]),
+            let (batches, listed) = match lists {
+                None => (self.all_batches(asked, chains.len()), None),
+                Some(lists) => {
+                    let (batches, listed) = self.listed_batches(asked, &lists[chains.clone()]);
+                    (batches, Some(listed.rows))
+                }
             };
             let totals = &mut totals[chains.start * sums..chains.end * sums];
-            for batches in batches.chunks(BATCHES) {
+            for batches in batches.chunks(self.batches_at_once(asked)) {
                 let numbers = 2 * chains.len() * slots * sums;
-                let answers = self.run(asked, chains.start, (batches, &entries), numbers)?;
+                let listed = listed.as_ref().map(|rows| &rows[span(batches)]);
+                let answers = self.run(asked, chains.start, (batches, listed), numbers)?;
                 let halves = answers.as_chunks().0.chunks(sums);
                 for (of, answers) in halves.enumerate() {
                     let totals = &mut totals[of / slots * sums..];
@@ -340,35 +465,32 @@ impl GpuEngine {
         Ok(totals)
     }
 
-    /// One query's submissions over these batches, whose chains count from `first_chain`: so many
-    /// answers.
+    /// One submission or more over these batches, whose chains count from `first_chain`, and whose
+    /// part of the list this is: so many answers.
     fn run(
         &mut self,
         asked: &Asked,
         first_chain: usize,
-        (batches, entries): (&[Batch], &[[u32; 2]]),
+        (batches, listed): (&[Batch], Option<&[u32]>),
         answers: usize,
     ) -> Result<Vec<i32>, EngineError> {
         let (network, of_chain, room) = (asked.network, asked.of_chain(), asked.room());
-        self.check_loops(network)?;
+        self.check_loops(&asked.steps)?;
         let (sums, slots) = asked.sums();
-        let steps = asked.steps();
-        let chains = batches
-            .iter()
-            .map(|batch| batch.chain + 1)
-            .max()
-            .unwrap_or(0);
-        let mut coefficients =
-            asked.weights[first_chain * of_chain..][..chains * of_chain].to_vec();
-        let mut dispatches = Vec::with_capacity(batches.len() * steps.len());
+        let chains = batches.iter().map(|batch| batch.chain + 1).max();
+        let weights = chains.unwrap_or(0) * of_chain;
+        let mut coefficients = asked.weights[first_chain * of_chain..][..weights].to_vec();
+        // A list begins with the first batch.
+        let shift = listed.map_or(0, |_| span(batches).start);
+        let mut dispatches = Vec::with_capacity(batches.len() * asked.steps.len());
         for batch in batches {
             let of_batch = NetworkParams {
                 row_stride: 4 * self.chunks[batch.chunk].quads() as u32,
-                first: batch.first as u32,
+                first: (batch.first - shift) as u32,
                 items: batch.count as u32,
-                listed: u32::from(!entries.is_empty()),
+                listed: u32::from(listed.is_some()),
                 labelled: u32::from(self.labelled),
-                steps: coefficients.len() as u32,
+                steps: weights as u32,
                 first_answer: (2 * batch.chain * slots * sums) as u32,
                 room: room as u32,
                 features: network.features() as u32,
@@ -377,17 +499,17 @@ impl GpuEngine {
                 outputs: network.outputs() as u32,
                 ..asked.chains[first_chain + batch.chain]
             };
-            dispatches.extend(steps.iter().map(|(step, weights)| Dispatch {
+            dispatches.extend(asked.steps.iter().map(|step| Dispatch {
                 program: Program::Network(step.kernel, !self.steps.is_empty()),
                 chunk: batch.chunk,
-                bytes: (4 * batch.count * room / steps.len()) as u64,
+                bytes: (batch.count * step.bytes()) as u64,
                 groups: match step.kernel {
                     Kernel::Clip => batch.count,
                     Kernel::AddUp => step.threads.div_ceil(THREADS),
                     _ => (batch.count * step.threads).div_ceil(THREADS),
                 } as u32,
                 params: uniform(&NetworkParams {
-                    weights: (batch.chain * of_chain + weights) as u32,
+                    weights: (batch.chain * of_chain + step.weights) as u32,
                     layer: step.layer,
                     ..of_batch
                 }),
@@ -397,7 +519,7 @@ impl GpuEngine {
         let most = batches.iter().map(|batch| batch.count).max().unwrap_or(0);
         let answers = self.submit(&Job {
             coefficients: &coefficients,
-            entries: bytemuck::cast_slice(entries),
+            entries: bytemuck::cast_slice(listed.unwrap_or_default()),
             dispatches: &dispatches,
             answers: 4 * answers,
             zeroed: true,

@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use super::anchor::AnchorShape;
 use super::device::Device;
 use super::gradient_text::GradientShape;
-use super::network;
+use super::network::{self, Kernel};
 use super::ratio_text::RatioShape;
 use crate::engine::EngineError;
 use crate::model::RowFunction;
-use crate::network::Kernel;
 
 /// Chains of one read of the rows.
 pub(super) const MAX_TILE: usize = 8;
@@ -117,7 +116,7 @@ fn model_source(function: RowFunction) -> &'static str {
         RowFunction::MixtureRemainder { .. } => {
             include_str!("../../../../shaders/model/mixture_remainder.wgsl")
         }
-        // The engine hands these to the CPU; without a row function this does not compile.
+        // Their passes are others, or the CPU's; without a row function this does not compile.
         RowFunction::Network(_)
         | RowFunction::Layers(_)
         | RowFunction::NetworkRemainder(_)
@@ -233,6 +232,7 @@ fn make(
 mod tests {
     use super::*;
     use crate::model::{GradientFunction, Score};
+    use crate::network::LayerKernel;
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     fn module(program: Program) -> naga::Module {
@@ -267,6 +267,11 @@ mod tests {
     ];
 
     const SCORES: [Score; 3] = [Score::Logistic, Score::Linear, Score::Poisson];
+
+    fn kernels() -> impl Iterator<Item = Kernel> {
+        let layers = LayerKernel::ALL.map(Kernel::Layer).into_iter();
+        layers.chain(Kernel::BETWEEN)
+    }
 
     fn sum(function: RowFunction, tile: usize, features: usize, packed: bool) -> Program {
         Program::RatioSum(RatioShape {
@@ -336,7 +341,7 @@ mod tests {
                 }
             }
             // All steps have one text.
-            module(Program::Network(Kernel::Sums, packed));
+            module(Program::Network(Kernel::Clip, packed));
             for score in SCORES {
                 for (features, workgroup) in [(1, 64), (4, 5), (50, 64), (200, 32)] {
                     module(anchor(score, features, workgroup, packed));
@@ -399,9 +404,9 @@ mod tests {
         for private in ["rows[", "labels[", "entries[", "answers["] {
             assert!(!text.contains(private), "{private}");
         }
-        let module = module(Program::Network(Kernel::Sums, true));
+        let module = module(Program::Network(Kernel::Clip, true));
         let known: Vec<&str> = module.entry_points.iter().map(|e| &*e.name).collect();
-        for kernel in Kernel::ALL {
+        for kernel in kernels() {
             assert!(known.contains(&kernel.entry()), "{}", kernel.entry());
         }
     }
@@ -438,7 +443,7 @@ mod tests {
             (Program::RatioRows(RowFunction::Logistic, false), rows),
             (gradient(GRADIENTS[0], 1, (128, 0), false), gradients),
             (anchor(Score::Linear, 3, 64, false), anchors),
-            (Program::Network(Kernel::Sums, false), networks),
+            (Program::Network(Kernel::Clip, false), networks),
         ] {
             let module = module(program);
             let (_, ty) = module
@@ -476,7 +481,7 @@ mod tests {
             let path = format!("{folder}/{}-{name}.wgsl", program.entry());
             std::fs::write(path, program.source()).unwrap();
         };
-        for kernel in Kernel::ALL {
+        for kernel in kernels() {
             write("network".into(), Program::Network(kernel, true));
         }
         for (packed, name) in [(false, "f32"), (true, "i16")] {
