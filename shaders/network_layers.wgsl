@@ -1,6 +1,6 @@
 // Shared piece: a network's layers, forward and backward, many rows side by side. A thread makes one
-// value of one row, or four that are summed alike, so that no loop is longer than the values it reads: Mesa's software driver ends
-// a thread's loops, silently, after 65,535 turns in all.
+// value of one row, or four that are summed alike, so that no loop is longer than the values it
+// reads: Mesa's software driver ends a thread's loops, silently, after 65,535 turns in all.
 //
 // A row has params.room words of `scratch`: its values between all layers, features first; the
 // derivatives in them, params.values further on; its gradient; the layers' own notes. Of value

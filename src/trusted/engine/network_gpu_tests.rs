@@ -102,10 +102,8 @@ fn ratios_of_every_layer_match_the_oracle_and_add_up() {
         };
         let (model, features) = (&*case.model, network.features());
         let pairs = pairs(model, 3, n as u64);
-        let at = |pick: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| -> Vec<&[f64]> {
-            pairs.iter().map(|p| &pick(p)[..]).collect()
-        };
-        let (from, to) = (at(|p| &p.0), at(|p| &p.1));
+        let from: Vec<&[f64]> = pairs.iter().map(|p| &p.0[..]).collect();
+        let to: Vec<&[f64]> = pairs.iter().map(|p| &p.1[..]).collect();
         let clips = [100.0, 20.0, 0.01];
         let q = RatioQuery::new(model, &from, &to, &clips).unwrap();
         let back = RatioQuery::new(model, &to, &from, &clips).unwrap();

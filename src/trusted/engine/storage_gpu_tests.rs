@@ -51,7 +51,7 @@ fn gpu_rows_in_16_bits_are_the_rounded_rows() {
         assert_eq!(float.held() - whole.held(), rows * (d / 2), "{d}");
         let mut pieces = open(data, false, streamed).unwrap();
         assert!(pieces.placement().1 > 1, "{:?}", pieces.placement());
-        for chains in [1, 3, 11].into_iter().filter(|c| !network || *c < 11) {
+        for chains in [1, 3, 11].into_iter().filter(|c| !network || *c == 1) {
             let pairs = pairs(model, chains, 5);
             let name = (model.name(), d, chains);
             let q = query(model, &pairs, 0.3);

@@ -9,21 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{LabelKind, Offset};
 use crate::expression::Law;
-use crate::models::{NetworkShape, Slopes};
+use crate::models::{MomentForm, NetworkShape, Slopes};
 use crate::network::Network;
 
 mod anchor;
 mod moment_basis;
-mod moment_remainder;
-mod moments;
 
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
 pub use crate::priors::{Density, Prior, Support, Surrogate};
 pub use anchor::{Alone, Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
-pub use moment_remainder::MomentRemainder;
-pub(crate) use moments::FLAT_CLIP;
-pub use moments::{MomentAnchor, MomentForm, moment_form, remainder_bound};
 
 /// What is wrong with a model's declaration.
 #[derive(Debug, thiserror::Error)]

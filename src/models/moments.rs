@@ -7,9 +7,8 @@
 
 use std::sync::Arc;
 
-use super::moment_basis::{MomentBasis, Moments};
-use super::{Model, ModelError};
 use crate::math::chebyshev::{Series, softplus_series};
+use crate::model::{Model, ModelError, MomentBasis, Moments};
 
 /// Smallest clip bound of a remainder, nats: what is nothing by theory still gets this, 2^-24,
 /// which is large enough for every acceptance rule and a ledger's sum, and next to free (η = 1.2e-7

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::moments::{MomentAnchor, MomentForm, log_odds};
-use super::{Forms, GradientFunction, LabelKind, Model, Prior, RowFunction, Surrogate};
+use crate::data::LabelKind;
 use crate::math::chebyshev::evaluate;
+use crate::model::{Forms, GradientFunction, Model, Prior, RowFunction, Surrogate};
 
 /// A model whose rows are asked for what the moments miss; the moments' part of the log
 /// likelihood belongs to the (public) prior.
