@@ -1,9 +1,10 @@
 """Clipped row gradients a second of Table 1's network (Li 2019), of dpmc and of its peers.
 
-    python benches/network_gradients.py --dpmc target/release/dpmc [--opacus PYTHON] [--jax PYTHON]
+    python benches/network_gradients.py --dpmc target/release/dpmc --install FOLDER
 
-Each peer runs in the Python that is given for it (`pip install opacus`, `pip install jax`), on
-made-up images, two threads, batches of 512 of 6,000 rows, clip 1: whole steps of DP-SGD, their noise
+Each peer runs in a Python of its own: in an environment that --install makes under FOLDER, or finds
+there (opacus takes 5 GB), or in the one that --opacus, --jax or --jax-privacy names. On made-up
+images, two threads, batches of 512 of 6,000 rows, clip 1: whole steps of DP-SGD, their noise
 among them. Rounds of all of them follow one another, so that a busy machine slows all alike; the
 median over the rounds is printed, and each in units of dpmc's. `--batch` shows that memory is flat.
 """
@@ -104,13 +105,10 @@ def loss(params, x, y):
     x = pool(jnp.tanh(conv(x, params[1], 2, 0))).reshape(-1)
     x = jnp.tanh(x @ params[2][0] + params[2][1])
     return -jax.nn.log_softmax(x @ params[3][0] + params[3][1])[y]
+SUMS
 @jax.jit
 def step(params, key, x, y):
-    rows = jax.vmap(jax.grad(loss), (None, 0, 0))(params, x, y)
-    leaves, tree = jax.tree.flatten(rows)
-    norms = jnp.sqrt(sum(jnp.sum(g.reshape(len(g), -1) ** 2, 1) for g in leaves))
-    scale = jnp.minimum(1.0, 1.0 / norms)
-    sums = [jnp.tensordot(scale, g, 1) for g in leaves]
+    sums, tree = jax.tree.flatten(clipped_sums(params, x, y))
     keys = jax.random.split(key, len(sums))
     sums = [g + 2.0 * jax.random.normal(k, g.shape) for g, k in zip(sums, keys)]
     moves = jax.tree.unflatten(tree, [g / len(x) for g in sums])
@@ -127,6 +125,26 @@ for made in range(steps):
 jax.block_until_ready(P)
 print(batch * (steps - few) / (time.perf_counter() - start))
 """
+
+# By hand, and by JAX-Privacy.
+JAX_SUMS = """
+def clipped_sums(params, x, y):
+    rows = jax.vmap(jax.grad(loss), (None, 0, 0))(params, x, y)
+    leaves, tree = jax.tree.flatten(rows)
+    norms = jnp.sqrt(sum(jnp.sum(g.reshape(len(g), -1) ** 2, 1) for g in leaves))
+    scale = jnp.minimum(1.0, 1.0 / norms)
+    return jax.tree.unflatten(tree, [jnp.tensordot(scale, g, 1) for g in leaves])
+"""
+JAX_PRIVACY_SUMS = """
+import jax_privacy
+clipped_sums = jax_privacy.clipped_grad(
+    loss, l2_clip_norm=1.0, batch_argnums=(1, 2), keep_batch_dim=False)
+"""
+PEERS = {
+    "opacus": OPACUS,
+    "jax": JAX.replace("SUMS", JAX_SUMS),
+    "jax-privacy": JAX.replace("SUMS", JAX_PRIVACY_SUMS),
+}
 
 
 def dpmc(binary, folder, batch):
@@ -152,14 +170,28 @@ def peer(python, program, batch):
     return float(said.stdout.split()[-1])
 
 
+def installed(folder, package):
+    """The Python of an environment with a package, made where there is none."""
+    environment = os.path.abspath(os.path.join(folder, package))
+    python = os.path.join(environment, "bin", "python")
+    if not os.path.exists(python):
+        subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", package], check=True)
+    return python
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--dpmc", default="target/release/dpmc")
-    parser.add_argument("--opacus")
-    parser.add_argument("--jax")
+    parser.add_argument("--install")
+    for name in PEERS:
+        parser.add_argument(f"--{name}")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=512)
     a = parser.parse_args()
+    pythons = {name: getattr(a, name.replace("-", "_")) for name in PEERS}
+    if a.install:
+        pythons = {name: python or installed(a.install, name) for name, python in pythons.items()}
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "images.idx3-ubyte"), "wb") as file:
             file.write(struct.pack(">4B3I", 0, 0, 8, 3, ROWS, 28, 28) + os.urandom(ROWS * 784))
@@ -169,7 +201,8 @@ def main():
         found = {"dpmc": []}
         for _ in range(a.rounds):
             found["dpmc"].append(dpmc(a.dpmc, folder, a.batch))
-            for name, python, program in (("opacus", a.opacus, OPACUS), ("jax", a.jax, JAX)):
+            for name, program in PEERS.items():
+                python = pythons[name]
                 if python:
                     found.setdefault(name, []).append(peer(python, program, a.batch))
     ours = statistics.median(found["dpmc"])
