@@ -2,7 +2,8 @@
 
 use super::LinkError;
 
-/// An engine's failure; holds no value derived from rows.
+/// An engine's failure. Its text holds no value derived from rows, and no size of a query: a
+/// minibatch's follows secret coins.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// No adapter could be had.
@@ -31,8 +32,7 @@ pub enum EngineError {
     Hung(std::time::Duration),
     /// The device has no memory for a query, with no rows left on it that could make room.
     #[error(
-        "the GPU has no memory for {what}{}, with no rows left on it to make room; draws up to here are kept. End what else holds its memory, ask for fewer chains, or use `--engine cpu`",
-        bytes(*asked)
+        "the GPU has no memory for {what}, with no rows left on it to make room; draws up to here are kept. End what else holds its memory, ask for fewer chains, or use `--engine cpu`"
     )]
     GpuMemory {
         /// What it was for.
@@ -60,11 +60,4 @@ pub enum EngineError {
     /// A clip bound outside the range that the grid supports.
     #[error("clip bound {0:e} is outside [2^-80, 2^80]; change the step or the clip rate")]
     ClipRange(f64),
-}
-
-fn bytes(asked: u64) -> String {
-    match asked {
-        0 => String::new(),
-        asked => format!(" ({asked} bytes)"),
-    }
 }

@@ -270,7 +270,7 @@ impl GpuEngine {
             let most = largest(device, *usage);
             if *bytes as u64 > most {
                 return Err(EngineError::Device(format!(
-                    "{what} take {bytes} bytes, of which it allows {most} at once; ask for fewer chains, or use `--engine cpu`"
+                    "{what} take more bytes than it allows at once; ask for fewer chains, or use `--engine cpu`"
                 )));
             }
         }
