@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Passes every test of library and command: format, lints, documentation, unit tests, promises,
-# doctests, GPU tests on any adapter, runs under MPI. With --studies it runs the studies instead: the tests marked
-# `#[ignore = "study"]`, which show the same at more length, and those of the laboratory.
-# Where no Vulkan driver is found and it may (Debian, root or sudo), it installs Mesa's software
-# driver first, and Open MPI with what builds against it where there is none. DPMC_REQUIRE_GPU=1 makes a missing adapter a failure instead of a skip.
+# doctests, GPU tests on any adapter, runs under MPI. With --studies it runs the studies instead: the
+# tests marked `#[ignore = "study"]`, which show the same at more length, and those of the laboratory.
+# On Debian, with root or sudo, it first installs what is missing: Mesa's software Vulkan driver, and
+# Open MPI with what builds against it. DPMC_REQUIRE_GPU=1 makes a missing adapter a failure instead
+# of a skip.
 set -euo pipefail
 cd "$(dirname "$0")"
 

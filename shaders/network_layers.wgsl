@@ -5,7 +5,7 @@
 // A row has params.room words of `scratch`: its values between all layers, features first; the
 // derivatives in them, params.values further on; its gradient; the layers' own notes. Of value
 // (y, x, c) of a volume the number is (y·width + x)·channels + c.
-// Units: none. Needs softplus.wgsl and network_pass.wgsl, whose `part` says which value of which
+// Units: none. Needs softplus.wgsl and network_pass.wgsl, whose `part_of` says which value of which
 // row is a thread's. Twin: src/network/evaluate.rs.
 
 struct Place {

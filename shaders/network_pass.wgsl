@@ -17,8 +17,8 @@
 // | 5       | read-write | answers: ratios of listed rows, in their order; or from first_answer on pairs of halves: in slots of a sum and a count of saturated rows; or d sums and a count of clipped rows |
 // | 6       | read-write | scratch, params.room words a row of the batch: network_layers.wgsl, and behind the notes two words of this text |
 //
-// Dispatch: the host runs the steps of src/trusted/engine/gpu/network.rs one after the other, a thread for each
-// value of each row. Twin: src/trusted/engine/cpu/layers.rs and src/network/head.rs.
+// Dispatch: the host runs the steps of src/trusted/engine/gpu/network.rs one after the other, a
+// thread for each value of each row. Twin: src/trusted/engine/cpu/layers.rs and src/network/head.rs.
 
 struct NetworkParams {
     // The batch.
