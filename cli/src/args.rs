@@ -142,7 +142,7 @@ pub(super) struct InitArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct AccountArguments {
-    /// JSON file: {"neighbours": "substitution" or "add-remove", "events": [{"kind": …}]}, or a
+    /// JSON file: {"neighbours": "substitution", "add-remove" or "zero-out", "events": [{"kind": …}]}, or a
     /// run's certificate.json, whose events are that run's alone
     pub events: PathBuf,
     /// Ask for ε at this δ

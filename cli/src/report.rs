@@ -162,6 +162,12 @@ fn guarantee(c: &Certificate) -> Markup {
                 "\u{3b5} = " (number(c.epsilon_spent.unwrap_or(epsilon))) " of it was used."
             }
         }
+        @if let Some(blank) = c.epsilon_zero_out {
+            p class="quiet" {
+                "Other reports often count rows that are added or removed, with a known number of rows. "
+                "Counted so (" (c.protected()) " blanked out instead of replaced), \u{3b5} = " (number(blank)) " was used."
+            }
+        }
         p class="quiet" {
             @if c.unit.is_none() { "It protects a row, not a person with several. " }
             "It covers what was published, not how long the computation took. "

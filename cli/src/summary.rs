@@ -287,6 +287,12 @@ fn print_run(summary: &RunSummary) {
                     ""
                 }
             );
+            if let Some(epsilon) = c.epsilon_zero_out {
+                println!(
+                    "for comparison: what was spent is epsilon {epsilon:.4} where {} may be blanked out instead of replaced",
+                    c.protected()
+                );
+            }
         }
         _ => println!("NOT private"),
     }

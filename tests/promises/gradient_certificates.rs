@@ -7,8 +7,10 @@ use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
 use dpmc::model::{Prior, Regression};
 use dpmc::posterior_run::{PosteriorRun, RunLength, Status};
+use dpmc::privacy::accountant::{Question, Sequence, account_without_losses};
 use dpmc::privacy::{
-    Acceptance, Batch, Budget, Certificate, Curator, Estimator, GradientNoise, Ledger, Measure,
+    Acceptance, Batch, Budget, Certificate, Curator, Estimator, Event, GradientNoise, Ledger,
+    Measure, Neighbours,
 };
 use dpmc::sampler::{
     Chains, ClipNorm, ClipRule, Dpvi, Dynamics, GradientSettings, Hamiltonian, HamiltonianSettings,
@@ -161,6 +163,42 @@ fn certificates_of_gradient_runs_never_claim_more_than_was_paid_for() {
                 assert_eq!(counts.iter().map(|c| c.1).sum::<u64>(), 80);
             }
         }
+    }
+}
+
+/// Beside the claim stands what other people's neighbours would make of the same noise: sums of
+/// gradients in a ball move by half as much for a row that is blanked out, and on Poisson samples
+/// that is the pair of add/remove.
+#[test]
+fn certificates_count_a_blank_row_by_its_own_part() {
+    for (sampler, budget, neighbours) in [
+        (
+            hamiltonian(),
+            (3.0, Measure::Zcdp),
+            Neighbours::Substitution,
+        ),
+        (langevin(0.05), (3.0, renyi()), Neighbours::AddRemove),
+    ] {
+        let (certificate, _) = certified(sampler, budget, 100_000);
+        let halved = certificate.events.iter().map(|e| {
+            let mut event = e.event;
+            match &mut event {
+                Event::DiscreteGaussian { sensitivity, .. }
+                | Event::PoissonGaussian { sensitivity, .. } => *sensitivity *= 0.5,
+                other => panic!("{other:?}"),
+            }
+            (event, e.count)
+        });
+        let sequence = Sequence::new(neighbours, halved.collect()).unwrap();
+        let by = |delta| account_without_losses(&sequence, Question::Epsilon { delta }).upper;
+        let blank = certificate.epsilon_zero_out.unwrap();
+        // A thousandth of δ is kept for coins.
+        assert!(by(DELTA) <= blank && blank <= by(DELTA * 0.998), "{blank}");
+        let spent = certificate.epsilon_spent.unwrap();
+        assert!(
+            (0.3 * spent..0.7 * spent).contains(&blank),
+            "{blank} {spent}"
+        );
     }
 }
 

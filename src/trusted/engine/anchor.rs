@@ -557,6 +557,10 @@ mod tests {
             let (_, c2) = part(&slopes, &[0.0, 1.0], 1.0, (steep, high), &mut q);
             let change: f64 = c1.iter().zip(c2).map(|(a, b)| (a - b).powi(2)).sum();
             assert_eq!(change, AnchorSums::CURVATURE_SENSITIVITY_SQUARED);
+            // One row alone: half of the one, 1/√2 of the other (`Alone`).
+            assert!(2.0 * g1[0].hypot(g1[1]) <= AnchorSums::GRADIENT_SENSITIVITY);
+            let own: f64 = c1.iter().map(|c| c * c).sum();
+            assert!(2.0 * own <= AnchorSums::CURVATURE_SENSITIVITY_SQUARED);
         }
     }
 }

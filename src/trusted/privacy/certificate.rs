@@ -37,6 +37,12 @@ pub struct Certificate {
     /// ε of what was spent. Equal to `epsilon` where costs could not depend on the data's
     /// answers; otherwise for information only.
     pub epsilon_spent: Option<f64>,
+    /// ε of what this run spent, at `delta`, for neighbours by zero-out: a row of one is blank in
+    /// the other. For comparison with figures for rows that are added or removed, with N known;
+    /// like `epsilon_spent`, for information only where costs were adaptive. Absent for runs that
+    /// share a ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon_zero_out: Option<f64>,
     /// Whether costs or stopping could follow released values. Then the guarantee is the
     /// filter's budget (mathematics, section 7).
     pub adaptive: bool,
@@ -125,6 +131,7 @@ impl Certificate {
             private: false,
             epsilon: None,
             epsilon_spent: None,
+            epsilon_zero_out: None,
             adaptive: run.adaptive,
             delta: None,
             rho: None,
@@ -162,7 +169,8 @@ impl Certificate {
             let mut counted = true;
             if !adaptive
                 && lost <= 1e-12
-                && let Some((epsilon, method)) = fixed_sequence(ledger)
+                && let Some((epsilon, method)) =
+                    epsilon(ledger, Neighbours::Substitution, ledger.events())
                 && epsilon < spent
             {
                 spent = epsilon;
@@ -177,6 +185,10 @@ impl Certificate {
             });
             certificate.adaptive = adaptive;
             certificate.epsilon_spent = Some(spent);
+            if !ledger.is_shared() && lost <= 1e-12 {
+                let found = epsilon(ledger, Neighbours::ZeroOut, ledger.events_of_zero_out());
+                certificate.epsilon_zero_out = found.map(|(epsilon, _)| epsilon);
+            }
             certificate.delta = Some(budget.delta());
             certificate.budget = Some(budget);
             let (epsilon, amount) = if adaptive {
@@ -227,9 +239,13 @@ impl Certificate {
     }
 }
 
-/// ε of the ledger's events by the best accountant, for costs that no answer influenced.
-fn fixed_sequence(ledger: &Ledger) -> Option<(f64, &'static str)> {
-    let sequence = Sequence::new(Neighbours::Substitution, ledger.events()).ok()?;
+/// ε of events at the ledger's δ by the best accountant, for costs that no answer influenced.
+fn epsilon(
+    ledger: &Ledger,
+    neighbours: Neighbours,
+    events: Vec<(Event, u64)>,
+) -> Option<(f64, &'static str)> {
+    let sequence = Sequence::new(neighbours, events).ok()?;
     let delta = ledger.budget().conversion_delta();
     let question = Question::Epsilon { delta };
     let releases: u64 = sequence.events().iter().map(|(_, count)| count).sum();

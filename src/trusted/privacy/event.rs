@@ -16,6 +16,9 @@ pub enum Neighbours {
     Substitution,
     /// One has a row more. The accountants only.
     AddRemove,
+    /// A row of one is blank in the other, where it adds nothing to any sum; N stays the same
+    /// (Kairouz 2021, Definition 1.1). Beside substitution, never in place of it.
+    ZeroOut,
 }
 
 impl Neighbours {
@@ -24,6 +27,7 @@ impl Neighbours {
         match self {
             Neighbours::Substitution => "substitution",
             Neighbours::AddRemove => "add-remove",
+            Neighbours::ZeroOut => "zero-out",
         }
     }
 }
@@ -189,7 +193,8 @@ impl Event {
 
     /// Whether `neighbours` is a relation that the event's theorem covers.
     pub fn supports(&self, neighbours: Neighbours) -> bool {
-        neighbours == Neighbours::Substitution
+        // A blank row is one more row that substitution may bring.
+        neighbours != Neighbours::AddRemove
             || !matches!(
                 self,
                 Event::FixedBatchGaussian { .. }

@@ -298,10 +298,18 @@ impl Ledger {
 
     /// This run's events, grouped, with counts. Asking changes nothing.
     pub fn events(&self) -> Vec<(Event, u64)> {
-        self.events
-            .iter()
-            .map(|(key, c)| (key.event(), c.count))
-            .collect()
+        let mut counts: BTreeMap<EventKey, u64> = BTreeMap::new();
+        for (key, charged) in &self.events {
+            *counts.entry(key.under_substitution()).or_default() += charged.count;
+        }
+        let events = counts.into_iter();
+        events.map(|(key, count)| (key.event(), count)).collect()
+    }
+
+    /// The same as neighbours by zero-out bound them.
+    pub(super) fn events_of_zero_out(&self) -> Vec<(Event, u64)> {
+        let events = self.events.iter();
+        events.map(|(key, c)| (key.zero_out(), c.count)).collect()
     }
 
     /// Spent by this run alone, in the ledger's measure.

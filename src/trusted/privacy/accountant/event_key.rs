@@ -1,7 +1,8 @@
 //! Events on a grid, so that the ledger can count equal ones together.
 
-use super::flow::MOST_RATIO;
+use super::flow::{self, MOST_RATIO};
 use crate::privacy::event::{Event, Form, Neighbours};
+use crate::privacy::mechanism::LOGIT_ERROR;
 
 /// Steps an octave of the grid that bounded ranges are rounded **up** to.
 const ETA_GRID: f64 = 512.0;
@@ -26,6 +27,26 @@ pub struct EventKey {
     index: i32,
 }
 
+/// What one row adds to a sum, over what its replacement can change.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub enum Alone {
+    /// Its replacement may pull the other way: rows lie in a ball around 0.
+    Half,
+    /// 1/√2 of it: two rows' parts have no negative inner product.
+    RootHalf,
+}
+
+impl Alone {
+    fn share(self) -> f64 {
+        match self {
+            Alone::Half => 0.5,
+            Alone::RootHalf => std::f64::consts::FRAC_1_SQRT_2,
+        }
+    }
+}
+
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -33,7 +54,10 @@ enum Kind {
     BoundedRange,
     /// The same, where a chain's end is taken for a draw of its target.
     PosteriorDraw,
+    /// Of which no more is known.
     DiscreteGaussian,
+    /// The same, of sums whose rows' own parts are known.
+    GaussianOfRows(Alone),
     /// Index of the clip; `ratio`: index of Λ/λ.
     PoissonBarker {
         ratio: i32,
@@ -92,7 +116,16 @@ impl EventKey {
 
     /// Whether it is noise on sums over all rows.
     pub fn is_gaussian(self) -> bool {
-        self.kind == Kind::DiscreteGaussian
+        matches!(self.kind, Kind::DiscreteGaussian | Kind::GaussianOfRows(_))
+    }
+
+    /// A [`Self::discrete_gaussian`] on a sum of which one row alone changes no more than `alone` of
+    /// the sensitivity.
+    pub fn gaussian_of_rows(sensitivity: f64, sigma: f64, alone: Alone) -> Option<Self> {
+        Some(EventKey {
+            kind: Kind::GaussianOfRows(alone),
+            ..Self::discrete_gaussian(sensitivity, sigma)?
+        })
     }
 
     /// Discrete Gaussian with the given Δ and σ (same unit), its ρ rounded up to the
@@ -155,7 +188,9 @@ impl EventKey {
                 let eta = grid_value(self.index, ETA_GRID);
                 Some(eta * eta / 8.0)
             }
-            Kind::DiscreteGaussian => Some(grid_value(self.index, RHO_GRID)),
+            Kind::DiscreteGaussian | Kind::GaussianOfRows(_) => {
+                Some(grid_value(self.index, RHO_GRID))
+            }
             Kind::PoissonBarker { .. } => self.event().rho(),
             Kind::FastMhNoisy { .. } | Kind::PoissonGaussian { .. } | Kind::Heikkila { .. } => None,
         }
@@ -167,7 +202,7 @@ impl EventKey {
             Kind::BoundedRange | Kind::PosteriorDraw => Event::BoundedRange {
                 eta: grid_value(self.index, ETA_GRID),
             },
-            Kind::DiscreteGaussian => Event::DiscreteGaussian {
+            Kind::DiscreteGaussian | Kind::GaussianOfRows(_) => Event::DiscreteGaussian {
                 sensitivity: 1.0,
                 sigma: (0.5 / grid_value(self.index, RHO_GRID)).sqrt(),
                 step: SUM_STEP,
@@ -191,6 +226,64 @@ impl EventKey {
                 rows,
                 form: Form::Tightened,
             },
+        }
+    }
+}
+
+impl EventKey {
+    /// The key without what only other neighbours ask about: keys of one event are one.
+    pub fn under_substitution(self) -> Self {
+        let kind = match self.kind {
+            Kind::GaussianOfRows(_) => Kind::DiscreteGaussian,
+            kind => kind,
+        };
+        EventKey { kind, ..self }
+    }
+
+    /// What bounds the same release under [`Neighbours::ZeroOut`]
+    /// (`docs/proofs/accounting.md`, "A row that is blanked out").
+    pub fn zero_out(self) -> Event {
+        match (self.kind, self.event()) {
+            // The coin's error is granted in full, as it was.
+            (_, Event::BoundedRange { eta }) => Event::BoundedRange {
+                eta: 0.5 * eta + LOGIT_ERROR,
+            },
+            (_, Event::PoissonBarker { clip, ratio }) => {
+                let rho = (flow::rho_of_one(ratio) / flow::rho(ratio)).sqrt();
+                let range = flow::range_of_one(ratio) / flow::range(ratio);
+                // The same functions price it: only arithmetic can be off.
+                let share = rho.max(range) * (1.0 + 1e-12);
+                Event::PoissonBarker {
+                    clip: (clip + LOGIT_ERROR) * share,
+                    ratio,
+                }
+            }
+            (
+                Kind::GaussianOfRows(alone),
+                Event::DiscreteGaussian {
+                    sensitivity,
+                    sigma,
+                    step,
+                },
+            ) => Event::DiscreteGaussian {
+                sensitivity: sensitivity * alone.share(),
+                sigma,
+                step,
+            },
+            (
+                _,
+                Event::PoissonGaussian {
+                    rate,
+                    sensitivity,
+                    sigma,
+                },
+            ) => Event::PoissonGaussian {
+                rate,
+                sensitivity: 0.5 * sensitivity,
+                sigma,
+            },
+            // A blank row is one of those that substitution may bring.
+            (_, event) => event,
         }
     }
 }
@@ -303,6 +396,41 @@ mod tests {
             assert!(EventKey::poisson_barker(0.1, bad).is_none());
         }
         assert!(EventKey::poisson_barker(f64::INFINITY, 1.0).is_none());
+    }
+
+    /// What each release comes to for a row that is blanked out: half of a change in the largest
+    /// case, and never more than a replaced row's, but for the coin.
+    #[test]
+    fn a_blank_row_is_charged_its_part() {
+        let delta = |event| match event {
+            Event::DiscreteGaussian { sensitivity, .. } => sensitivity,
+            Event::PoissonGaussian { sensitivity, .. } => sensitivity,
+            Event::BoundedRange { eta } => eta,
+            Event::PoissonBarker { clip, .. } => clip,
+            other => panic!("{other:?}"),
+        };
+        let share = |key: Option<EventKey>| {
+            let key = key.unwrap();
+            delta(key.zero_out()) / delta(key.event())
+        };
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
+        let of_rows = |alone| share(EventKey::gaussian_of_rows(2.0, 9.0, alone));
+        near(of_rows(Alone::Half), 0.5);
+        near(of_rows(Alone::RootHalf), 0.5f64.sqrt());
+        near(share(EventKey::discrete_gaussian(2.0, 9.0)), 1.0);
+        near(share(EventKey::poisson_gaussian(0.1, 2.0, 9.0)), 0.5);
+        near(share(EventKey::bounded_range(0.2)), 0.5);
+        // √(ρ of one/ρ) = 0.757 and η of one/η = 2/2.5 at Λ = λ.
+        let of_minibatch = share(EventKey::poisson_barker(0.1, 1.0));
+        assert!((0.799..0.802).contains(&of_minibatch), "{of_minibatch}");
+        let key = EventKey::heikkila(100, 1000).unwrap();
+        assert_eq!(key.zero_out(), key.event());
+        // What a ledger's file and a certificate say of it is the same event.
+        let alone = EventKey::gaussian_of_rows(2.0, 9.0, Alone::Half).unwrap();
+        let plain = EventKey::discrete_gaussian(2.0, 9.0).unwrap();
+        assert_eq!((alone.event(), alone.rho()), (plain.event(), plain.rho()));
+        assert_eq!(alone.under_substitution(), plain);
+        assert!(alone.is_gaussian());
     }
 
     /// Keys that saved states have had since before minibatches were priced by their flow.

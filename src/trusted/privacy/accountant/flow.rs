@@ -26,6 +26,12 @@ pub(in crate::trusted::privacy) fn speed(ratio: f64, q: f64) -> f64 {
     favours + (1.0 + ratio) / (1.0 + ratio * q)
 }
 
+/// The same over pairs of a row and a blank one, whose ratio is 0. Convex in p, and growing in p
+/// and K: a row that favours the move alone adds at most 1, which one against it exceeds.
+fn speed_of_one(ratio: f64, q: f64) -> f64 {
+    (1.0 + ratio) / (1.0 + ratio * q)
+}
+
 /// `sup_y [log(1 − p + p e^y) − p y]/y²` at `p = σ(l)`, l ≥ 0: the least variance proxy, halved,
 /// of a bit (Kearns & Saul 1998). It falls in l.
 fn proxy(l: f64) -> f64 {
@@ -40,6 +46,15 @@ fn proxy(l: f64) -> f64 {
 /// largest at its upper end and the proxy at its lower one; cells are halved until that is close
 /// to a value that is reached.
 pub(in crate::trusted::privacy) fn rho(ratio: f64) -> f64 {
+    supremum(ratio, speed)
+}
+
+/// The same where neighbours are by zero-out.
+pub(in crate::trusted::privacy) fn rho_of_one(ratio: f64) -> f64 {
+    supremum(ratio, speed_of_one)
+}
+
+fn supremum(ratio: f64, speed: fn(f64, f64) -> f64) -> f64 {
     if !(ratio > 0.0 && ratio <= MOST_RATIO) {
         return f64::INFINITY;
     }
@@ -65,6 +80,11 @@ pub(in crate::trusted::privacy) fn rho(ratio: f64) -> f64 {
 /// η/c: the bounded range of a decision over the clip, g at p = 1. At least 2.
 pub(in crate::trusted::privacy) fn range(ratio: f64) -> f64 {
     speed(ratio, 0.0) * (1.0 + ROUNDING)
+}
+
+/// The same where neighbours are by zero-out. At least 1.
+pub(in crate::trusted::privacy) fn range_of_one(ratio: f64) -> f64 {
+    speed_of_one(ratio, 0.0) * (1.0 + ROUNDING)
 }
 
 fn logistic(l: f64) -> f64 {

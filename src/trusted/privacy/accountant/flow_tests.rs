@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
-use super::flow::{range, rho};
+use super::flow::{range, range_of_one, rho, rho_of_one};
 use super::gaussian_delta;
 use super::gaussian_dp::decision;
 
@@ -258,4 +258,72 @@ fn a_flow_costs_the_filter_what_it_charges() {
         }
     }
     assert!(nearest > 0.6, "{nearest}");
+}
+
+/// A row and a blank one: the search of the first test over single rows, and its values by hand.
+#[test]
+fn the_constant_of_one_row_is_above_a_search_and_near_it() {
+    for ratio in [0.01, 0.25, 1.0, 1.5, 3.0, 10.0, 300.0] {
+        let mut found = 0.0f64;
+        for i in -400..=800 {
+            let l = f64::from(i) * 0.04;
+            let p = sigmoid(l);
+            for k in -200..=200 {
+                let g = drives(ratio, 1.0, f64::from(k) / 200.0, p);
+                // The least variance proxy, halved: Kearns & Saul's bound is attained at −2l.
+                let proxy = match l.abs() < 1e-4 {
+                    true => 0.125,
+                    false => (0.5 * l).tanh() / (4.0 * l),
+                };
+                found = found.max(g * g * proxy);
+            }
+        }
+        let charged = rho_of_one(ratio);
+        assert!(
+            charged >= found && charged < 1.005 * found,
+            "{ratio}: {charged} {found}"
+        );
+        assert!(charged < rho(ratio) && range_of_one(ratio) < range(ratio));
+    }
+    assert!((range_of_one(1.0) - 2.0).abs() < 1e-9);
+    // K → 0: a decision whose logit moves by c, at ρ = c²/8.
+    assert!((rho_of_one(1e-9) - 0.125).abs() < 1e-3);
+}
+
+/// Enumerated decisions with a row and with a blank one stay within the price at every order, and
+/// the logit within the range; short moves come near both.
+#[test]
+fn a_blank_row_costs_no_more_than_it_is_said_to() {
+    let orders: Vec<f64> = (0..40)
+        .map(|k| 1.1 + 0.3 * (f64::from(k) * 0.25).exp())
+        .chain((1..10).map(|k| 0.1 * f64::from(k)))
+        .flat_map(|a| [a, 1.0 - a])
+        .collect();
+    for ratio in [0.25, 1.0, 3.0, 10.0] {
+        for c in [0.004, 0.3, 2.0] {
+            let (mut cost, mut moved) = (0.0f64, 0.0f64);
+            for i in -40..=40 {
+                let rest: Rest = vec![(f64::from(i) * 0.2, 1.0)];
+                let blank = decides(&rest, ratio, c, 0.0);
+                for row in [1.0, 0.8, 0.45, -0.45, -0.8, -1.0] {
+                    let with = decides(&rest, ratio, c, row * c);
+                    moved = moved.max((logit(with) - logit(blank)).abs());
+                    for &alpha in &orders {
+                        cost = cost.max(renyi(with, blank, alpha));
+                        cost = cost.max(renyi(blank, with, alpha));
+                    }
+                }
+            }
+            let cost = cost / (c * c * rho_of_one(ratio));
+            let moved = moved / (c * range_of_one(ratio));
+            assert!(
+                cost <= 1.0 + 1e-6 && moved <= 1.0 + 1e-9,
+                "{ratio} {c}: {cost} {moved}"
+            );
+            assert!(
+                (cost > 0.95 && moved > 0.95) || c > 0.1,
+                "{ratio} {c}: {cost} {moved}"
+            );
+        }
+    }
 }

@@ -51,7 +51,7 @@ pub use budget::{Budget, BudgetError};
 pub use calibrate::{CalibrationError, Solution, calibrate};
 use conversion::largest;
 pub use conversion::{delta_of_rho, epsilon_of_rho, epsilon_of_rho_classic, rho_of_budget};
-pub use event_key::{EventKey, charged_eta};
+pub use event_key::{Alone, EventKey, charged_eta};
 pub(super) use gaussian::{delta as gaussian_delta, epsilon as gaussian_epsilon};
 pub(crate) use measure::best_order;
 pub(in crate::trusted) use measure::tightest_order;

@@ -97,7 +97,10 @@ impl Sequence {
         let neighbours = map
             .remove("neighbours")
             .ok_or_else(|| {
-                file("'neighbours' is missing: \"substitution\" or \"add-remove\"".into())
+                file(
+                    "'neighbours' is missing: \"substitution\", \"add-remove\" or \"zero-out\""
+                        .into(),
+                )
             })
             .and_then(|v| {
                 serde_json::from_value(v).map_err(|e| file(format!("'neighbours': {e}")))
@@ -150,7 +153,7 @@ impl Sequence {
                 sensitivity,
                 sigma,
             } => match self.neighbours {
-                Neighbours::AddRemove => Pair::Mixture {
+                Neighbours::AddRemove | Neighbours::ZeroOut => Pair::Mixture {
                     rate,
                     shift: sensitivity / sigma,
                 },

@@ -4,7 +4,7 @@
 use super::{Curator, SINGLE_ROWS};
 use crate::engine::{AnchorParts, AnchorQuery, AnchorSums};
 use crate::model::{Metric, Slopes, check_anchorable};
-use crate::privacy::accountant::EventKey;
+use crate::privacy::accountant::{Alone, EventKey};
 use crate::privacy::mechanism::{self, AnchorVariances, MAX_ANCHOR_VARIANCE, Secret};
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt};
 
@@ -161,23 +161,26 @@ fn anchor_events(v: AnchorVariances) -> Result<Vec<EventKey>, Halt> {
     let curvature = v.curvature.map(|v| 2 * v);
     let slack = 1.0 + 1e-15;
     let parts = [
-        (AnchorSums::GRADIENT_SENSITIVITY, v.gradient),
+        (AnchorSums::GRADIENT_SENSITIVITY, v.gradient, Alone::Half),
         (
             AnchorSums::CURVATURE_SENSITIVITY_SQUARED.sqrt() * slack,
             curvature,
+            Alone::RootHalf,
         ),
         (
             AnchorSums::PROFILE_SENSITIVITY_SQUARED.sqrt() * slack,
             v.profile,
+            Alone::RootHalf,
         ),
     ];
     let mut keys = Vec::new();
-    for (sensitivity, variance) in parts {
+    for (sensitivity, variance, alone) in parts {
         let Some(variance) = variance else { continue };
         if variance == 0 {
             return Err(Halt::Refused("a private anchor needs noise".into()));
         }
-        let key = EventKey::discrete_gaussian(sensitivity, (variance as f64).sqrt());
+        let sigma = (variance as f64).sqrt();
+        let key = EventKey::gaussian_of_rows(sensitivity, sigma, alone);
         keys.push(key.ok_or_else(|| Halt::Refused("the anchor's noise is not finite".into()))?);
     }
     Ok(keys)

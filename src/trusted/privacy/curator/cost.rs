@@ -3,7 +3,7 @@
 use super::Curator;
 use crate::data::Population;
 use crate::engine::Grid;
-use crate::privacy::accountant::EventKey;
+use crate::privacy::accountant::{Alone, EventKey};
 use crate::privacy::mechanism::{BatchNoise, DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
 use crate::privacy::releases::{Acceptance, Estimator, Halt, Lambda};
 
@@ -50,14 +50,14 @@ impl Curator {
                 let steps = penalty_variance(grid, tau)?;
                 // σ² = steps·γ.
                 let sigma = (steps as f64 * grid.step()).sqrt();
-                let key = EventKey::discrete_gaussian(2.0 * grid.clip_bound(), sigma)
+                let key = EventKey::gaussian_of_rows(2.0 * grid.clip_bound(), sigma, Alone::Half)
                     .ok_or_else(|| refuse("the noise is not finite"))?;
                 Ok(Some((key, 0.0)))
             }
             (Estimator::FullBatch, Acceptance::NoisyBarker { variance }) => {
                 let units = noise_units(grid, variance)?;
                 let sigma = (units as f64).sqrt() * grid.step();
-                let key = EventKey::discrete_gaussian(2.0 * grid.clip_bound(), sigma)
+                let key = EventKey::gaussian_of_rows(2.0 * grid.clip_bound(), sigma, Alone::Half)
                     .ok_or_else(|| refuse("the noise is not finite"))?;
                 Ok(Some((key, 0.0)))
             }

@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2};
 use super::Curator;
 use crate::engine::{GradientQuery, GradientSum, Grid, Rows};
 use crate::model::Model;
-use crate::privacy::accountant::EventKey;
+use crate::privacy::accountant::{Alone, EventKey};
 use crate::privacy::mechanism::{self, MAX_VARIANCE, SampleRate, Secret};
 use crate::privacy::releases::{Batch, GradientNoise, Halt};
 
@@ -43,7 +43,7 @@ impl Curator {
         let sensitivity = 2.0 * grid.clip_bound();
         let sigma = (variance(grid, noise.sigma)? as f64).sqrt() * grid.step();
         let key = match noise.batch {
-            Batch::All => EventKey::discrete_gaussian(sensitivity, sigma),
+            Batch::All => EventKey::gaussian_of_rows(sensitivity, sigma, Alone::Half),
             Batch::Poisson { rate } => {
                 sample_rate(rate)?;
                 EventKey::poisson_gaussian(rate, sensitivity, sigma)

@@ -3,7 +3,7 @@
 use super::Curator;
 use crate::engine::MomentSums;
 use crate::model::{MomentBasis, Moments, moment_form};
-use crate::privacy::accountant::EventKey;
+use crate::privacy::accountant::{Alone, EventKey};
 use crate::privacy::mechanism::{self, MAX_VARIANCE, Secret};
 use crate::privacy::releases::{Halt, MomentNoise};
 
@@ -14,7 +14,7 @@ impl Curator {
     /// [`Halt::Refused`] for noise that cannot be drawn or charged.
     pub(in crate::trusted) fn moments_cost(noise: MomentNoise) -> Result<EventKey, Halt> {
         let sigma = (variance(noise)? as f64).sqrt();
-        EventKey::discrete_gaussian(MomentSums::SENSITIVITY, sigma)
+        EventKey::gaussian_of_rows(MomentSums::SENSITIVITY, sigma, Alone::Half)
             .ok_or_else(|| Halt::Refused("the moments' noise is not finite".into()))
     }
 
