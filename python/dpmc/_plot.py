@@ -39,6 +39,11 @@ def rows(run: Run) -> list[tuple[str, float, float, float, float, float]]:
     return found
 
 
+def as_it_is(name: str) -> str:
+    """A name of the user's, which matplotlib would read as mathematics between two dollars."""
+    return name.replace("$", r"\$")
+
+
 def forest(run: Run) -> Any:
     """A figure with an interval for each parameter, which notebooks show."""
     needed("matplotlib", "plot()")
@@ -58,9 +63,9 @@ def forest(run: Run) -> Any:
         axes.plot([a, b], [at, at], color="#0550ae", linewidth=3.5)
         axes.plot([mean], [at], "o", color="white", markeredgecolor="#0550ae", markersize=4.5)
     axes.axvline(0.0, color="#8c959f", linewidth=0.8, linestyle=":")
-    axes.set_yticks(range(len(drawn)), [row[0] for row in drawn])
+    axes.set_yticks(range(len(drawn)), [as_it_is(row[0]) for row in drawn])
     axes.invert_yaxis()
-    axes.set_title(caption(run), fontsize=10, loc="left")
+    axes.set_title(as_it_is(caption(run)), fontsize=10, loc="left")
     noise = "with the noise for privacy in them" if run.certificate["private"] else "no noise added"
     # To the right: long names leave it no room in the middle.
     axes.set_xlabel(f"mean, 50 % and 90 % intervals, {noise}", loc="right")

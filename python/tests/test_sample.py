@@ -135,6 +135,19 @@ def test_pictures_and_pages_say_what_they_show(run, tmp_path):
     assert "NOT private" in open_run.plot().axes[0].get_title(loc="left")
 
 
+def test_names_with_dollars_are_drawn_as_they_are():
+    given = columns(300)
+    given["$\\bad{$"] = given.pop("age")
+    asked = run_file()
+    asked["data"]["name"] = "$a_b$"
+    for feature in asked["data"]["features"]:
+        if feature.get("column") == "age":
+            feature["column"] = "$\\bad{$"
+    run = dpmc.sample(asked, data=given, not_private=True, algorithm="mh")
+    # Mathematics that cannot be read raises an error when it is drawn.
+    assert run.plot()._repr_png_().startswith(b"\x89PNG")
+
+
 def test_saved_loaded_and_resumed(table, tmp_path):
     run = dpmc.sample(run_file(), data=table, iterations=200)
     before = run.draws.to_numpy()

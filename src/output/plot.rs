@@ -54,7 +54,7 @@ pub fn write(parameters: &[Marginal], title: &str, path: &Path) -> Result<(), St
         false => picture.svg().map(String::into_bytes),
     };
     let bytes = bytes.map_err(|e| format!("cannot draw the marginals: {e}"))?;
-    std::fs::write(path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))
+    std::fs::write(path, bytes).map_err(|e| e.to_string())
 }
 
 /// Densities of any number of parameters as the text of an SVG.
