@@ -18,6 +18,8 @@ Errors of dpmc and its peers on the development tables, in posterior standard de
   --python PYTHON   interpreter with diffprivlib 0.6 and scikit-learn; default python3
   --json FILE       all numbers
   --plot FILE.svg   errors against ε
+  --markdown FILE   the tables of README.md and docs/results/tables.md
+  --from A.json,B   what earlier studies found, in place of a new one
 
 tables: adult4, adult12, adult85; hmda, diamonds, cps1988, randhie (with --suite); made up:
 rare, skewed, small, collinear, leverage, separated, wide, linear-rare, poisson-rare";
@@ -31,6 +33,8 @@ pub struct Arguments {
     pub python: String,
     pub json: Option<PathBuf>,
     pub plot: Option<PathBuf>,
+    pub markdown: Option<PathBuf>,
+    pub from: Vec<PathBuf>,
 }
 
 impl Arguments {
@@ -48,6 +52,8 @@ impl Arguments {
             python: "python3".into(),
             json: None,
             plot: None,
+            markdown: None,
+            from: Vec::new(),
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
@@ -72,6 +78,8 @@ impl Arguments {
                 "--python" => a.python = value()?,
                 "--json" => a.json = Some(value()?.into()),
                 "--plot" => a.plot = Some(value()?.into()),
+                "--markdown" => a.markdown = Some(value()?.into()),
+                "--from" => a.from = list(&value()?).into_iter().map(PathBuf::from).collect(),
                 "--help" | "-h" => return Ok(None),
                 other => return Err(format!("unknown option {other}\n\n{USAGE}")),
             }

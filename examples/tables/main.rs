@@ -17,6 +17,7 @@ mod diffprivlib;
 mod glm;
 mod gradient_descent;
 mod made_up;
+mod markdown;
 mod matrix;
 mod objective_perturbation;
 mod outcome;
@@ -35,6 +36,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use arguments::Arguments;
+use report::Report;
 use table::Table;
 
 fn main() -> ExitCode {
@@ -48,6 +50,11 @@ fn main() -> ExitCode {
 }
 
 fn study(a: Arguments) -> Result<(), String> {
+    if !a.from.is_empty() {
+        let reports = report::read_json(&a.from)?;
+        reports.iter().for_each(report::print);
+        return write(&reports, &a);
+    }
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     report::print_legend(a.repeats as usize);
     let mut reports = Vec::new();
@@ -65,12 +72,21 @@ fn study(a: Arguments) -> Result<(), String> {
         report::print(&report);
         reports.push(report);
         // After each table: a long study may be stopped.
-        if let Some(path) = &a.json {
-            report::write_json(&reports, path)?;
-        }
-        if let Some(path) = &a.plot {
-            picture::write(&reports, path)?;
-        }
+        write(&reports, &a)?;
+    }
+    Ok(())
+}
+
+/// Into the files that were asked for.
+fn write(reports: &[Report], a: &Arguments) -> Result<(), String> {
+    if let Some(path) = &a.json {
+        report::write_json(reports, path)?;
+    }
+    if let Some(path) = &a.plot {
+        picture::write(reports, path)?;
+    }
+    if let Some(path) = &a.markdown {
+        markdown::write(reports, path)?;
     }
     Ok(())
 }

@@ -1,16 +1,16 @@
 //! What a person reads and what a program reads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::score::Score;
 
 /// All that is known of one table.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct Report {
     pub table: String,
-    pub model: &'static str,
+    pub model: String,
     pub rows: usize,
     pub coefficients: usize,
     pub row_norm: f64,
@@ -131,4 +131,16 @@ pub fn print_legend(repeats: usize) {
 pub fn write_json(reports: &[Report], path: &Path) -> Result<(), String> {
     let text = serde_json::to_string_pretty(reports).map_err(|e| e.to_string())?;
     std::fs::write(path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The tables of several studies, in the order of the files.
+pub fn read_json(paths: &[PathBuf]) -> Result<Vec<Report>, String> {
+    let mut reports = Vec::new();
+    for path in paths {
+        let wrong = |e: String| format!("{}: {e}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+        let read: Vec<Report> = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        reports.extend(read);
+    }
+    Ok(reports)
 }

@@ -1,6 +1,6 @@
 //! What outcomes of several repeats come to.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::glm::log_loss;
 use super::outcome::Outcome;
@@ -43,7 +43,7 @@ impl Trial {
 }
 
 /// One line of the study: a method at an ε.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct Score {
     pub table: String,
     pub epsilon: f64,

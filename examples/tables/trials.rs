@@ -113,7 +113,7 @@ pub fn on_table(table: &Table, a: &Arguments, folder: &Path) -> Result<Report, S
     let draws = &case.reference.draws;
     Ok(Report {
         table: table.name.clone(),
-        model: table.model.name(),
+        model: table.model.name().into(),
         rows: table.design.rows(),
         coefficients: table.design.d,
         row_norm: table.row_norm(),
