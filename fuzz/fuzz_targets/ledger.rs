@@ -31,7 +31,7 @@ fn read(bytes: &[u8]) {
         return;
     };
     let spent = ledger.spent();
-    let _ = (ledger.epsilon_spent(), ledger.limit(), ledger.voucher());
+    let _ = (ledger.epsilon_spent(), ledger.limit(), ledger.paid_run());
     ledger
         .settle()
         .expect("a ledger that was taken is written to");

@@ -86,7 +86,7 @@ impl Mechanism {
     /// [`ReproduceError::Sequence`] for a step that no accountant takes.
     pub fn epsilon(self, step: f64, neighbours: Neighbours) -> Result<f64, ReproduceError> {
         let sensitivity = match neighbours {
-            Neighbours::AddRemove => self.clip,
+            Neighbours::AddRemove | Neighbours::ZeroOut => self.clip,
             Neighbours::Substitution => 2.0 * self.clip,
         };
         let event = |eta: f64| Event::PoissonGaussian {

@@ -279,7 +279,7 @@ fn epsilon(sampler: &Sampler, steps: u64, neighbours: Neighbours) -> Result<f64,
     };
     let events = levels.into_iter().filter_map(|(noise, count)| {
         let sensitivity = match neighbours {
-            Neighbours::AddRemove => noise.clip?,
+            Neighbours::AddRemove | Neighbours::ZeroOut => noise.clip?,
             Neighbours::Substitution => 2.0 * noise.clip?,
         };
         let Batch::Poisson { rate } = noise.batch else {
