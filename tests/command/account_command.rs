@@ -69,6 +69,29 @@ fn delta_and_epsilon_answer_each_other() {
     assert!(delta <= 1e-5 * 1.01 && delta > 0.98e-5, "{delta}");
 }
 
+/// A blank row is one that substitution may bring: all kinds have a price, which is no larger, and
+/// that of sums over Poisson samples is the one of add/remove.
+#[test]
+fn zero_out_prices_every_kind() {
+    let mut events = all_kinds();
+    let cost = |events: &Value| {
+        let answer = answer(events, "account --delta 1e-6 --json");
+        answer["epsilon"].as_f64().unwrap()
+    };
+    let substitution = cost(&events);
+    events["neighbours"] = json!("zero-out");
+    // Sensitivities are those of the relation: of one row here, of two before.
+    events["events"][2]["sensitivity"] = json!(1);
+    assert!(cost(&events) <= substitution * (1.0 + 1e-9));
+    let mut sums = json!({"neighbours": "zero-out", "events": [
+        {"kind": "poisson_gaussian", "rate": 0.01, "sensitivity": 1, "sigma": 1, "count": 1000}]});
+    let blank = cost(&sums);
+    sums["neighbours"] = json!("add-remove");
+    assert_eq!(blank, cost(&sums));
+    sums["neighbours"] = json!("substitution");
+    assert!(cost(&sums) != blank);
+}
+
 #[test]
 fn an_infinite_answer_is_null() {
     let events = json!({"neighbours": "substitution", "events": [
