@@ -165,7 +165,8 @@ fn guarantee(c: &Certificate) -> Markup {
         @if let Some(blank) = c.epsilon_zero_out {
             p class="quiet" {
                 "Other reports often count rows that are added or removed, with a known number of rows. "
-                "Counted so (" (c.protected()) " blanked out instead of replaced), \u{3b5} = " (number(blank)) " was used."
+                "Counted so (the part of " (c.protected()) " left out of every sum, instead of replaced), \u{3b5} = " (number(blank)) " was used"
+                @if c.adaptive { ", which is no guarantee, for costs followed what had been released" } "."
             }
         }
         p class="quiet" {

@@ -289,7 +289,8 @@ fn print_run(summary: &RunSummary) {
             );
             if let Some(epsilon) = c.epsilon_zero_out {
                 println!(
-                    "for comparison: what was spent is epsilon {epsilon:.4} where {} may be blanked out instead of replaced",
+                    "for comparison{}: epsilon {epsilon:.4} was spent where the part of {} may be left out, instead of replaced",
+                    if c.adaptive { ", no guarantee" } else { "" },
                     c.protected()
                 );
             }

@@ -74,6 +74,15 @@ fn delta_and_epsilon_answer_each_other() {
 #[test]
 fn zero_out_prices_every_kind() {
     let mut events = all_kinds();
+    // But this one, whose theorem needs what a substitution changes.
+    let fixed = events["events"].as_array_mut().unwrap().remove(3);
+    assert_eq!(fixed["kind"], "fixed_batch_gaussian");
+    let refused = dpmc(
+        &json!({"neighbours": "zero-out", "events": [fixed]}),
+        "account --delta 1e-6",
+    );
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("zero-out neighbours"));
     let cost = |events: &Value| {
         let answer = answer(events, "account --delta 1e-6 --json");
         answer["epsilon"].as_f64().unwrap()

@@ -302,6 +302,8 @@ fn a_shared_ledger_is_cumulative_and_refuses_when_spent() {
     let (one, certificate) = (ledger(), place.certificate("first"));
     assert!((one / releases(&certificate).1 - 1.0).abs() < 1e-6);
     assert_eq!(certificate["covers"], "every run of the ledger file");
+    // What one run of several spent would be taken for what all did.
+    assert!(certificate["epsilon_zero_out"].is_null());
 
     place.works("sample run.toml --iterations 5000 --ledger l.json --out second");
     let (two, certificate) = (ledger(), place.certificate("second"));

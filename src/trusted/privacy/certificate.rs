@@ -37,10 +37,10 @@ pub struct Certificate {
     /// ε of what was spent. Equal to `epsilon` where costs could not depend on the data's
     /// answers; otherwise for information only.
     pub epsilon_spent: Option<f64>,
-    /// ε of what this run spent, at `delta`, for neighbours by zero-out: a row of one is blank in
-    /// the other. For comparison with figures for rows that are added or removed, with N known;
-    /// like `epsilon_spent`, for information only where costs were adaptive. Absent for runs that
-    /// share a ledger.
+    /// ε of what this run spent, at `delta`, for neighbours by zero-out: a row's part in every sum
+    /// is left out, its place in N stays. For comparison with figures for rows that are added or
+    /// removed, with N known. No guarantee where costs were adaptive. Absent for runs that share a
+    /// ledger or have lost a reservation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_zero_out: Option<f64>,
     /// Whether costs or stopping could follow released values. Then the guarantee is the
@@ -187,7 +187,9 @@ impl Certificate {
             certificate.epsilon_spent = Some(spent);
             if !ledger.is_shared() && lost <= 1e-12 {
                 let found = epsilon(ledger, Neighbours::ZeroOut, ledger.events_of_zero_out());
-                certificate.epsilon_zero_out = found.map(|(epsilon, _)| epsilon);
+                // Prices for substitution hold for a blank row too.
+                let found = found.map(|(epsilon, _)| epsilon.min(spent));
+                certificate.epsilon_zero_out = found.filter(|epsilon| epsilon.is_finite());
             }
             certificate.delta = Some(budget.delta());
             certificate.budget = Some(budget);

@@ -47,7 +47,7 @@ pub enum Form {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Event {
-    /// `f(D) + N(0, σ²I)` in real arithmetic, `‖f(D) − f(D′)‖₂ ≤ sensitivity`. Both
+    /// `f(D) + N(0, σ²I)` in real arithmetic, `‖f(D) − f(D′)‖₂ ≤ sensitivity`. All
     /// relations. Profile: Balle & Wang 2018; `D_α = αΔ²/(2σ²)`.
     Gaussian {
         /// L2 sensitivity Δ.
@@ -55,7 +55,7 @@ pub enum Event {
         /// Standard deviation σ, same unit.
         sigma: f64,
     },
-    /// `f(D) + N_Z(0, σ²)` on the grid `step·Z` that f lies on too. Both relations.
+    /// `f(D) + N_Z(0, σ²)` on the grid `step·Z` that f lies on too. All relations.
     /// Δ²/(2σ²)-zCDP (Canonne, Kamath & Steinke 2020, Theorem 4); within `O((step/σ)²)` of the
     /// Gaussian's profile.
     DiscreteGaussian {
@@ -67,7 +67,7 @@ pub enum Event {
         step: f64,
     },
     /// A sum over a Poisson sample (each row with probability `rate`) plus N(0, σ²I).
-    /// Add/remove: the change of the sum is one row, of norm ≤ sensitivity. Substitution: two
+    /// Add/remove, zero-out: the change of the sum is one row, of norm ≤ sensitivity. Substitution: two
     /// rows of norm ≤ sensitivity/2 each.
     PoissonGaussian {
         /// Sampling rate q.
@@ -90,26 +90,26 @@ pub enum Event {
         sigma: f64,
     },
     /// A bit whose logit moves by at most η (Barker acceptance on all rows). η-DP and
-    /// η²/8-zCDP: Dong, Durfee & Rogers 2020; Cesar & Rogers 2021. Both relations.
+    /// η²/8-zCDP: Dong, Durfee & Rogers 2020; Cesar & Rogers 2021. All relations.
     BoundedRange {
         /// Bound η on the change of the logit, nats.
         eta: f64,
     },
     /// Barker acceptance on a Poisson minibatch, priced by its flow (`docs/proofs/guarantee.md`).
-    /// Substitution only.
+    /// Substitution; zero-out at the same price.
     PoissonBarker {
         /// Clip c of the widest row, nats.
         clip: f64,
         /// K = Λ/λ: how much the ratios' clips add to the minibatch, over what is drawn anyway.
         ratio: f64,
     },
-    /// Anything ε-DP. Both relations.
+    /// Anything ε-DP. All relations.
     Pure {
         /// ε, nats.
         epsilon: f64,
     },
     /// Heikkilä 2019's subsampled Barker test with C = 2, `|r_i| ≤ √b/N`, on `batch` of
-    /// `rows` rows. Substitution only; orders α < b/5.
+    /// `rows` rows. Substitution; zero-out at the same price. Orders α < b/5.
     Heikkila {
         /// Rows drawn, b.
         batch: u64,
@@ -118,7 +118,8 @@ pub enum Event {
         /// Which bound.
         form: Form,
     },
-    /// The noisy minibatch branch of DP-Fast MH (mathematics, section 6). Substitution only.
+    /// The noisy minibatch branch of DP-Fast MH (mathematics, section 6). Substitution; zero-out at
+    /// the same price.
     FastMhNoisy {
         /// Mean number of times a row is kept, at most `(λ+Λ)/N`.
         mean: f64,
@@ -193,15 +194,18 @@ impl Event {
 
     /// Whether `neighbours` is a relation that the event's theorem covers.
     pub fn supports(&self, neighbours: Neighbours) -> bool {
-        // A blank row is one more row that substitution may bring.
-        neighbours != Neighbours::AddRemove
-            || !matches!(
-                self,
-                Event::FixedBatchGaussian { .. }
-                    | Event::PoissonBarker { .. }
-                    | Event::Heikkila { .. }
-                    | Event::FastMhNoisy { .. }
-            )
+        match (neighbours, self) {
+            (Neighbours::Substitution, _) => true,
+            // Its theorem compares a drawn row with another one, wherever the blank is: the change
+            // that it needs is that of a substitution.
+            (_, Event::FixedBatchGaussian { .. }) => false,
+            // A blank row is one more row that substitution may bring.
+            (Neighbours::ZeroOut, _) => true,
+            (Neighbours::AddRemove, event) => !matches!(
+                event,
+                Event::PoissonBarker { .. } | Event::Heikkila { .. } | Event::FastMhNoisy { .. }
+            ),
+        }
     }
 
     /// Checks parameters and relation.

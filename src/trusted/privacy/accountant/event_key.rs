@@ -423,8 +423,21 @@ mod tests {
         // √(ρ of one/ρ) = 0.757 and η of one/η = 2/2.5 at Λ = λ.
         let of_minibatch = share(EventKey::poisson_barker(0.1, 1.0));
         assert!((0.799..0.802).contains(&of_minibatch), "{of_minibatch}");
-        let key = EventKey::heikkila(100, 1000).unwrap();
-        assert_eq!(key.zero_out(), key.event());
+        for key in [
+            EventKey::heikkila(100, 1000),
+            EventKey::fast_mh_noisy(0.1, 1.0, 9.0),
+        ] {
+            let key = key.unwrap();
+            assert_eq!(key.zero_out(), key.event());
+        }
+        // The coin's error is granted in full, which is all that is left of tiny steps.
+        let tiny = delta(EventKey::bounded_range(1e-15).unwrap().zero_out());
+        assert!((1.0..1.01).contains(&(tiny / LOGIT_ERROR)), "{tiny}");
+        let tiny = EventKey::poisson_barker(1e-15, 1.0).unwrap().zero_out();
+        let Some(eta) = tiny.eta() else {
+            panic!("{tiny:?}")
+        };
+        assert!(eta >= 2.0 * LOGIT_ERROR && eta < 2.1 * LOGIT_ERROR, "{eta}");
         // What a ledger's file and a certificate say of it is the same event.
         let alone = EventKey::gaussian_of_rows(2.0, 9.0, Alone::Half).unwrap();
         let plain = EventKey::discrete_gaussian(2.0, 9.0).unwrap();

@@ -167,6 +167,22 @@ fn no_pair_of_rows_moves_the_logit_beyond_the_flow() {
         assert!(bound <= c * range(ratio) * (1.0 + 1e-9));
         nearest = nearest.max(share);
         far = far.max((high - low) / (c * range(ratio)));
+        // A row of either sign and a blank one.
+        let blank = logit(decides(&rest, ratio, c, 0.0));
+        let alone = [
+            (
+                high - blank,
+                flows(blank, ratio, c, [rows[0], 0.0], 200) - blank,
+            ),
+            (blank - low, flows(low, ratio, c, [0.0, rows[1]], 200) - low),
+        ];
+        for (moved, bound) in alone {
+            assert!(
+                (-1e-9..=bound + 1e-9).contains(&moved),
+                "{ratio} {c}: {moved}"
+            );
+            assert!(bound <= c * range_of_one(ratio) * (1.0 + 1e-9));
+        }
         // Of two rows of one sign, a silent one takes the place of the smaller.
         let half = logit(decides(&rest, ratio, c, 0.5 * rows[0]));
         assert!(high - half <= flows(half, ratio, c, [rows[0], 0.0], 200) - half + 1e-9);

@@ -206,6 +206,16 @@ mod tests {
                 assert!(charged >= rho * (1.0 - 1e-9) && charged < rho * (1.0 + 1e-4));
             }
         }
+        // For a row that is left out: half of the gradient's change, 1/√2 of the others'.
+        let noise = AnchorNoise {
+            profile: Some(2.0),
+            ..AnchorNoise::expansion(2.0, 2.0)
+        };
+        let keys = anchor_events(variances(noise).unwrap()).unwrap();
+        for (key, share) in keys.iter().zip([0.25, 0.5, 0.5]) {
+            let rho = key.zero_out().rho().unwrap() / key.rho().unwrap();
+            assert!((rho / share - 1.0).abs() < 1e-3, "{rho} {share}");
+        }
         assert!(anchor_events(variances(AnchorNoise::expansion(0.0, 1.0)).unwrap()).is_err());
         // ε = 0.01: a curvature that gets a hundredth of its ρ.
         assert!(anchor_events(variances(AnchorNoise::expansion(1e4, 5e3)).unwrap()).is_ok());
