@@ -437,7 +437,10 @@ mod tests {
         let Some(eta) = tiny.eta() else {
             panic!("{tiny:?}")
         };
-        assert!(eta >= 2.0 * LOGIT_ERROR && eta < 2.1 * LOGIT_ERROR, "{eta}");
+        assert!(
+            (2.0 * LOGIT_ERROR..2.1 * LOGIT_ERROR).contains(&eta),
+            "{eta}"
+        );
         // What a ledger's file and a certificate say of it is the same event.
         let alone = EventKey::gaussian_of_rows(2.0, 9.0, Alone::Half).unwrap();
         let plain = EventKey::discrete_gaussian(2.0, 9.0).unwrap();
