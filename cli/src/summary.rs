@@ -12,7 +12,7 @@ use dpmc::data::Dataset;
 use dpmc::diagnostics::noise_aware_moments;
 use dpmc::model::MomentAnchor;
 use dpmc::output::plot::Marginal;
-use dpmc::output::{self, DrawTable, NamedNoise, OutputError, Point, RunSummary};
+use dpmc::output::{self, DrawTable, NamedNoise, Point, RunSummary};
 use dpmc::privacy::Certificate;
 
 pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
@@ -187,13 +187,7 @@ pub(super) fn marginals(table: &DrawTable, summary: &RunSummary) -> Vec<Marginal
 pub(super) fn plot(directory: &Path, summary: &RunSummary, path: &Path) -> Result<(), CliError> {
     let parameters = marginals(&output::read_draws(directory)?, summary);
     let title = title(directory, &summary.certificate);
-    output::plot::write(&parameters, &title, path).map_err(|what| {
-        OutputError::Write {
-            path: path.into(),
-            what,
-        }
-        .into()
-    })
+    output::plot::write(&parameters, &title, path).map_err(CliError::Failure)
 }
 
 /// The table a person reads.

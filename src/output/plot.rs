@@ -54,7 +54,7 @@ pub fn write(parameters: &[Marginal], title: &str, path: &Path) -> Result<(), St
         false => picture.svg().map(String::into_bytes),
     };
     let bytes = bytes.map_err(|e| format!("cannot draw the marginals: {e}"))?;
-    std::fs::write(path, bytes).map_err(|e| e.to_string())
+    std::fs::write(path, bytes).map_err(|e| format!("{}: cannot be written: {e}", path.display()))
 }
 
 /// Densities of any number of parameters as the text of an SVG.
