@@ -3,7 +3,7 @@
 // Formula: sign(δ) · log1p( σ(min(a, a+δ)) · expm1(|δ|) ), |δ| cut at 60.
 // WGSL has neither log1p nor expm1, and built-in log is off by 1e-5 on some drivers, so
 // both are polynomials after range reduction. Relative error ≤ 4e-6.
-// Units: nats. Bindings: none. Twin: src/trusted/engine/cpu/lanes.rs.
+// Units: nats. Bindings: none. Twin: src/math/single.rs.
 
 // e^x − 1 = p·2^n + (2^n − 1) with x = n ln 2 + f; returns (p, 2^n). |x| ≤ 87.
 fn split_exp(x: f32) -> vec2<f32> {

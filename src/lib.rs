@@ -67,6 +67,7 @@ pub mod benchmark;
 pub mod config;
 pub mod diagnostics;
 pub mod expression;
+mod features;
 pub mod machine;
 pub mod math;
 mod models;

@@ -1,7 +1,7 @@
 // Row function of Poisson regression: log ratio of one row, untempered.
 //
 // Formula: yδ − e^η expm1(δ), forms = (η, δ) = (x·θ, x·Δθ), y a count; both exponents cut
-// at ±87. Units: nats. Bindings: none. Twin: src/models/regression.rs, src/trusted/engine/cpu/lanes.rs.
+// at ±87. Units: nats. Bindings: none. Twin: src/models/regression.rs, src/math/single.rs.
 
 fn row_ratio(forms: array<f32, K>, label: f32) -> f32 {
     let eta = forms[0];

@@ -109,6 +109,52 @@ pub(crate) fn is_nan(x: f32) -> bool {
     (x.to_bits() & 0x7fff_ffff) > 0x7f80_0000
 }
 
+/// `yδ − e^η(e^δ − 1)`, both exponents cut at ±87.
+#[inline(always)]
+pub(crate) fn poisson_ratio<const FMA: bool>(y: f32, eta: f32, delta: f32) -> f32 {
+    let growth = exp::<FMA>(eta) * exp_m1::<FMA>(clamp(delta, -87.0, 87.0));
+    // As in `softplus_difference`.
+    if is_nan(eta) | is_nan(delta) {
+        f32::NAN
+    } else {
+        y * delta - growth
+    }
+}
+
+/// `Σ a_k T_k(t)` (Clenshaw).
+#[inline(always)]
+pub(crate) fn chebyshev<const FMA: bool>(series: &[f32], t: f32) -> f32 {
+    let (mut b1, mut b2) = (0.0f32, 0.0f32);
+    for &a in series.iter().skip(1).rev() {
+        (b1, b2) = (multiply_add::<FMA>(2.0 * t, b1, a - b2), b1);
+    }
+    multiply_add::<FMA>(t, b1, series.first().copied().unwrap_or(0.0) - b2)
+}
+
+/// `(tanh z, 1 − tanh² z)`, each to a few ulp.
+#[inline(always)]
+pub(crate) fn tanh<const FMA: bool>(z: f32) -> (f32, f32) {
+    let e = exp_m1::<FMA>(clamp(2.0 * z.abs(), 0.0, 80.0));
+    let u = 1.0 / (e + 2.0);
+    let slope = 4.0 * ((e + 1.0) * u) * u;
+    if is_nan(z) {
+        (f32::NAN, f32::NAN)
+    } else {
+        ((e * u).copysign(z), slope)
+    }
+}
+
+/// `(tanh z, tanh(z + δ) − tanh z)`, the change as `(1 − t²)τ/(1 + tτ)` with t = tanh z,
+/// τ = tanh δ where δ is small, as the plain difference where it is not.
+#[inline(always)]
+pub(crate) fn tanh_change<const FMA: bool>(z: f32, delta: f32) -> (f32, f32) {
+    let (t, slope) = tanh::<FMA>(z);
+    let small = delta.abs() <= 0.5;
+    let (other, _) = tanh::<FMA>(if small { delta } else { z + delta });
+    let near = slope * other / (1.0 + t * other);
+    (t, if small { near } else { other - t })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +177,37 @@ mod tests {
     }
 
     proptest! {
+        /// Each exponential to a few ulp; their arguments are given in f32.
+        #[test]
+        fn poisson_ratio_is_accurate(y in 0u8..50, a in -20f32..20.0, log in -20f32..3.0, up in any::<bool>()) {
+            let d = if up { log.exp() } else { -log.exp() };
+            let y = f32::from(y);
+            let growth = f64::from(a).exp() * f64::from(d).exp_m1();
+            let exact = f64::from(y) * f64::from(d) - growth;
+            for ours in [poisson_ratio::<true>(y, a, d), poisson_ratio::<false>(y, a, d)] {
+                let allowed = 2e-6 * growth.abs() + 2e-7 * f64::from((y * d).abs());
+                prop_assert!((f64::from(ours) - exact).abs() <= allowed, "{y} {a} {d}: {ours} for {exact}");
+            }
+        }
+
+        #[test]
+        fn tanh_changes_are_accurate(z in -12f32..12.0, log in -20f32..3.0, up in any::<bool>()) {
+            let d = if up { log.exp() } else { -log.exp() };
+            let (a, b) = (f64::from(z), f64::from(d));
+            let exact = b.sinh() / (a.cosh() * (a + b).cosh());
+            let slope = 1.0 / (a.cosh() * a.cosh());
+            for (t, s, change) in [
+                (tanh::<true>(z).0, tanh::<true>(z).1, tanh_change::<true>(z, d).1),
+                (tanh::<false>(z).0, tanh::<false>(z).1, tanh_change::<false>(z, d).1),
+            ] {
+                prop_assert!((f64::from(t) - a.tanh()).abs() <= 3e-7 * a.tanh().abs());
+                prop_assert!((f64::from(s) - slope).abs() <= 4e-6 * slope);
+                let rounding = if d.abs() > 0.5 { 3e-7 } else { 0.0 };
+                let error = (f64::from(change) - exact).abs();
+                prop_assert!(error <= 6e-6 * exact.abs() + rounding, "{z} {d}: {change} for {exact}");
+            }
+        }
+
         #[test]
         fn softplus_difference_is_accurate(a in -40f32..40.0, log in -20f32..4.0, up in any::<bool>()) {
             let d = if up { log.exp() } else { -log.exp() };
@@ -154,5 +231,11 @@ mod tests {
         assert!(softplus_difference::<true>(nan, 1.0).is_nan());
         assert!(softplus_difference::<true>(1.0, nan).is_nan());
         assert_eq!(softplus_difference::<true>(0.3, 0.0), 0.0);
+    }
+
+    #[test]
+    fn a_change_from_or_by_nan_is_nan() {
+        assert!(poisson_ratio::<true>(2.0, f32::NAN, 1.0).is_nan());
+        assert!(poisson_ratio::<true>(2.0, 1.0, f32::NAN).is_nan());
     }
 }

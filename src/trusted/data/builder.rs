@@ -1,7 +1,8 @@
 //! Rows, one by one or in blocks, into a [`Dataset`].
 
-use super::storage::{Cells, Column};
+use super::storage::Cells;
 use super::{DataError, Dataset, Offset, RowBounds, TILE, Unit, Units};
+use crate::features::Column;
 
 /// Rows of one tile that are not yet scaled, rounded and stored: together that takes less time.
 #[derive(Clone, Default)]

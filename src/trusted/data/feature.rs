@@ -1,9 +1,9 @@
 //! From declared columns to features: bounds and levels come from the run file,
 //! nothing is estimated from rows.
 
-use super::number::{Form, Number};
 use super::one_hot::{OneHot, check_levels};
-use super::storage::Column;
+use crate::features::Column;
+use crate::features::{Form, Number};
 
 const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' for this feature, or name the level (\"\" for an empty cell)";
 
@@ -235,17 +235,6 @@ pub(super) fn number(cell: Cell<'_>, missing: Option<f64>, hint: &str) -> Result
         Some(_) => Err("holds NaN or infinity".into()),
         None => Err(format!("is missing; {hint}")),
     }
-}
-
-/// A value for missing cells stands for one that a cell may hold: beyond the bounds it would
-/// silently be the bound.
-pub(super) fn missing_within(missing: f64, low: f64, high: f64) -> Result<(), String> {
-    if (low..=high).contains(&missing) {
-        return Ok(());
-    }
-    Err(format!(
-        "the value of a missing cell, {missing}, must lie inside the declared bounds [{low}, {high}]"
-    ))
 }
 
 /// Whether a cell holds nothing, or what stands for nothing in tables.

@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::feature::{Cell, equals, is_missing, missing_within, number};
+use super::feature::{Cell, equals, is_missing, number};
+use crate::features::missing_within;
 
 /// What the values of a table's label are: what a model reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

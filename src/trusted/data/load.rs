@@ -4,10 +4,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use super::rows::{BadCells, Rows, Rule};
-use super::storage::{Column, Storage};
+use super::storage::Storage;
 use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, Offset, TextFormat};
 use super::{Frame, Part, Unit, frame, read_csv, read_idx, read_npy, read_parquet};
 use super::{Held, Share};
+use crate::features::Column;
 
 /// A table file and what is declared about it.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::TILE;
+use crate::features::Column;
 
 /// How features are kept in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,32 +27,10 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 /// Largest size of a stored integer.
 const MOST: f64 = 32_767.0;
 
-/// What declarations say of a column's values.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Column {
-    /// Largest size.
-    pub bound: f64,
-    /// Values are whole multiples of one over this whole number where the cells are whole; the
-    /// grid holds these multiples if it can.
-    pub parts: f64,
-}
-
 impl Column {
-    /// Values within [−1, 1]; −1, 0 and 1 are held.
-    pub const UNIT: Column = Column {
-        bound: 1.0,
-        parts: 1.0,
-    };
-
-    /// The column of the products.
-    pub fn times(self, other: Column) -> Column {
-        let (bound, parts) = (self.bound * other.bound, self.parts * other.parts);
-        Column { bound, parts }
-    }
-
     /// The grid of its values in rows of norm at most `norm`: steps of one over a whole number that
     /// `parts` divides, or else that holds whole numbers, or else as fine as the bound allows.
-    pub fn grid(self, norm: f64) -> Grid {
+    pub(in crate::trusted) fn grid(self, norm: f64) -> Grid {
         let bound = self.bound.min(norm);
         let mut choices = [self.parts, 1.0].into_iter();
         let whole = choices.find_map(|parts| whole_step(parts, bound));

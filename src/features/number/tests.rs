@@ -1,7 +1,7 @@
 //! Tests of numbers as features: exact values of every form, bounds of any value, refusals.
 
 use super::*;
-use crate::data::feature::Cell;
+use crate::data::Cell;
 use crate::data::{Feature, FeatureKind};
 use proptest::prelude::*;
 

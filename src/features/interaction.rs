@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::Feature;
-use super::number::toward_zero;
-use super::storage::Column;
+use super::number::{Column, toward_zero};
+use crate::data::Feature;
 
 /// Most columns of one interaction.
 const MOST_COLUMNS: usize = 1 << 16;
@@ -79,7 +78,7 @@ impl Interaction {
     }
 
     /// What follows for the values of its columns from those of the features'.
-    pub(super) fn columns(&self, main: &[Column]) -> Vec<Column> {
+    pub(crate) fn columns(&self, main: &[Column]) -> Vec<Column> {
         let mut products = vec![Column::UNIT];
         for part in &self.parts {
             let columns = main.get(part.columns.clone()).unwrap_or_default();

@@ -3,9 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::TILE;
-use super::feature::missing_within;
-use super::storage::Column;
 use crate::math::Spline;
 
 /// Largest size of a value in its own units: rows are sums of squares in f32.
@@ -15,6 +12,30 @@ const MOST_DEGREES: u32 = 10;
 const MOST_KNOTS: usize = 50;
 /// Least distance of two knots as a share of the range.
 const KNOTS_APART: f64 = 1e-6;
+
+/// What declarations say of a column's values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Column {
+    /// Largest size.
+    pub bound: f64,
+    /// Values are whole multiples of one over this whole number where the cells are whole; the
+    /// grid holds these multiples if it can.
+    pub parts: f64,
+}
+
+impl Column {
+    /// Values within [−1, 1]; −1, 0 and 1 are held.
+    pub const UNIT: Column = Column {
+        bound: 1.0,
+        parts: 1.0,
+    };
+
+    /// The column of the products.
+    pub fn times(self, other: Column) -> Column {
+        let (bound, parts) = (self.bound * other.bound, self.parts * other.parts);
+        Column { bound, parts }
+    }
+}
 
 /// What is taken of a number before it is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,7 +157,7 @@ impl Number {
     }
 
     /// What the transformed column is called.
-    pub(super) fn name(&self, column: &str) -> String {
+    pub(crate) fn name(&self, column: &str) -> String {
         match self.transform {
             Some(transform) => format!("{}({column})", transform.name()),
             None => column.into(),
@@ -144,7 +165,7 @@ impl Number {
     }
 
     /// Names of the features of `column`.
-    pub(super) fn names(&self, column: &str) -> Vec<String> {
+    pub(crate) fn names(&self, column: &str) -> Vec<String> {
         let name = self.name(column);
         match &self.form {
             Form::Polynomial(degree) => {
@@ -159,7 +180,7 @@ impl Number {
     }
 
     /// Largest sum of the features' squares over the bounds, of values as they are stored.
-    pub(super) fn max_square(&self) -> f64 {
+    pub(crate) fn max_square(&self) -> f64 {
         match &self.form {
             Form::Scaled | Form::Spline(_) => 1.0,
             Form::Polynomial(degree) => f64::from(*degree),
@@ -173,7 +194,7 @@ impl Number {
     }
 
     /// What is declared of its columns' values.
-    pub(super) fn columns(&self) -> Vec<Column> {
+    pub(crate) fn columns(&self) -> Vec<Column> {
         let one = match &self.form {
             Form::Scaled => Column {
                 parts: self.parts(),
@@ -213,7 +234,7 @@ impl Number {
     }
 
     /// Checks the declaration; an error comes with the key at fault, "" for all of it.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         let [low, high] = self.bounds;
         let whole = |what: String| Err(("", what));
         if !(low.is_finite() && high.is_finite()) {
@@ -311,7 +332,7 @@ impl Number {
     }
 
     /// Checks that the value of missing cells is one that a cell may hold.
-    pub(super) fn check_missing(&self, missing: f64) -> Result<(), String> {
+    pub(crate) fn check_missing(&self, missing: f64) -> Result<(), String> {
         missing_within(missing, self.bounds[0], self.bounds[1])
     }
 
@@ -333,16 +354,16 @@ impl Number {
     }
 
     /// The only feature of each of some numbers; `None` where a number has several.
-    pub(super) fn lanes(&self, x: &[f64; TILE]) -> Option<[f32; TILE]> {
-        let mut values = [0.0; TILE];
+    pub(crate) fn lanes<const L: usize>(&self, x: &[f64; L]) -> Option<[f32; L]> {
+        let mut values = [0.0; L];
         match &self.form {
             Form::Kept | Form::Standardized { .. } => {
-                for lane in 0..TILE {
+                for lane in 0..L {
                     values[lane] = self.mapped(self.cut(x[lane])) as f32;
                 }
             }
             Form::Scaled => {
-                for lane in 0..TILE {
+                for lane in 0..L {
                     values[lane] = self.scaled(x[lane]) as f32;
                 }
             }
@@ -353,7 +374,7 @@ impl Number {
 
     /// Appends the features of a number.
     #[inline]
-    pub(super) fn push(&self, x: f64, out: &mut Vec<f32>) {
+    pub(crate) fn push(&self, x: f64, out: &mut Vec<f32>) {
         match &self.form {
             Form::Kept | Form::Standardized { .. } => out.push(self.mapped(self.cut(x)) as f32),
             Form::Scaled => out.push(self.scaled(x) as f32),
@@ -384,7 +405,7 @@ fn push_legendre(u: f64, degree: u32, out: &mut Vec<f32>) {
 }
 
 /// The f32 nearest to `v` that is no larger in size: what bounds `v` bounds it too.
-pub(super) fn toward_zero(v: f64) -> f32 {
+pub(crate) fn toward_zero(v: f64) -> f32 {
     let nearest = v as f32;
     if f64::from(nearest).abs() <= v.abs() {
         nearest
@@ -393,6 +414,17 @@ pub(super) fn toward_zero(v: f64) -> f32 {
     } else {
         nearest.next_up()
     }
+}
+
+/// A value for missing cells stands for one that a cell may hold: beyond the bounds it would
+/// silently be the bound.
+pub(crate) fn missing_within(missing: f64, low: f64, high: f64) -> Result<(), String> {
+    if (low..=high).contains(&missing) {
+        return Ok(());
+    }
+    Err(format!(
+        "the value of a missing cell, {missing}, must lie inside the declared bounds [{low}, {high}]"
+    ))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Tests of products: their names, values and bounds, read from a table and row by row.
 
 use super::*;
-use crate::data::feature::Cell;
-use crate::data::{Condition, FeatureKind, Form, Number, OneHot, Source, Storage, Transform, load};
+use crate::data::{
+    Cell, Condition, FeatureKind, Form, Number, OneHot, Source, Storage, Transform, load,
+};
 use proptest::prelude::*;
 
 fn feature(column: &str, kind: FeatureKind) -> Feature {
@@ -113,7 +114,7 @@ fn products_are_named_valued_and_bounded() {
     let table = "age,sex,town,pay,bmi\n3,f,v,4,10\n4,m,x,100,-3\n";
     std::fs::write(&source.path, table).unwrap();
     let set = load(&source).unwrap();
-    let rows = set.public_rows();
+    let rows = set.as_public().rows();
     let want = [
         1.0, 0.5, -0.125, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 1.0,
     ];
