@@ -90,6 +90,8 @@ pub(super) enum Command {
     /// Score a run's draws on a protected held-out table, at a price: the [validate] section
     #[command(after_long_help = VALIDATE_HELP)]
     Validate(ValidateArguments),
+    /// Delete the tables that `--cache` has kept in a folder
+    Forget(ForgetArguments),
     /// List the GPU adapters that the gpu engine could use
     Devices(JsonArguments),
     /// What a sequence of privacy events costs, by every accountant that applies
@@ -110,6 +112,15 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 pub(super) struct ValidateArguments {
     /// The run directory
+    pub directory: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ForgetArguments {
+    /// The folder that --cache named
     pub directory: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -236,6 +247,35 @@ pub struct Overrides {
     /// goes on with coins of its own). The secret coins of a private run are always fresh
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     pub seed: Option<u64>,
+    /// Memory that the table's rows may take, such as 8G or 500M (what is available): rows that
+    /// take more lie in files beside the table, which end with the run, or in those of --cache
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub memory: Option<u64>,
+    /// Keep rows that take more memory than they may in this folder, for later runs too: copies of
+    /// the rows, which their owner alone may read, until `dpmc forget DIR` deletes them
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+}
+
+/// A number of bytes, in units of 2^10, 2^20, …
+fn bytes(text: &str) -> Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let number = upper.trim_end_matches('B').trim_end_matches('I');
+    let shift = match number.chars().last() {
+        Some('K') => 10,
+        Some('M') => 20,
+        Some('G') => 30,
+        Some('T') => 40,
+        _ => 0,
+    };
+    let digits = number.trim_end_matches(['K', 'M', 'G', 'T']).trim();
+    let value = digits.parse::<f64>().ok().filter(|v| *v > 0.0);
+    let value = value
+        .map(|v| v * f64::from(shift).exp2())
+        .filter(|v| *v < 1e18);
+    value
+        .map(|v| v as u64)
+        .ok_or_else(|| "write a number of bytes, such as 8G or 500M".into())
 }
 
 /// Where sums over rows are made.

@@ -6,6 +6,7 @@ use super::check_report::Report;
 use super::records::Records;
 use super::{CliError, check_budget, check_print};
 use dpmc::config::{Plan, Validation};
+use dpmc::data::Room;
 use dpmc::machine::available_memory;
 use dpmc::output;
 use dpmc::privacy::Ledger;
@@ -173,5 +174,9 @@ pub fn merge(plan: &mut Plan, o: &Overrides) -> Result<(), CliError> {
     if let Some(engine) = o.engine {
         config.run.engine = engine.into();
     }
+    plan.keep_rows(Room {
+        memory: o.memory,
+        cache: o.cache.as_deref().map(absolute),
+    });
     Ok(())
 }

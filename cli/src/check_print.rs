@@ -59,6 +59,12 @@ pub(super) fn print_setting(r: &Report) {
             .map(|m| format!(", {} MiB available", m >> 20))
             .unwrap_or_default()
     );
+    if r.memory.on_disk {
+        println!(
+            "           they lie on disk: what asks all rows reads that much, in {:.1} s at 1 GB/s",
+            r.memory.rows_bytes as f64 / 1e9
+        );
+    }
     println!(
         "run        {} × ({} warm-up + {} iterations), algorithm {}",
         r.run.chains, r.run.warmup, r.run.iterations, r.run.algorithm

@@ -98,6 +98,8 @@ pub(super) struct ModelPart {
 #[derive(Debug, Serialize)]
 pub(super) struct Memory {
     pub rows_bytes: usize,
+    /// Whether the rows lie in files, as they take more memory than they may.
+    pub on_disk: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_bytes: Option<u64>,
 }
@@ -205,6 +207,7 @@ impl Report {
             prior: check_budget::prior(model.prior()),
             memory: Memory {
                 rows_bytes: data.bytes(),
+                on_disk: data.on_disk(),
                 available_bytes: None,
             },
             run: Run {

@@ -25,6 +25,7 @@ mod compare;
 mod devices;
 mod effects;
 mod error;
+mod forget;
 mod init;
 mod init_questions;
 mod out;
@@ -86,6 +87,7 @@ fn run() -> ExitCode {
         Command::Compare(a) => compare::run(&a),
         Command::Prior(a) => prior::run(&a),
         Command::Validate(a) => validate::run(&a),
+        Command::Forget(a) => forget::run(&a),
         Command::Devices(a) => devices::run(&a),
         Command::Account(a) => account::account(&a),
         Command::Calibrate(a) => account::calibrate(&a),

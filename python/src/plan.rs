@@ -125,6 +125,7 @@ impl Plan {
             iterations,
             engine,
             seed,
+            ..Overrides::default()
         };
         merge(&mut plan, &overrides).map_err(|e| raise(py, &said_here(e), self.imaginary))?;
         if frame {

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::RunError;
 use super::prepare::{Prepared, prepare_with};
 use crate::config::Plan;
-use crate::data::{DataError, Dataset, Held, Ranks, Share};
+use crate::data::{DataError, Dataset, Held, Ranks, Room, Share};
 use crate::engine::{EngineError, Link, LinkError, serve_rows};
 use crate::model::Model;
 use crate::privacy::CuratorError;
@@ -24,6 +24,7 @@ enum Order {
         build: String,
         path: String,
         text: String,
+        room: Room,
     },
     /// To answer about them until the run ends.
     Answer,
@@ -81,6 +82,7 @@ pub fn prepare_over(plan: Plan, leader: &mut Leader) -> Result<Prepared, RunErro
         // For messages alone: the text's paths are whole.
         path: plan.path().to_string_lossy().into_owned(),
         text: plan.resolved()?,
+        room: plan.room().clone(),
     })?;
     let mine = plan.load_share(share(&*link));
     // Others have loaded, or not, whatever became of it here.
@@ -115,9 +117,15 @@ pub fn serve(link: &dyn Link) -> Result<(), LinkError> {
     let mut loaded: Option<(Arc<Dataset>, Arc<dyn Model>)> = None;
     loop {
         match decoded(&link.broadcast(Vec::new())?)? {
-            Order::Load { build, path, text } => {
+            Order::Load {
+                build,
+                path,
+                text,
+                room,
+            } => {
                 loaded = None;
-                let found: Loaded = match load(&build, &path, text, share(link)) {
+                let plan = planned(&build, &path, text, room);
+                let found: Loaded = match plan.and_then(|plan| load(&plan, share(link))) {
                     Ok((data, model, held)) => {
                         loaded = Some((data, model));
                         Ok(held)
@@ -139,14 +147,19 @@ pub fn serve(link: &dyn Link) -> Result<(), LinkError> {
 
 type Rows = (Arc<Dataset>, Arc<dyn Model>, Held);
 
-fn load(other: &str, path: &str, text: String, share: Share) -> Result<Rows, String> {
+fn planned(other: &str, path: &str, text: String, room: Room) -> Result<Plan, String> {
     let own = build();
     if other != own {
         return Err(format!(
             "is another build of dpmc ({own}) than rank 0 ({other}); start one file on all ranks"
         ));
     }
-    let plan = Plan::parse(Path::new(path), text).map_err(|e| e.to_string())?;
+    let mut plan = Plan::parse(Path::new(path), text).map_err(|e| e.to_string())?;
+    plan.keep_rows(room);
+    Ok(plan)
+}
+
+fn load(plan: &Plan, share: Share) -> Result<Rows, String> {
     let (data, held) = plan.load_share(share).map_err(|e| e.to_string())?;
     let model = plan.model(&data).map_err(|e| e.to_string())?;
     Ok((Arc::new(data), model, held))

@@ -68,6 +68,7 @@ account events.json --delta 1e-6                                    => upper
 calibrate events.json --epsilon 1 --delta 1e-6 --solve sigma          => solution
 audit --algorithm barker --trials 2000 --seed 1                     => verdict
 man pages                                                           => pages
+forget pages                                                        => files bytes
 ";
 
 #[test]

@@ -35,6 +35,7 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
         text: Default::default(),
         bad_cells: Default::default(),
         storage: Storage::F32,
+        room: Default::default(),
     }
 }
 

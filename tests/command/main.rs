@@ -26,6 +26,7 @@ mod gradient_run_files;
 mod held_out_scores;
 mod hierarchies;
 mod json_output;
+mod kept_rows;
 mod labels;
 mod long_fuzz;
 mod many_files;

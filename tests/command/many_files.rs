@@ -509,6 +509,7 @@ fn a_file_that_vanishes_is_named() {
             text: Default::default(),
             bad_cells: Default::default(),
             storage: Default::default(),
+            room: Default::default(),
         };
         assert_eq!(dpmc::data::load_parts(&source, &parts).unwrap().rows(), 2);
         std::fs::remove_dir_all(place.path("visits/ill=s3cret")).unwrap();

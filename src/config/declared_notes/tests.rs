@@ -64,6 +64,7 @@ fn notes(intercept: bool, features: &[(&str, FeatureKind)], products: &[&[&str]]
         text: Default::default(),
         bad_cells: Default::default(),
         storage: Storage::F32,
+        room: Default::default(),
     };
     source.notes()
 }

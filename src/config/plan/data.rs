@@ -9,7 +9,7 @@ use crate::config::files::{existing_part, is_pattern, table_files};
 use crate::config::schema::{FeatureEntry, LabelEntry, LevelEntry, TestSection};
 use crate::data::{
     self, BadCells, BoundsSource, Dataset, Feature, Frame, Held, Label, LabelKind, LabelValues,
-    Part, SeenEvent, Share, Source, TextFormat, Unit,
+    Part, Room, SeenEvent, Share, Source, TextFormat, Unit,
 };
 
 /// Ends the name that stands for a table in memory where a run file names a file.
@@ -38,6 +38,7 @@ impl Plan {
         // The test table has none: it is not clipped for privacy.
         source.bounds = self.bounds()?;
         source.unit = self.unit()?;
+        source.room = self.room.clone();
         let parts = table_files(&source.path)?;
         let by_cells = parts.iter().any(|part| !part.given.is_empty());
         if by_cells && matches!(source.bounds, Some(BoundsSource::File(_))) {
@@ -47,6 +48,17 @@ impl Plan {
             ));
         }
         Ok((source, parts))
+    }
+
+    /// How much memory the sensitive table's rows may take, and where they are kept beyond that: a
+    /// matter of the machine, of which the run file says nothing.
+    pub fn keep_rows(&mut self, room: Room) {
+        self.room = room;
+    }
+
+    /// What was said of that.
+    pub fn room(&self) -> &Room {
+        &self.room
     }
 
     /// As [`Plan::load_data`], the rows of one of several ranks, and which of the table's they are.
@@ -256,6 +268,7 @@ impl Plan {
             text: self.text_format()?,
             bad_cells: data.bad_cells,
             storage: data.storage,
+            room: Room::default(),
         })
     }
 

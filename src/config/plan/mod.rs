@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use super::ConfigError;
 use super::schema::RunConfig;
-use crate::data::stem;
+use crate::data::{Room, stem};
 
 /// A run file with its place, checked piece by piece as it is used.
 #[derive(Clone, Debug)]
@@ -47,6 +47,7 @@ pub struct Plan {
     text: String,
     /// Keys whose value came from a flag, with that flag.
     flags: Vec<(&'static str, &'static str)>,
+    room: Room,
 }
 
 impl Plan {
@@ -78,6 +79,7 @@ impl Plan {
             path: path.into(),
             text,
             flags: Vec::new(),
+            room: Room::default(),
         })
     }
 

@@ -63,6 +63,7 @@ fn source(interactions: &[&[&str]]) -> Source {
         text: Default::default(),
         bad_cells: Default::default(),
         storage: Storage::F32,
+        room: Default::default(),
     }
 }
 

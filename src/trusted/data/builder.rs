@@ -1,6 +1,9 @@
 //! Rows, one by one or in blocks, into a [`Dataset`].
 
+use std::io;
+
 use super::storage::Cells;
+use super::values::Values;
 use super::{DataError, Dataset, Offset, RowBounds, TILE, Unit, Units};
 use crate::features::Column;
 
@@ -123,10 +126,7 @@ impl DatasetBuilder {
             _ => return refuse("either all rows have a bound of their own, or none".into()),
         };
         if let (Some(labels), Some(y)) = (&mut set.labels, label) {
-            if i.is_multiple_of(TILE) {
-                labels.resize(labels.len() + TILE, 0.0);
-            }
-            labels[i] = y;
+            labels.from(i, (i + 1).next_multiple_of(TILE))[0] = y;
         }
         Ok((i % TILE, most))
     }
@@ -226,7 +226,7 @@ impl DatasetBuilder {
         let norm = self.set.row_norm;
         let grids = columns.iter().map(|c| c.grid(norm));
         let grids = grids.chain(self.set.offset.map(Offset::grid)).collect();
-        self.set.cells = Cells::I16(Vec::new(), grids);
+        self.set.cells = Cells::I16(Values::default(), grids);
         self
     }
 
@@ -277,7 +277,7 @@ impl DatasetBuilder {
                 offset: set.offset,
                 rows: 0,
                 cells: set.cells.empty(),
-                labels: set.labels.as_ref().map(|_| Vec::new()),
+                labels: set.labels.as_ref().map(|_| Values::default()),
                 label_kind: set.label_kind,
                 row_norm: set.row_norm,
                 bounds: None,
@@ -300,9 +300,8 @@ impl DatasetBuilder {
         let (rows, width) = (set.rows, set.width());
         set.cells.append(rows, &from.cells, from.rows, width);
         if let (Some(labels), Some(more)) = (&mut set.labels, &from.labels) {
-            labels.truncate(rows);
-            labels.extend_from_slice(&more[..from.rows]);
-            labels.resize((rows + from.rows).next_multiple_of(TILE), 0.0);
+            let to = labels.from(rows, (rows + from.rows).next_multiple_of(TILE));
+            to[..from.rows].copy_from_slice(&more.as_slice()[..from.rows]);
         }
         set.rows += from.rows;
         if let (Some((_, owners)), Some((_, more))) = (&mut self.owners, &other.owners) {
@@ -310,7 +309,7 @@ impl DatasetBuilder {
         }
     }
 
-    /// Makes room for so many more rows.
+    /// Makes room for so many more rows, where they are in memory.
     pub(super) fn reserve(&mut self, rows: usize) {
         let tiles = rows.div_ceil(TILE);
         let values = tiles * TILE * self.width();
@@ -346,6 +345,21 @@ impl DatasetBuilder {
         self.set
     }
 
+    /// Writes rows that do not change any more to their files, where they have some.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        let keep = TILE * self.set.width();
+        self.set.cells.write(keep)?;
+        let labels = self.set.labels.as_mut();
+        labels.map_or(Ok(()), |labels| labels.write(TILE))
+    }
+
+    /// Writes the rest of them.
+    pub(super) fn write_all(&mut self) -> io::Result<()> {
+        self.store();
+        self.set.cells.finish()?;
+        self.set.labels.as_mut().map_or(Ok(()), Values::finish)
+    }
+
     /// The rows that count, in the order of their units.
     fn grouped(self, owners: &[u64], unit: Unit) -> Self {
         let (units, order) = Units::group(owners, unit);
@@ -365,8 +379,10 @@ impl DatasetBuilder {
         grouped.store();
         let to = &mut grouped.set;
         to.labels = from.labels.as_ref().map(|labels| {
-            let mut sorted: Vec<f32> = order.iter().map(|&line| labels[line]).collect();
-            sorted.resize(order.len().next_multiple_of(TILE), 0.0);
+            let mut sorted = Values::default();
+            let places = sorted.from(0, order.len().next_multiple_of(TILE));
+            let labels = order.iter().map(|&line| labels.as_slice()[line]);
+            places.iter_mut().zip(labels).for_each(|(to, y)| *to = y);
             sorted
         });
         to.units = Some(units);

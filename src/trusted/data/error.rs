@@ -52,7 +52,7 @@ pub enum DataError {
     },
     /// The table would not fit in memory.
     #[error(
-        "{}: {rows} rows or more × {features} features need {needed_mib} MiB or more, but {available_mib} MiB of memory are available; declare fewer features or split the table", path.display()
+        "{}: {rows} rows or more × {features} features need {needed_mib} MiB or more, but {available_mib} MiB of memory are available; declare fewer features, or keep rows on disk (--memory, --cache)", path.display()
     )]
     TooLarge {
         /// The file at fault.

@@ -109,6 +109,7 @@ mod tests {
             text: Default::default(),
             bad_cells: Default::default(),
             storage: Default::default(),
+            room: Default::default(),
         }
     }
 

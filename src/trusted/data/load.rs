@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use super::kept::{Kept, Room};
 use super::rows::{BadCells, Rows, Rule};
 use super::storage::Storage;
 use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, Offset, TextFormat};
@@ -37,8 +38,10 @@ pub struct Source {
     pub text: TextFormat,
     /// What becomes of a cell that its declaration cannot read.
     pub bad_cells: BadCells,
-    /// How rows are kept in memory.
+    /// How rows are kept.
     pub storage: Storage,
+    /// How much memory they may take, and where they are beyond that.
+    pub room: Room,
 }
 
 impl Source {
@@ -236,16 +239,17 @@ fn load_seen(
     let by_row = share.filter(|_| by_file.is_none());
     if parts.is_empty() {
         let format = format_of(&source.path)?;
-        return load_by(source, share, by_row, |rows| {
+        return load_by(source, parts, share, by_row, |rows| {
             read(source, &source.path, format, rows).map(|()| None)
         });
     }
     let format = common_format(source, parts)?;
+    let files = parts;
     let bytes = bytes.and_then(|bytes| bytes.get(..parts.len()));
     let here = by_file.zip(bytes).map(|(share, bytes)| share.files(bytes));
     let here = |i: &usize| here.as_ref().is_none_or(|here| here[*i]);
     let parts: Vec<(usize, &Part)> = parts.iter().enumerate().filter(|(i, _)| here(i)).collect();
-    load_by(source, share, by_row, |rows| {
+    load_by(source, files, share, by_row, |rows| {
         let mut all = 0u64;
         for (_, part) in &parts {
             rows.begin(part);
@@ -313,13 +317,14 @@ pub(super) fn labels(path: &Path, label: &Label, bad: BadCells) -> Result<Vec<f6
 /// [`DataError`], naming row and column or the key of the declaration.
 pub fn load_frame(source: &Source, table: &Frame) -> Result<Dataset, DataError> {
     let read = |rows: &mut Rows<'_>| frame::rows(table, rows).map(|()| None);
-    load_by(source, None, None, read).map(|(data, _)| data)
+    load_by(source, &[], None, None, read).map(|(data, _)| data)
 }
 
 /// `by_row`: which rows are kept, where rows are dealt; `read`: which files they are, where files
 /// are.
 fn load_by(
     source: &Source,
+    parts: &[Part],
     share: Option<Share>,
     by_row: Option<Share>,
     read: impl FnOnce(&mut Rows<'_>) -> Result<Option<Held>, DataError>,
@@ -357,14 +362,23 @@ fn load_by(
         check_unit(source)?;
         builder = builder.of_units(unit.clone());
     }
+    let kept = Kept::of(source, parts, share)?;
+    if let Some(found) = kept.as_ref().and_then(|kept| kept.find(&builder)) {
+        return Ok(found);
+    }
     let rule = Rule::new(source, label)?;
     let beside = share.map_or(1, |share| share.beside.max(1) as u64);
-    let available = crate::machine::available_memory().map(|bytes| bytes / beside);
-    let mut rows = Rows::new(&rule, builder, available);
+    let available = crate::machine::available_memory().into_iter();
+    let available = available.chain(source.room.memory).min();
+    let available = available.map(|bytes| bytes / beside);
+    let mut rows = Rows::new(&rule, builder, available, kept.as_ref());
     if let Some(share) = by_row {
         rows.deal(share);
     }
     let dealt = read(&mut rows)?;
+    if let Some(kept) = &kept {
+        kept.check(Kept::of(source, parts, share)?.as_ref(), &source.path)?;
+    }
     rows.finish(dealt)
 }
 

@@ -11,6 +11,7 @@ mod csv_records;
 mod error;
 mod feature;
 mod frame;
+mod kept;
 mod label;
 mod load;
 mod npy_elements;
@@ -26,6 +27,7 @@ mod read_parquet;
 mod rows;
 mod storage;
 mod unit;
+mod values;
 
 use std::sync::Arc;
 
@@ -40,6 +42,7 @@ pub use csv_records::{TextFormat, delimiter};
 pub use error::DataError;
 pub use feature::{Cell, Condition, Feature, FeatureKind, is_missing};
 pub use frame::{Frame, FrameColumn, FramePart};
+pub use kept::{CACHE_ENDINGS, Room};
 pub use label::{Label, LabelKind, LabelValues, SeenEvent};
 pub use load::{Source, header, load, load_frame, load_parts, load_share};
 pub(crate) use load::{is_text, stem};
@@ -55,9 +58,12 @@ pub use storage::Storage;
 pub(in crate::trusted) use storage::{Grid, Tiles};
 pub use unit::Unit;
 pub(in crate::trusted) use unit::Units;
+use values::Values;
 
 /// Rows in one tile: the unit of the in-memory layout, one cache line a feature.
 pub(in crate::trusted) const TILE: usize = 16;
+/// Rows of a list that are fetched one by one.
+const MOST_FETCHED: usize = 4096;
 
 /// Declared bounds of a number that a row adds to its linear predictor as it is, with the
 /// coefficient 1. It is stored behind the row's features, and is none: no norm counts it.
@@ -117,7 +123,7 @@ pub struct Dataset {
     offset: Option<Offset>,
     rows: usize,
     cells: Cells,
-    labels: Option<Vec<f32>>,
+    labels: Option<Values<f32>>,
     label_kind: Option<LabelKind>,
     row_norm: f64,
     bounds: Option<RowBounds>,
@@ -168,8 +174,8 @@ impl Dataset {
                 features,
                 offset: None,
                 rows: 0,
-                cells: Cells::F32(Vec::new()),
-                labels: label.map(|_| Vec::new()),
+                cells: Cells::F32(Values::default()),
+                labels: label.map(|_| Values::default()),
                 label_kind: label,
                 row_norm,
                 bounds: None,
@@ -259,6 +265,11 @@ impl Dataset {
         rows * (values + 4 * beside)
     }
 
+    /// Whether rows lie in files, which are mapped into memory.
+    pub fn on_disk(&self) -> bool {
+        self.cells.is_filed()
+    }
+
     /// How features are kept.
     pub fn storage(&self) -> Storage {
         match self.cells {
@@ -278,7 +289,7 @@ impl Dataset {
             Cells::F32(_) => {
                 let mut grids = vec![column.grid(self.row_norm); d];
                 grids.extend(self.offset.map(Offset::grid));
-                Cells::I16(Vec::new(), grids)
+                Cells::I16(Values::default(), grids)
             }
             kept => kept.empty(),
         };
@@ -312,7 +323,26 @@ impl Dataset {
     /// Labels as their kind stores them (binary: −1 / +1), one a row, padded to whole tiles; empty
     /// when unlabelled.
     pub(in crate::trusted) fn labels(&self) -> &[f32] {
-        self.labels.as_deref().unwrap_or(&[])
+        self.labels.as_ref().map_or(&[], Values::as_slice)
+    }
+
+    /// Where rows lie in files, the places of some in a list in the order of the file, whose tiles
+    /// the system is told to fetch.
+    pub(in crate::trusted) fn by_place(&self, rows: &[u64]) -> Option<Vec<usize>> {
+        if !self.on_disk() {
+            return None;
+        }
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_unstable_by_key(|&at| rows[at]);
+        // Of many rows neighbours come along when one is read.
+        if rows.len() <= MOST_FETCHED {
+            let width = self.width() * TILE;
+            for at in &order {
+                let tile = rows[*at] as usize / TILE * width;
+                self.cells.fetch(tile..tile + width);
+            }
+        }
+        Some(order)
     }
 
     /// Copies up to [`TILE`] rows into the lanes of one tile.

@@ -4,12 +4,13 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::feature::Cell;
+use super::kept::{self, Kept, Spilled};
 use super::{
     BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Held, Label, Part, Share,
     Source, TILE, bounds, load, unit,
@@ -386,11 +387,20 @@ pub(super) struct Rows<'a> {
     most: Option<(u64, u64)>,
     /// Bytes of a row.
     row: usize,
+    /// Where rows that do not fit may be kept.
+    kept: Option<&'a Kept<'a>>,
+    /// Their files.
+    spilled: Option<Spilled>,
 }
 
 impl<'a> Rows<'a> {
-    /// `available`: bytes of memory, where known.
-    pub fn new(rule: &'a Rule<'a>, built: DatasetBuilder, available: Option<u64>) -> Self {
+    /// `available`: bytes of memory, where known; `kept`: where rows that need more may be kept.
+    pub fn new(
+        rule: &'a Rule<'a>,
+        built: DatasetBuilder,
+        available: Option<u64>,
+        kept: Option<&'a Kept<'a>>,
+    ) -> Self {
         // A row's bound, twice, and its place in the table that draws rows by it.
         let bounds = if rule.source.bounds.is_some() { 6 } else { 0 };
         let beside = 4 * (usize::from(rule.label.is_some()) + bounds);
@@ -411,6 +421,8 @@ impl<'a> Rows<'a> {
             seen: 0,
             most,
             row,
+            kept,
+            spilled: None,
         }
     }
 
@@ -447,13 +459,19 @@ impl<'a> Rows<'a> {
         };
     }
 
-    /// Refuses more rows than fit, before they are read.
-    pub fn expect(&self, more: u64) -> Result<(), DataError> {
+    /// Has more rows than fit go to files, before they are read, or refuses them.
+    pub fn expect(&mut self, more: u64) -> Result<(), DataError> {
         let size = self.share.map_or(1, |share| share.size as u64);
         let rows = more.div_ceil(size).saturating_add(self.built.rows() as u64);
         let Some((most, available)) = self.most.filter(|(most, _)| rows > *most) else {
             return Ok(());
         };
+        if kept::may_spill(self.rule.source) {
+            let folder = self.folder();
+            self.spilled = Some(Spilled::begin(self.kept, &folder, &mut self.built)?);
+            self.most = None;
+            return Ok(());
+        }
         // The first number that is too large, whatever was read so far.
         let rows = most.saturating_add(1);
         let needed = rows.saturating_mul(self.row as u64);
@@ -502,7 +520,16 @@ impl<'a> Rows<'a> {
         for block in blocks {
             self.built.append(block?);
         }
-        Ok(())
+        let written = self.built.write();
+        written.map_err(|e| kept::failed(&self.folder(), &e))
+    }
+
+    /// Where rows go that do not fit: to be kept, or beside the table.
+    fn folder(&self) -> PathBuf {
+        let path = self.rule.path();
+        let beside = || path.ancestors().skip(1).find(|path| path.is_dir());
+        let kept = self.kept.map(|kept| kept.folder());
+        kept.or_else(beside).unwrap_or(Path::new(".")).into()
     }
 
     /// As [`Rows::extend`], for `count` rows in memory behind the `first` ones of a file: `cell` gives
@@ -555,14 +582,22 @@ impl<'a> Rows<'a> {
     }
 
     /// The data set of all rows, or of those that are here: blocks, or the files that `dealt` has.
-    pub fn finish(self, dealt: Option<Held>) -> Result<(Dataset, Held), DataError> {
+    pub fn finish(mut self, dealt: Option<Held>) -> Result<(Dataset, Held), DataError> {
         self.rule.check_lengths(self.seen)?;
+        let folder = self.folder();
+        let written = self.built.write_all();
+        written.map_err(|e| kept::failed(&folder, &e))?;
         let blocks = self.share.map(|share| share.of(self.seen as u64));
-        if let Some(held) = dealt.or(blocks) {
-            return Ok((self.built.finish_some(), held));
+        let (data, held) = match dealt.or(blocks) {
+            Some(held) => (self.built.finish_some(), held),
+            None => {
+                let fail = |e: DataError| DataError::file(self.rule.path(), e.to_string());
+                (self.built.finish().map_err(fail)?, Held::default())
+            }
+        };
+        if let Some(spilled) = self.spilled {
+            spilled.end(self.kept, (&data, &held))?;
         }
-        let fail = |e: DataError| DataError::file(self.rule.path(), e.to_string());
-        let data = self.built.finish().map_err(fail)?;
-        Ok((data, Held::default()))
+        Ok((data, held))
     }
 }

@@ -4,11 +4,15 @@
 //! multiples of where the declaration says so. A row's integers *are* the row: every engine, anchor
 //! and file answers about the rounded table.
 
+use std::fs::File;
+use std::io;
 use std::ops::Range;
 
+use bytemuck::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::TILE;
+use super::values::Values;
 use crate::features::Column;
 
 /// How features are kept in memory.
@@ -114,17 +118,17 @@ pub(super) fn round(
 /// Rows in tiles: `width × TILE` values each, feature-major.
 #[derive(Clone)]
 pub(super) enum Cells {
-    F32(Vec<f32>),
+    F32(Values<f32>),
     /// With a grid a feature.
-    I16(Vec<i16>, Vec<Grid>),
+    I16(Values<i16>, Vec<Grid>),
 }
 
 impl Cells {
-    /// None yet, of the same kind.
+    /// None yet, of the same kind, in memory.
     pub fn empty(&self) -> Cells {
         match self {
-            Cells::F32(_) => Cells::F32(Vec::new()),
-            Cells::I16(_, grid) => Cells::I16(Vec::new(), grid.clone()),
+            Cells::F32(_) => Cells::F32(Values::default()),
+            Cells::I16(_, grid) => Cells::I16(Values::default(), grid.clone()),
         }
     }
 
@@ -135,8 +139,8 @@ impl Cells {
 
     pub fn view(&self) -> Tiles<'_> {
         match self {
-            Cells::F32(tiles) => Tiles::F32(tiles),
-            Cells::I16(tiles, grid) => Tiles::I16(tiles, grid),
+            Cells::F32(tiles) => Tiles::F32(tiles.as_slice()),
+            Cells::I16(tiles, grid) => Tiles::I16(tiles.as_slice(), grid),
         }
     }
 
@@ -174,45 +178,93 @@ impl Cells {
     /// Makes room for so many more values, or gives back what is not used.
     pub fn room(&mut self, more: Option<usize>) {
         match (self, more) {
-            (Cells::F32(tiles), Some(more)) => tiles.reserve_exact(more),
-            (Cells::F32(tiles), None) => tiles.shrink_to_fit(),
-            (Cells::I16(tiles, _), Some(more)) => tiles.reserve_exact(more),
-            (Cells::I16(tiles, _), None) => tiles.shrink_to_fit(),
+            (Cells::F32(tiles), more) => tiles.room(more),
+            (Cells::I16(tiles, _), more) => tiles.room(more),
+        }
+    }
+
+    /// From now on they go to this new file: see [`Values`].
+    pub fn spill(&mut self, file: File) {
+        match self {
+            Cells::F32(tiles) => tiles.spill(file),
+            Cells::I16(tiles, _) => tiles.spill(file),
+        }
+    }
+
+    /// Writes what does not change any more to their file, if they have one: all but `keep` values.
+    pub fn write(&mut self, keep: usize) -> io::Result<()> {
+        match self {
+            Cells::F32(tiles) => tiles.write(keep),
+            Cells::I16(tiles, _) => tiles.write(keep),
+        }
+    }
+
+    /// Writes the rest to their file, if they have one.
+    pub fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Cells::F32(tiles) => tiles.finish(),
+            Cells::I16(tiles, _) => tiles.finish(),
+        }
+    }
+
+    /// Those that a file has.
+    pub fn open(&mut self, file: &File) -> io::Result<()> {
+        match self {
+            Cells::F32(tiles) => *tiles = Values::open(file)?,
+            Cells::I16(tiles, _) => *tiles = Values::open(file)?,
+        }
+        Ok(())
+    }
+
+    /// See [`Values::fetch`].
+    pub fn fetch(&self, at: Range<usize>) {
+        match self {
+            Cells::F32(tiles) => tiles.fetch(at),
+            Cells::I16(tiles, _) => tiles.fetch(at),
+        }
+    }
+
+    /// Whether they are in a file.
+    pub fn is_filed(&self) -> bool {
+        match self {
+            Cells::F32(tiles) => tiles.is_filed(),
+            Cells::I16(tiles, _) => tiles.is_filed(),
         }
     }
 }
 
-fn put<T: Copy + Default>(
-    tiles: &mut Vec<T>,
+fn put<T: Pod + Default>(
+    tiles: &mut Values<T>,
     stored: usize,
     rows: &[[T; TILE]],
     lanes: Range<usize>,
 ) {
     if lanes == (0..TILE) {
-        return tiles.extend_from_slice(rows.as_flattened());
+        return tiles.extend(rows.as_flattened());
     }
     let width = rows.len() * TILE;
-    tiles.resize((stored / TILE + 1) * width, T::default());
-    let tile = &mut tiles[stored / TILE * width..];
+    let tile = tiles.from(stored / TILE * width, (stored / TILE + 1) * width);
     for (to, from) in tile.as_chunks_mut::<TILE>().0.iter_mut().zip(rows) {
         to[lanes.clone()].copy_from_slice(&from[lanes.clone()]);
     }
 }
 
-fn append<T: Copy + Default>(
-    tiles: &mut Vec<T>,
+fn append<T: Pod + Default>(
+    tiles: &mut Values<T>,
     rows: usize,
-    from: &[T],
+    from: &Values<T>,
     more: usize,
     features: usize,
 ) {
+    let from = from.as_slice();
     if rows.is_multiple_of(TILE) {
-        return tiles.extend_from_slice(from);
+        return tiles.extend(from);
     }
     let width = features * TILE;
-    tiles.resize((rows + more).div_ceil(TILE) * width, T::default());
+    let all = (rows + more).div_ceil(TILE) * width;
+    let tiles = tiles.from(rows / TILE * width, all);
     for i in 0..more {
-        let (to, lane) = ((rows + i) / TILE * width, (rows + i) % TILE);
+        let (to, lane) = ((rows % TILE + i) / TILE * width, (rows + i) % TILE);
         let source = &from[i / TILE * width..][..width];
         let target = &mut tiles[to..][..width];
         for j in 0..features {

@@ -1,4 +1,4 @@
-//! Picks the instruction set at run time. The one place of the library with `unsafe`: calls of
+//! Picks the instruction set at run time. Its `unsafe` is calls of
 //! functions compiled for a set that was detected first.
 
 use std::ops::Range;

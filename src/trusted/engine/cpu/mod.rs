@@ -153,6 +153,10 @@ impl Engine for CpuEngine {
         for (c, (rows, out)) in rows.iter().zip(out).enumerate() {
             let group = Group::single(query, c);
             let sign = query.sign(c);
+            let places = data.by_place(rows);
+            let in_file = (places.iter().flatten()).map(|&at| rows[at]);
+            let in_file: Vec<u64> = in_file.collect();
+            let rows = if places.is_some() { &in_file } else { rows };
             out.clear();
             for chunk in rows.chunks(TILE) {
                 let (mut labels, mut weights) = ([0.0; TILE], [1.0; TILE]);
@@ -173,6 +177,14 @@ impl Engine for CpuEngine {
                     }
                 };
                 out.extend(steps[..chunk.len()].iter().map(|q| q * sign));
+            }
+            if let Some(places) = places {
+                let mut listed = vec![0; out.len()];
+                places
+                    .iter()
+                    .zip(&*out)
+                    .for_each(|(&at, q)| listed[at] = *q);
+                *out = listed;
             }
         }
         Ok(())
@@ -268,6 +280,12 @@ impl CpuEngine {
                 query.chains()
             )));
         }
+        let in_file = |list: &Vec<u64>| {
+            let places = self.data.by_place(list)?;
+            Some(places.iter().map(|&at| list[at]).collect())
+        };
+        let in_file: Option<Vec<Vec<u64>>> = lists.iter().map(in_file).collect();
+        let lists = in_file.as_deref().unwrap_or(lists);
         let add_chunk = |mut sums: Vec<GradientSum>, (c, chunk): (usize, &[u64])| {
             self.add_listed(query, c, chunk, &mut sums[c]);
             sums
