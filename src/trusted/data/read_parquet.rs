@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 use rayon::prelude::*;
@@ -140,18 +141,44 @@ pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
     })
 }
 
-/// Number of rows of a file that has the wanted columns.
-pub(super) fn count(path: &Path, names: &[String]) -> Result<u64, DataError> {
+/// Number of rows of a file, as far as they are here.
+pub(super) fn count(path: &Path, names: &[String], here: &[bool]) -> Result<u64, DataError> {
+    groups(path, names).map(|groups| sum(&groups, here))
+}
+
+/// Numbers of rows of the row groups of a file that has the wanted columns.
+pub(super) fn groups(path: &Path, names: &[String]) -> Result<Vec<u64>, DataError> {
     guarded(path, || {
         let reader = reader(path)?;
-        let metadata = reader.metadata().file_metadata();
-        wanted(path, metadata.schema_descr(), names)?;
-        u64::try_from(metadata.num_rows()).map_err(|_| damaged(path, "it has less than no rows"))
+        let schema = reader.metadata().file_metadata().schema_descr();
+        wanted(path, schema, names)?;
+        group_rows(path, reader.metadata())
     })
 }
 
-pub(super) fn rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
-    guarded(path, || read_rows(path, rows))
+fn group_rows(path: &Path, metadata: &ParquetMetaData) -> Result<Vec<u64>, DataError> {
+    let groups = metadata.row_groups().iter().map(|g| g.num_rows());
+    let sum = groups.clone().try_fold(0i64, i64::checked_add);
+    let rows: Result<Vec<u64>, _> = groups.map(u64::try_from).collect();
+    let rows = rows
+        .ok()
+        .filter(|_| sum == Some(metadata.file_metadata().num_rows()));
+    rows.ok_or_else(|| damaged(path, "its numbers of rows contradict each other"))
+}
+
+/// Whether a row group is read: all are, unless it is said of each of several.
+fn is_read(here: &[bool], group: usize) -> bool {
+    here.len() < 2 || here.get(group) == Some(&true)
+}
+
+fn sum(groups: &[u64], here: &[bool]) -> u64 {
+    let read = groups.iter().enumerate().filter(|(g, _)| is_read(here, *g));
+    read.map(|(_, rows)| rows).sum()
+}
+
+/// Reads all rows, or those of the row groups that are `here`.
+pub(super) fn rows(path: &Path, rows: &mut Rows<'_>, here: &[bool]) -> Result<(), DataError> {
+    guarded(path, || read_rows(path, rows, here))
 }
 
 /// A wanted column: its place among the file's leaves, and what its values are.
@@ -187,21 +214,20 @@ fn wanted(
     fields.iter().zip(names).map(plain).collect()
 }
 
-fn read_rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
+fn read_rows(path: &Path, rows: &mut Rows<'_>, here: &[bool]) -> Result<(), DataError> {
     let reader = reader(path)?;
     let metadata = reader.metadata();
     let wanted = wanted(path, metadata.file_metadata().schema_descr(), &rows.wanted)?;
-    let count = metadata.file_metadata().num_rows();
-    let groups = metadata.row_groups().iter().map(|g| g.num_rows());
-    let contradicts = || damaged(path, "its numbers of rows contradict each other");
-    let sum = groups.clone().try_fold(0i64, i64::checked_add);
-    if sum != Some(count) || groups.clone().any(|rows| rows < 0) {
-        return Err(contradicts());
-    }
-    rows.expect(count as u64)?;
-    rows.reserve(count as u64);
+    let groups = group_rows(path, metadata)?;
+    let count = sum(&groups, here);
+    rows.expect(count)?;
+    rows.reserve(count);
     let mut first = 0;
-    for (g, count) in groups.enumerate() {
+    for (g, count) in groups.into_iter().enumerate() {
+        if !is_read(here, g) {
+            first += count;
+            continue;
+        }
         let mut columns = open_columns(path, &reader, g, &wanted, &rows.wanted)?;
         let mut left = count as usize;
         while left > 0 {

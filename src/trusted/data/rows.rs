@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::feature::Cell;
+use super::ranks::{FoundUnits, block};
 use super::{
     BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Held, Label, Part, Share,
     Source, TILE, bounds, load, unit,
@@ -287,7 +288,8 @@ impl Block<'_> {
     /// Whether all of the next rows are this rank's, where rows are dealt.
     fn here(&self, rows: usize) -> bool {
         let (first, last) = (self.seen as u64, (self.seen + rows - 1) as u64);
-        (self.share).is_none_or(|share| share.has(first) && share.has(last))
+        let has = |share: Share, row| share.has(row, block(None));
+        (self.share).is_none_or(|share| has(share, first) && has(share, last))
     }
 
     /// What a row has beside its features: its label and its bound. Says whose it is.
@@ -369,6 +371,8 @@ fn all_finite(x: &[f64; TILE]) -> bool {
 
 /// What finding the units of a table takes a row, bytes.
 const UNIT_BYTES: usize = 64;
+/// A row's bound, twice, and its place in the table that draws rows by it.
+const BOUND_BYTES: usize = 24;
 
 /// Collects a table's rows.
 pub(super) struct Rows<'a> {
@@ -378,8 +382,10 @@ pub(super) struct Rows<'a> {
     /// What folders give instead, for each column that is read; empty where they give none.
     given: Vec<Given>,
     built: DatasetBuilder,
-    /// Which rows are kept, where a table's are dealt.
+    /// Which rows or units are kept, where a table's are dealt.
     share: Option<Share>,
+    /// The units so far, where units are dealt.
+    units: FoundUnits,
     /// Rows so far, those of other ranks too.
     seen: usize,
     /// Rows that fit in memory, and what is available.
@@ -391,9 +397,8 @@ pub(super) struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// `available`: bytes of memory, where known.
     pub fn new(rule: &'a Rule<'a>, built: DatasetBuilder, available: Option<u64>) -> Self {
-        // A row's bound, twice, and its place in the table that draws rows by it.
-        let bounds = if rule.source.bounds.is_some() { 6 } else { 0 };
-        let beside = 4 * (usize::from(rule.label.is_some()) + bounds);
+        let bounds = usize::from(rule.source.bounds.is_some()) * BOUND_BYTES;
+        let beside = 4 * usize::from(rule.label.is_some()) + bounds;
         let own = built.set.cells.value_bytes() * built.width() + beside;
         let row = match rule.source.unit {
             // Rows are sorted by their units into a second table.
@@ -408,6 +413,7 @@ impl<'a> Rows<'a> {
             given: Vec::new(),
             built,
             share: None,
+            units: FoundUnits::default(),
             seen: 0,
             most,
             row,
@@ -418,9 +424,19 @@ impl<'a> Rows<'a> {
         self.rule.path()
     }
 
-    /// Keeps a rank's rows of a table.
+    /// Keeps a rank's rows or units of a table.
     pub fn deal(&mut self, share: Share) {
         self.share = Some(share);
+        // Units are found, and rows drawn by their bounds, among those of all ranks.
+        let of_all = match (&self.rule.source.unit, &self.rule.source.bounds) {
+            (Some(_), _) => UNIT_BYTES,
+            (None, Some(_)) => BOUND_BYTES,
+            (None, None) => 0,
+        };
+        self.row += (share.size - 1) * of_all;
+        let tile = (TILE * self.row) as u64;
+        let most = |bytes: u64| (bytes / tile).saturating_mul(TILE as u64);
+        self.most = self.most.map(|(_, bytes)| (most(bytes), bytes));
     }
 
     /// Rows so far, those of other ranks too.
@@ -482,7 +498,9 @@ impl<'a> Rows<'a> {
         }
         self.expect((first - self.seen) as u64)?;
         self.seen = first;
-        let (share, rule, given, built) = (self.share, self.rule, &self.given[..], &self.built);
+        let (rule, given, built) = (self.rule, &self.given[..], &self.built);
+        // Of which unit a row is, and so whether it is here, is known when all before it are read.
+        let share = self.share.filter(|_| rule.source.unit.is_none());
         let blocks: Vec<Result<DatasetBuilder, DataError>> = batches
             .par_iter()
             .zip(&starts)
@@ -500,7 +518,12 @@ impl<'a> Rows<'a> {
             })
             .collect();
         for block in blocks {
-            self.built.append(block?);
+            let mut block = block?;
+            if let (Some(share), Some((unit, owners))) = (self.share, &block.owners) {
+                let kept = self.units.keep(owners, share, unit);
+                block = block.picked(&kept);
+            }
+            self.built.append(block);
         }
         Ok(())
     }
@@ -557,9 +580,18 @@ impl<'a> Rows<'a> {
     /// The data set of all rows, or of those that are here: blocks, or the files that `dealt` has.
     pub fn finish(self, dealt: Option<Held>) -> Result<(Dataset, Held), DataError> {
         self.rule.check_lengths(self.seen)?;
-        let blocks = self.share.map(|share| share.of(self.seen as u64));
-        if let Some(held) = dealt.or(blocks) {
-            return Ok((self.built.finish_some(), held));
+        let unit = self.rule.source.unit.as_ref();
+        let count = unit.map_or(self.seen, |_| self.units.0.len());
+        let blocks = self.share.map(|share| share.of(count as u64, block(unit)));
+        if let Some(mut held) = dealt.or(blocks) {
+            let data = self.built.finish_some();
+            if self.share.is_some() {
+                held.seen.push(self.seen as u64);
+            }
+            held.bounds = data
+                .bounds()
+                .map_or(Vec::new(), |bounds| bounds.units().to_vec());
+            return Ok((data, held));
         }
         let fail = |e: DataError| DataError::file(self.rule.path(), e.to_string());
         let data = self.built.finish().map_err(fail)?;
