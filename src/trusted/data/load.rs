@@ -166,7 +166,7 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
 /// # Errors
 /// [`DataError`], as there, and where the files are of several kinds.
 pub fn load_parts(source: &Source, parts: &[Part]) -> Result<Dataset, DataError> {
-    load_dealt(source, parts, None).map(|(data, _)| data)
+    load_seen(source, parts, None, &[]).map(|(data, _)| data)
 }
 
 /// As [`load_parts`], the rows of one of several ranks, and which of the table's they are: whole
@@ -180,7 +180,10 @@ pub fn load_share(
     parts: &[Part],
     share: Share,
 ) -> Result<(Dataset, Held), DataError> {
-    load_dealt(source, parts, Some(share))
+    let seen = seen(source, parts)?;
+    let (data, mut held) = load_seen(source, parts, Some(share), &seen)?;
+    held.seen.extend(seen);
+    Ok((data, held))
 }
 
 /// Paths and bytes of a table's files: what all ranks must see alike.
@@ -203,17 +206,6 @@ fn seen(source: &Source, parts: &[Part]) -> Result<Vec<u64>, DataError> {
     parts.iter().for_each(|part| part.path.hash(&mut paths));
     seen.push(paths.finish());
     Ok(seen)
-}
-
-fn load_dealt(
-    source: &Source,
-    parts: &[Part],
-    share: Option<Share>,
-) -> Result<(Dataset, Held), DataError> {
-    let seen = share.map(|_| seen(source, parts)).transpose()?;
-    let (data, mut held) = load_seen(source, parts, share, seen.as_deref().unwrap_or(&[]))?;
-    held.seen.extend(seen.into_iter().flatten());
-    Ok((data, held))
 }
 
 /// `bytes`: of each file, where rows are dealt.
@@ -247,8 +239,9 @@ fn load_seen(
         if format == Format::Parquet && dealt.is_some_and(|s| files.len() < s.size) {
             for (part, sizes) in files.iter().zip(&mut sizes) {
                 rows.begin(part);
-                let groups = read_parquet::groups(&part.path, &rows.wanted);
-                *sizes = groups.map_err(|e| fault(part, e))?;
+                let groups = read_parquet::groups(&part.path, &rows.wanted, &[]);
+                let groups = groups.map_err(|e| fault(part, e))?;
+                *sizes = groups.into_iter().map(|(_, _, rows)| rows).collect();
             }
         }
         let all = sizes.concat();
@@ -268,7 +261,8 @@ fn load_seen(
             let more = match format {
                 // Known when they are read.
                 Format::Csv => Ok(0),
-                Format::Parquet => read_parquet::count(&part.path, &rows.wanted, own),
+                Format::Parquet => read_parquet::groups(&part.path, &rows.wanted, own)
+                    .map(|groups| groups.iter().map(|group| group.2).sum()),
                 Format::Npy => read_npy::count(&part.path),
                 Format::Idx => read_idx::count(&part.path),
             };
@@ -368,7 +362,12 @@ fn load_by(
     let rule = Rule::new(source, label)?;
     let beside = share.map_or(1, |share| share.beside.max(1) as u64);
     let available = crate::machine::available_memory().map(|bytes| bytes / beside);
-    let mut rows = Rows::new(&rule, builder, available);
+    let mut rows = Rows::new(
+        &rule,
+        builder,
+        available,
+        share.map_or(1, |share| share.size),
+    );
     let dealt = read(&mut rows)?;
     rows.finish(dealt)
 }

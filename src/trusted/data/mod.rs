@@ -245,7 +245,7 @@ impl Dataset {
 
     /// The public bounds of single rows, those of other ranks too, where some are declared.
     pub(in crate::trusted) fn bounds(&self) -> Option<&RowBounds> {
-        let all = self.ranks.as_ref().and_then(|ranks| ranks.bounds());
+        let all = self.ranks.as_ref().and_then(|ranks| ranks.bounds.as_ref());
         all.or(self.bounds.as_ref())
     }
 

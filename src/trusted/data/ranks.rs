@@ -37,21 +37,39 @@ pub struct Held {
 }
 
 impl Share {
-    /// Whether a row, or unit, of a table that is dealt in such blocks is here.
+    /// Whether a row of a table whose rows are dealt, or a unit, is here.
     #[inline]
-    pub(super) fn has(self, row: u64, block: u64) -> bool {
-        (row / block) % self.size as u64 == self.rank as u64
+    pub(super) fn has(self, row: u64, unit: Option<&Unit>) -> bool {
+        (row / block(unit)) % self.size as u64 == self.rank as u64
     }
 
     /// What is here of so many rows or units.
-    pub(super) fn of(self, rows: u64, block: u64) -> Held {
-        let blocks = (0..rows.div_ceil(block)).filter(|k| self.has(k * block, block));
+    pub(super) fn of(self, rows: u64, unit: Option<&Unit>) -> Held {
+        let block = block(unit);
+        let blocks = (0..rows.div_ceil(block)).filter(|k| self.has(k * block, unit));
         let parts = blocks.map(|k| (k, block.min(rows - k * block)));
         Held {
             parts: parts.collect(),
             seen: vec![rows],
             bounds: Vec::new(),
         }
+    }
+
+    /// Which of the next rows, of these owners, are here: those that count of units that are.
+    /// `units`: those that came before, in the order of the table, and how often.
+    pub(super) fn kept(
+        self,
+        unit: &Unit,
+        owners: &[u64],
+        units: &mut HashMap<u64, (u64, u32)>,
+    ) -> Vec<usize> {
+        let mut is_kept = |owner: &u64| {
+            let next = units.len() as u64;
+            let (number, rows) = units.entry(*owner).or_insert((next, 0));
+            *rows = rows.saturating_add(1);
+            *rows <= unit.rows && self.has(*number, Some(unit))
+        };
+        (0..owners.len()).filter(|i| is_kept(&owners[*i])).collect()
     }
 
     /// Which files, or parts of them, of these sizes are here: about as much everywhere, in order.
@@ -68,27 +86,9 @@ impl Share {
 }
 
 /// How many rows, or units, are dealt together: units of as many rows as are.
-pub(super) fn block(unit: Option<&Unit>) -> u64 {
+#[inline]
+fn block(unit: Option<&Unit>) -> u64 {
     BLOCK / unit.map_or(1, |unit| u64::from(unit.rows).clamp(1, BLOCK))
-}
-
-/// The units of a table whose rows come in its order: which one each is, in the order of their
-/// first rows, and how many rows it has so far.
-#[derive(Default)]
-pub(super) struct FoundUnits(pub HashMap<u64, (u64, u32)>);
-
-impl FoundUnits {
-    /// Which of the next rows a rank keeps: those that count, of units that are here.
-    pub fn keep(&mut self, owners: &[u64], share: Share, unit: &Unit) -> Vec<usize> {
-        let block = block(Some(unit));
-        let mut is_kept = |owner: &u64| {
-            let next = self.0.len() as u64;
-            let (number, rows) = self.0.entry(*owner).or_insert((next, 0));
-            *rows = rows.saturating_add(1);
-            *rows <= unit.rows && share.has(*number, block)
-        };
-        (0..owners.len()).filter(|i| is_kept(&owners[*i])).collect()
-    }
 }
 
 /// Which rank has which rows, and what carries messages to them.
@@ -96,8 +96,8 @@ pub struct Ranks {
     link: Arc<dyn Link>,
     parts: Vec<RankPart>,
     rows: u64,
-    /// Of all rows.
-    bounds: Option<RowBounds>,
+    /// Of all rows, in order.
+    pub(super) bounds: Option<RowBounds>,
     /// Whether others wait for questions.
     pub(in crate::trusted) open: AtomicBool,
 }
@@ -119,24 +119,22 @@ impl Ranks {
             return Err(other);
         }
         let mut all: Vec<(u64, usize, u64, u64)> = Vec::new();
-        let mut bounds = held
-            .iter()
-            .any(|h| !h.bounds.is_empty())
-            .then(RowBounds::default);
+        let mut bounds = RowBounds::default();
+        let bounded = held.iter().any(|h| !h.bounds.is_empty());
         for (rank, held) in held.iter().enumerate() {
             let mut own = 0;
             for (key, count) in &held.parts {
                 all.push((*key, rank, own, *count));
                 own += count;
             }
-            if bounds.is_some() && held.bounds.len() as u64 != own {
+            if bounded && held.bounds.len() as u64 != own {
                 return Err(rank);
             }
         }
         all.sort_unstable();
         let (mut parts, mut rows) = (Vec::with_capacity(all.len()), 0);
         for (_, rank, own, count) in all.into_iter().filter(|part| part.3 > 0) {
-            if let Some(bounds) = &mut bounds {
+            if bounded {
                 bounds.append(&held[rank].bounds[own as usize..(own + count) as usize]);
             }
             parts.push(RankPart {
@@ -151,7 +149,7 @@ impl Ranks {
             link,
             parts,
             rows,
-            bounds,
+            bounds: bounded.then_some(bounds),
             open,
         })
     }
@@ -159,10 +157,6 @@ impl Ranks {
     /// N.
     pub fn rows(&self) -> u64 {
         self.rows
-    }
-
-    pub(super) fn bounds(&self) -> Option<&RowBounds> {
-        self.bounds.as_ref()
     }
 
     pub(in crate::trusted) fn link(&self) -> &dyn Link {
@@ -232,14 +226,14 @@ mod tests {
         for size in [1, 2, 3, 8] {
             for rows in [0, 1, BLOCK - 1, BLOCK, 5 * BLOCK + 7] {
                 let shares: Vec<Share> = (0..size).map(|rank| share(rank, size)).collect();
-                let of = |share: &Share| share.of(rows, BLOCK);
+                let of = |share: &Share| share.of(rows, None);
                 let mut held: Vec<Held> = shares.iter().map(of).collect();
                 let ranks = Ranks::new(Arc::new(Alone), &held).ok().unwrap();
                 assert_eq!(ranks.rows(), rows);
                 let mut own = vec![0; size];
                 for row in 0..rows {
                     let (rank, at) = ranks.find(row);
-                    assert!(shares[rank].has(row, BLOCK));
+                    assert!(shares[rank].has(row, None));
                     assert_eq!(at, own[rank]);
                     own[rank] += 1;
                 }
@@ -254,13 +248,13 @@ mod tests {
     #[test]
     fn bounds_of_all_rows_are_in_the_order_of_the_table() {
         let rows = 5 * BLOCK + 7;
-        let mut held = [0, 1, 2].map(|rank| share(rank, 3).of(rows, BLOCK));
+        let mut held = [0, 1, 2].map(|rank| share(rank, 3).of(rows, None));
         for (rank, held) in held.iter_mut().enumerate() {
-            let own = (0..rows).filter(|row| share(rank, 3).has(*row, BLOCK));
+            let own = (0..rows).filter(|row| share(rank, 3).has(*row, None));
             held.bounds = own.map(|row| 1 + row as u32).collect();
         }
         let ranks = Ranks::new(Arc::new(Alone), &held).ok().unwrap();
-        let bounds = ranks.bounds().unwrap();
+        let bounds = ranks.bounds.unwrap();
         assert!((1..=rows as u32).eq(bounds.units().iter().copied()));
         let (total, largest) = (rows * (rows + 1) / 2, rows);
         let share = bounds.population().share();
@@ -288,21 +282,21 @@ mod tests {
             for size in [1, 2, 3, 8] {
                 let mut kept = vec![0; owners.len()];
                 let mut counts = vec![0; size];
-                for rank in 0..size {
-                    let (mut found, share) = (FoundUnits::default(), share(rank, size));
+                for (rank, count) in counts.iter_mut().enumerate() {
+                    let (mut found, share) = (HashMap::new(), share(rank, size));
                     let mut own = Vec::new();
                     for (k, batch) in owners.chunks(1_717).enumerate() {
-                        let here = found.keep(batch, share, &unit);
+                        let here = share.kept(&unit, batch, &mut found);
                         own.extend(here.iter().map(|i| k * 1_717 + i));
                     }
                     assert!(own.is_sorted());
                     own.iter().for_each(|row| kept[*row] += 1);
-                    counts[rank] = own.len();
-                    assert_eq!(found.0.len(), units.count());
+                    *count = own.len();
+                    assert_eq!(found.len(), units.count());
                     // They are as many units as this rank says that it holds.
                     let of: Vec<u64> = own.iter().map(|row| owners[*row]).collect();
                     let (of, _) = crate::data::Units::group(&of, unit.clone());
-                    let held = share.of(units.count() as u64, block(Some(&unit)));
+                    let held = share.of(units.count() as u64, Some(&unit));
                     let all: u64 = held.parts.iter().map(|part| part.1).sum();
                     assert_eq!(of.count() as u64, all);
                 }

@@ -141,39 +141,33 @@ pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
     })
 }
 
-/// Number of rows of a file, as far as they are here.
-pub(super) fn count(path: &Path, names: &[String], here: &[bool]) -> Result<u64, DataError> {
-    groups(path, names).map(|groups| sum(&groups, here))
-}
+/// Row groups, each with the rows before it and its own.
+type Groups = Vec<(usize, u64, u64)>;
 
-/// Numbers of rows of the row groups of a file that has the wanted columns.
-pub(super) fn groups(path: &Path, names: &[String]) -> Result<Vec<u64>, DataError> {
+/// The row groups of a file that has the wanted columns: all, unless `here` says it of each.
+pub(super) fn groups(path: &Path, names: &[String], here: &[bool]) -> Result<Groups, DataError> {
     guarded(path, || {
         let reader = reader(path)?;
-        let schema = reader.metadata().file_metadata().schema_descr();
-        wanted(path, schema, names)?;
-        group_rows(path, reader.metadata())
+        let metadata = reader.metadata();
+        wanted(path, metadata.file_metadata().schema_descr(), names)?;
+        groups_of(path, metadata, here)
     })
 }
 
-fn group_rows(path: &Path, metadata: &ParquetMetaData) -> Result<Vec<u64>, DataError> {
-    let groups = metadata.row_groups().iter().map(|g| g.num_rows());
-    let sum = groups.clone().try_fold(0i64, i64::checked_add);
-    let rows: Result<Vec<u64>, _> = groups.map(u64::try_from).collect();
-    let rows = rows
-        .ok()
-        .filter(|_| sum == Some(metadata.file_metadata().num_rows()));
-    rows.ok_or_else(|| damaged(path, "its numbers of rows contradict each other"))
-}
-
-/// Whether a row group is read: all are, unless it is said of each of several.
-fn is_read(here: &[bool], group: usize) -> bool {
-    here.len() < 2 || here.get(group) == Some(&true)
-}
-
-fn sum(groups: &[u64], here: &[bool]) -> u64 {
-    let read = groups.iter().enumerate().filter(|(g, _)| is_read(here, *g));
-    read.map(|(_, rows)| rows).sum()
+fn groups_of(path: &Path, metadata: &ParquetMetaData, here: &[bool]) -> Result<Groups, DataError> {
+    let (mut groups, mut first) = (Vec::new(), 0u64);
+    for (g, group) in metadata.row_groups().iter().enumerate() {
+        // (Less than no rows are more than any file has.)
+        let rows = group.num_rows() as u64;
+        if here.len() < 2 || here.get(g) == Some(&true) {
+            groups.push((g, first, rows));
+        }
+        first = first.saturating_add(rows);
+    }
+    match i64::try_from(first) == Ok(metadata.file_metadata().num_rows()) {
+        true => Ok(groups),
+        false => Err(damaged(path, "its numbers of rows contradict each other")),
+    }
 }
 
 /// Reads all rows, or those of the row groups that are `here`.
@@ -218,16 +212,11 @@ fn read_rows(path: &Path, rows: &mut Rows<'_>, here: &[bool]) -> Result<(), Data
     let reader = reader(path)?;
     let metadata = reader.metadata();
     let wanted = wanted(path, metadata.file_metadata().schema_descr(), &rows.wanted)?;
-    let groups = group_rows(path, metadata)?;
-    let count = sum(&groups, here);
+    let groups = groups_of(path, metadata, here)?;
+    let count = groups.iter().map(|(_, _, rows)| rows).sum();
     rows.expect(count)?;
     rows.reserve(count);
-    let mut first = 0;
-    for (g, count) in groups.into_iter().enumerate() {
-        if !is_read(here, g) {
-            first += count;
-            continue;
-        }
+    for (g, mut first, count) in groups {
         let mut columns = open_columns(path, &reader, g, &wanted, &rows.wanted)?;
         let mut left = count as usize;
         while left > 0 {

@@ -3,6 +3,7 @@
 //! alone, never from threads.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -10,10 +11,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::feature::Cell;
-use super::ranks::{FoundUnits, block};
 use super::{
-    BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Held, Label, Part, Share,
-    Source, TILE, bounds, load, unit,
+    BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Held, Label, Part, RowBounds,
+    Share, Source, TILE, bounds, load, unit,
 };
 
 /// What becomes of a cell that its declaration cannot read.
@@ -288,8 +288,7 @@ impl Block<'_> {
     /// Whether all of the next rows are this rank's, where rows are dealt.
     fn here(&self, rows: usize) -> bool {
         let (first, last) = (self.seen as u64, (self.seen + rows - 1) as u64);
-        let has = |share: Share, row| share.has(row, block(None));
-        (self.share).is_none_or(|share| has(share, first) && has(share, last))
+        (self.share).is_none_or(|share| share.has(first, None) && share.has(last, None))
     }
 
     /// What a row has beside its features: its label and its bound. Says whose it is.
@@ -371,8 +370,6 @@ fn all_finite(x: &[f64; TILE]) -> bool {
 
 /// What finding the units of a table takes a row, bytes.
 const UNIT_BYTES: usize = 64;
-/// A row's bound, twice, and its place in the table that draws rows by it.
-const BOUND_BYTES: usize = 24;
 
 /// Collects a table's rows.
 pub(super) struct Rows<'a> {
@@ -384,8 +381,9 @@ pub(super) struct Rows<'a> {
     built: DatasetBuilder,
     /// Which rows or units are kept, where a table's are dealt.
     share: Option<Share>,
-    /// The units so far, where units are dealt.
-    units: FoundUnits,
+    /// Where units are dealt: which one each owner is, in the order of their first rows, and how
+    /// many rows it has so far.
+    units: HashMap<u64, (u64, u32)>,
     /// Rows so far, those of other ranks too.
     seen: usize,
     /// Rows that fit in memory, and what is available.
@@ -396,13 +394,19 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// `available`: bytes of memory, where known.
-    pub fn new(rule: &'a Rule<'a>, built: DatasetBuilder, available: Option<u64>) -> Self {
-        let bounds = usize::from(rule.source.bounds.is_some()) * BOUND_BYTES;
-        let beside = 4 * usize::from(rule.label.is_some()) + bounds;
+    pub fn new(
+        rule: &'a Rule<'a>,
+        built: DatasetBuilder,
+        available: Option<u64>,
+        ranks: usize,
+    ) -> Self {
+        // A row's bound, twice, and its place in the table that draws rows by it, for all ranks.
+        let bounds = 6 * ranks * usize::from(rule.source.bounds.is_some());
+        let beside = 4 * (usize::from(rule.label.is_some()) + bounds);
         let own = built.set.cells.value_bytes() * built.width() + beside;
         let row = match rule.source.unit {
-            // Rows are sorted by their units into a second table.
-            Some(_) => 2 * own + UNIT_BYTES,
+            // Rows are sorted by their units, which every rank finds, into a second table.
+            Some(_) => 2 * own + UNIT_BYTES * ranks,
             None => own,
         };
         let tile = (TILE * row) as u64;
@@ -413,7 +417,7 @@ impl<'a> Rows<'a> {
             given: Vec::new(),
             built,
             share: None,
-            units: FoundUnits::default(),
+            units: HashMap::new(),
             seen: 0,
             most,
             row,
@@ -427,16 +431,6 @@ impl<'a> Rows<'a> {
     /// Keeps a rank's rows or units of a table.
     pub fn deal(&mut self, share: Share) {
         self.share = Some(share);
-        // Units are found, and rows drawn by their bounds, among those of all ranks.
-        let of_all = match (&self.rule.source.unit, &self.rule.source.bounds) {
-            (Some(_), _) => UNIT_BYTES,
-            (None, Some(_)) => BOUND_BYTES,
-            (None, None) => 0,
-        };
-        self.row += (share.size - 1) * of_all;
-        let tile = (TILE * self.row) as u64;
-        let most = |bytes: u64| (bytes / tile).saturating_mul(TILE as u64);
-        self.most = self.most.map(|(_, bytes)| (most(bytes), bytes));
     }
 
     /// Rows so far, those of other ranks too.
@@ -520,7 +514,7 @@ impl<'a> Rows<'a> {
         for block in blocks {
             let mut block = block?;
             if let (Some(share), Some((unit, owners))) = (self.share, &block.owners) {
-                let kept = self.units.keep(owners, share, unit);
+                let kept = share.kept(unit, owners, &mut self.units);
                 block = block.picked(&kept);
             }
             self.built.append(block);
@@ -581,16 +575,12 @@ impl<'a> Rows<'a> {
     pub fn finish(self, dealt: Option<Held>) -> Result<(Dataset, Held), DataError> {
         self.rule.check_lengths(self.seen)?;
         let unit = self.rule.source.unit.as_ref();
-        let count = unit.map_or(self.seen, |_| self.units.0.len());
-        let blocks = self.share.map(|share| share.of(count as u64, block(unit)));
+        let count = unit.map_or(self.seen, |_| self.units.len());
+        let blocks = self.share.map(|share| share.of(count as u64, unit));
         if let Some(mut held) = dealt.or(blocks) {
             let data = self.built.finish_some();
-            if self.share.is_some() {
-                held.seen.push(self.seen as u64);
-            }
-            held.bounds = data
-                .bounds()
-                .map_or(Vec::new(), |bounds| bounds.units().to_vec());
+            let bounds = data.bounds().map(RowBounds::units);
+            held.bounds = bounds.unwrap_or_default().to_vec();
             return Ok((data, held));
         }
         let fail = |e: DataError| DataError::file(self.rule.path(), e.to_string());
