@@ -230,9 +230,11 @@ fn persons_with_several_rows_lie_on_any_number_of_ranks() {
         (SHARED, "algorithm = \"anchored-barker\"", PRIVATE),
         (LOGISTIC, hmc, OPEN),
     ] {
-        for rows in [1, 9] {
+        for (rows, storage) in [(1, "f32"), (9, "i16")] {
             let text = |file: &str| {
-                let keys = format!("[data]\nunit = \"person\"\nrows_per_unit = {rows}\n");
+                let keys = format!(
+                    "[data]\nunit = \"person\"\nrows_per_unit = {rows}\nstorage = \"{storage}\"\n"
+                );
                 text(file, model, sampler, privacy).replace("[data]\n", &keys)
             };
             let files = [
