@@ -48,8 +48,8 @@ fn parquet(rows: Range<usize>, odd: Option<usize>) -> Vec<u8> {
         SerializedFileWriter::new(Vec::new(), schema.into(), Default::default()).unwrap();
     for first in rows.clone().step_by(GROUP) {
         let mut group = writer.next_row_group().unwrap();
-        for j in 0..NAMES.len() {
-            let cell = |i| match odd == Some(i) && NAMES[j] == "b" {
+        for (j, name) in NAMES.into_iter().enumerate() {
+            let cell = |i| match odd == Some(i) && name == "b" {
                 true => f64::NAN,
                 false => cells(i)[j],
             };
