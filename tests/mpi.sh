@@ -19,8 +19,9 @@ cp "$dpmc" "$folder/dpmc-mpi"
 
 mkdir "$folder/table"
 for part in 1 2 3 4; do
-    awk -v part="$part" 'BEGIN { print "a,b,y"; for (i = 0; i < 3000 * part; i++) {
-        a = sin(i * 1.3 + part); b = sin(i * 0.7); print a "," b "," (a - b + sin(12.9898 * i) > 0.1) } }' \
+    awk -v part="$part" 'BEGIN { print "a,b,y,person,w"; for (i = 0; i < 3000 * part; i++) {
+        a = sin(i * 1.3 + part); b = sin(i * 0.7); y = (a - b + sin(12.9898 * i) > 0.1)
+        print a "," b "," y "," (i * i) % 4999 "," (i % 7 ? 0.3 : 1) } }' \
         >"$folder/table/$part.csv"
 done
 run_file() { # sampler, privacy
@@ -30,13 +31,17 @@ cd "$folder"
 run_file 'algorithm = "mh"\nstep = 0.01' 'not_private = true' >all.toml
 run_file 'algorithm = "sgld"\ngradient = { rate = 0.01 }' 'not_private = true' >listed.toml
 run_file 'algorithm = "anchored-barker"' 'epsilon = 4.0\ndelta = 1e-6' >anchored.toml
+# Persons with several rows, and rows with bounds of their own.
+sed 's/^\[data\]$/&\nunit = "person"\nrows_per_unit = 9/' all.toml >persons.toml
+run_file 'algorithm = "tuna-mh"\nstep = 0.01' 'not_private = true' |
+    sed 's/^\[model\]$/[data.bounds]\ncolumn = "w"\npublic = true\n&/' >bounds.toml
 
 ranks() { # how many, arguments
     local n="$1" && shift
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n "$n" ./dpmc-mpi "$@"
 }
 draws() { cat "$1"/draws.parquet/*.parquet | sha256sum; }
-for run in all listed; do
+for run in all listed persons bounds; do
     ./dpmc-mpi sample $run.toml --out $run-1 --quiet
     for n in 2 3; do
         ranks $n sample $run.toml --out $run-$n --quiet
@@ -49,7 +54,7 @@ ranks 3 sample anchored.toml --out anchored --quiet
 ranks 2 sample --resume anchored --iterations 100 --quiet
 grep -q '"status": "finished"' anchored/certificate.json
 # What is wrong is said once, by rank 0, and all end.
-echo "0.1,secret,1" >>table/4.csv
+echo "0.1,secret,1,1,1" >>table/4.csv
 code=0
 ranks 3 sample all.toml --out wrong --quiet 2>said || code=$?
 [ $code = 2 ] && [ ! -e wrong ] && grep -q "4.csv, line 12002, column 'b'" said && ! grep -q secret said ||

@@ -64,7 +64,7 @@ impl Plan {
     /// As [`Plan::load_data`], the rows of one of several ranks, and which of the table's they are.
     ///
     /// # Errors
-    /// As there, and for declarations that go with one rank alone.
+    /// As there.
     pub fn load_share(&self, share: Share) -> Result<(Dataset, Held), ConfigError> {
         let (source, parts) = self.protected()?;
         Ok(data::load_share(&source, &parts, share)?)

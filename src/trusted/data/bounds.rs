@@ -43,10 +43,10 @@ impl RowBounds {
     }
 
     /// Takes the bounds of further rows.
-    pub(super) fn append(&mut self, more: &RowBounds) {
-        self.units.extend_from_slice(&more.units);
-        self.total += more.total;
-        self.largest = self.largest.max(more.largest);
+    pub(super) fn append(&mut self, more: &[u32]) {
+        self.units.extend_from_slice(more);
+        self.total += more.iter().map(|w| u64::from(*w)).sum::<u64>();
+        self.largest = more.iter().copied().fold(self.largest, u32::max);
     }
 
     /// `2^20 w_i`, one a row.

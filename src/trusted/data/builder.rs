@@ -295,7 +295,7 @@ impl DatasetBuilder {
         other.store();
         let (set, from) = (&mut self.set, &other.set);
         if let Some(more) = &from.bounds {
-            set.bounds.get_or_insert_default().append(more);
+            set.bounds.get_or_insert_default().append(more.units());
         }
         let (rows, width) = (set.rows, set.width());
         set.cells.append(rows, &from.cells, from.rows, width);
@@ -320,16 +320,14 @@ impl DatasetBuilder {
     ///
     /// # Errors
     /// [`DataError::TooFewRows`] under two rows or units: substitution needs a population.
-    pub fn finish(mut self) -> Result<Dataset, DataError> {
-        self.store();
-        if let Some((unit, owners)) = self.owners.take() {
+    pub fn finish(self) -> Result<Dataset, DataError> {
+        if let Some((unit, owners)) = &self.owners {
             if owners.len() != self.set.rows {
                 let what = "not every row says whose it is".into();
                 return Err(DataError::declaration("data.unit", what));
             }
             unit.validate()
                 .map_err(|what| DataError::declaration("data.rows_per_unit", what))?;
-            self = self.grouped(&owners, unit);
         }
         let data = self.finish_some();
         match data.rows() {
@@ -338,9 +336,15 @@ impl DatasetBuilder {
         }
     }
 
-    /// Ends some rows of a data set.
+    /// Ends some rows of a data set: all that are here of their units, where these are declared.
     pub(super) fn finish_some(mut self) -> Dataset {
         self.store();
+        if let Some((unit, owners)) = self.owners.take() {
+            // The rows that count, in the order of their units.
+            let (units, order) = Units::group(&owners, unit);
+            self = self.picked(&order);
+            self.set.units = Some(units);
+        }
         self.set.cells.room(None);
         self.set
     }
@@ -360,32 +364,33 @@ impl DatasetBuilder {
         self.set.labels.as_mut().map_or(Ok(()), Values::finish)
     }
 
-    /// The rows that count, in the order of their units.
-    fn grouped(self, owners: &[u64], unit: Unit) -> Self {
-        let (units, order) = Units::group(owners, unit);
-        let mut grouped = self.like();
+    /// These of its rows, in this order.
+    pub(super) fn picked(mut self, order: &[usize]) -> Self {
+        self.store();
+        let mut picked = self.like();
         let from = &self.set;
-        grouped.reserve(order.len());
+        picked.reserve(order.len());
         let mut row = vec![0.0; from.width()];
-        for &line in &order {
+        for &line in order {
             from.copy_row(line, &mut row);
             // (In their ball and on their grids already: the same values again.)
-            let lane = grouped.set.rows % TILE;
-            for (lanes, v) in grouped.lanes(lane).iter_mut().zip(&row) {
+            let lane = picked.set.rows % TILE;
+            for (lanes, v) in picked.lanes(lane).iter_mut().zip(&row) {
                 lanes[lane] = *v;
             }
-            grouped.added(lane, from.row_norm);
+            picked.added(lane, from.row_norm);
         }
-        grouped.store();
-        let to = &mut grouped.set;
-        to.labels = from.labels.as_ref().map(|labels| {
+        picked.store();
+        picked.set.labels = from.labels.as_ref().map(|labels| {
             let mut sorted = Values::default();
             let places = sorted.from(0, order.len().next_multiple_of(TILE));
             let labels = order.iter().map(|&line| labels.as_slice()[line]);
             places.iter_mut().zip(labels).for_each(|(to, y)| *to = y);
             sorted
         });
-        to.units = Some(units);
-        grouped
+        if let (Some((_, to)), Some((_, owners))) = (&mut picked.owners, &self.owners) {
+            to.extend(order.iter().map(|&line| owners[line]));
+        }
+        picked
     }
 }

@@ -170,30 +170,24 @@ pub fn load(source: &Source) -> Result<Dataset, DataError> {
 /// # Errors
 /// [`DataError`], as there, and where the files are of several kinds.
 pub fn load_parts(source: &Source, parts: &[Part]) -> Result<Dataset, DataError> {
-    load_dealt(source, parts, None).map(|(data, _)| data)
+    load_seen(source, parts, None, &[]).map(|(data, _)| data)
 }
 
 /// As [`load_parts`], the rows of one of several ranks, and which of the table's they are: whole
-/// files where there are as many as ranks, else blocks of rows, of a file that all ranks read.
+/// files where there are as many as ranks, or row groups of Parquet files, else blocks of rows or
+/// units, of files that all ranks read.
 ///
 /// # Errors
-/// [`DataError`], as there, and where rows are declared to have units or bounds.
+/// [`DataError`], as there.
 pub fn load_share(
     source: &Source,
     parts: &[Part],
     share: Share,
 ) -> Result<(Dataset, Held), DataError> {
-    let beside = [
-        ("data.unit", source.unit.is_some()),
-        ("data.bounds", source.bounds.is_some()),
-    ];
-    match beside.into_iter().find(|(_, given)| *given) {
-        Some((key, _)) => {
-            let what = "does not go with several ranks yet: run it on one";
-            Err(DataError::declaration(key, what.into()))
-        }
-        None => load_dealt(source, parts, Some(share)),
-    }
+    let seen = seen(source, parts)?;
+    let (data, mut held) = load_seen(source, parts, Some(share), &seen)?;
+    held.seen.extend(seen);
+    Ok((data, held))
 }
 
 /// Paths and bytes of a table's files: what all ranks must see alike.
@@ -218,60 +212,84 @@ fn seen(source: &Source, parts: &[Part]) -> Result<Vec<u64>, DataError> {
     Ok(seen)
 }
 
-fn load_dealt(
-    source: &Source,
-    parts: &[Part],
-    share: Option<Share>,
-) -> Result<(Dataset, Held), DataError> {
-    let seen = share.map(|_| seen(source, parts)).transpose()?;
-    let (data, mut held) = load_seen(source, parts, share, seen.as_deref())?;
-    held.seen.extend(seen.into_iter().flatten());
-    Ok((data, held))
-}
-
+/// `bytes`: of each file, where rows are dealt.
 fn load_seen(
     source: &Source,
     parts: &[Part],
     share: Option<Share>,
-    bytes: Option<&[u64]>,
+    bytes: &[u64],
 ) -> Result<(Dataset, Held), DataError> {
-    let by_file = share.filter(|s| parts.len() >= s.size && source.label_file.is_none());
-    let by_row = share.filter(|_| by_file.is_none());
-    if parts.is_empty() {
-        let format = format_of(&source.path)?;
-        return load_by(source, parts, share, by_row, |rows| {
-            read(source, &source.path, format, rows).map(|()| None)
-        });
-    }
-    let format = common_format(source, parts)?;
-    let files = parts;
-    let bytes = bytes.and_then(|bytes| bytes.get(..parts.len()));
-    let here = by_file.zip(bytes).map(|(share, bytes)| share.files(bytes));
-    let here = |i: &usize| here.as_ref().is_none_or(|here| here[*i]);
-    let parts: Vec<(usize, &Part)> = parts.iter().enumerate().filter(|(i, _)| here(i)).collect();
-    load_by(source, files, share, by_row, |rows| {
-        let mut all = 0u64;
-        for (_, part) in &parts {
+    let alone = [Part {
+        path: source.path.clone(),
+        shown: source.path.clone(),
+        given: Vec::new(),
+    }];
+    let (files, format) = match parts {
+        [] => (&alone[..], format_of(&source.path)?),
+        parts => (parts, common_format(source, parts)?),
+    };
+    let fault = |part: &Part, e| match parts {
+        [] => e,
+        _ => part.at_fault(e),
+    };
+    // Which line of another file is a row's, or which unit, is known to who reads all before it.
+    let beside = matches!(source.bounds, Some(BoundsSource::File(_)));
+    let beside = beside || source.label_file.is_some() || source.unit.is_some();
+    load_by(source, parts, share, |rows| {
+        // Sizes of files or, where ranks are more, of their row groups.
+        let size = |i: usize| vec![bytes.get(i).copied().unwrap_or(0)];
+        let mut sizes: Vec<Vec<u64>> = (0..files.len()).map(size).collect();
+        let dealt = share.filter(|_| !beside);
+        if format == Format::Parquet && dealt.is_some_and(|s| files.len() < s.size) {
+            for (part, sizes) in files.iter().zip(&mut sizes) {
+                rows.begin(part);
+                let groups = read_parquet::groups(&part.path, &rows.wanted, &[]);
+                let groups = groups.map_err(|e| fault(part, e))?;
+                *sizes = groups.into_iter().map(|(_, _, rows)| rows).collect();
+            }
+        }
+        let all = sizes.concat();
+        let dealt = dealt.filter(|s| all.len() >= s.size);
+        if let (Some(share), None) = (share, dealt) {
+            rows.deal(share);
+        }
+        let here = dealt.map_or(vec![true; all.len()], |share| share.files(&all));
+        let mut here = here.into_iter();
+        let own = |sizes: &Vec<u64>| -> Vec<bool> { here.by_ref().take(sizes.len()).collect() };
+        let own: Vec<Vec<bool>> = sizes.iter().map(own).collect();
+        let files = (0..).zip(files).zip(&own);
+        let files: Vec<_> = files.filter(|(_, own)| own.contains(&true)).collect();
+        let mut count = 0u64;
+        for ((_, part), own) in files.iter().filter(|_| !parts.is_empty()) {
             rows.begin(part);
-            let count = match format {
+            let more = match format {
                 // Known when they are read.
                 Format::Csv => Ok(0),
-                Format::Parquet => read_parquet::count(&part.path, &rows.wanted),
+                Format::Parquet => read_parquet::groups(&part.path, &rows.wanted, own)
+                    .map(|groups| groups.iter().map(|group| group.2).sum()),
                 Format::Npy => read_npy::count(&part.path),
                 Format::Idx => read_idx::count(&part.path),
             };
-            all = all.saturating_add(count.map_err(|e| part.at_fault(e))?);
+            count = count.saturating_add(more.map_err(|e| fault(part, e))?);
         }
-        rows.expect(all)?;
-        rows.reserve(all);
-        let mut dealt = Held::default();
-        for (i, part) in &parts {
+        rows.expect(count)?;
+        rows.reserve(count);
+        let mut held = Held::default();
+        for ((i, part), own) in files {
             let before = rows.seen();
             rows.begin(part);
-            read(source, &part.path, format, rows).map_err(|e| part.at_fault(e))?;
-            dealt.parts.push((*i as u64, (rows.seen() - before) as u64));
+            let read = match format {
+                Format::Csv => read_csv::rows(&part.path, source.text, rows),
+                Format::Parquet => read_parquet::rows(&part.path, rows, own),
+                Format::Npy => read_npy::rows(&part.path, rows),
+                Format::Idx => read_idx::rows(&part.path, rows),
+            };
+            read.map_err(|e| fault(part, e))?;
+            // (Ranks have the row groups of one file in the ranks' order.)
+            held.parts.push((i, (rows.seen() - before) as u64));
         }
-        Ok(by_file.map(|_| dealt))
+        held.seen = all;
+        Ok(dealt.map(|_| held))
     })
 }
 
@@ -289,20 +307,6 @@ fn common_format(source: &Source, parts: &[Part]) -> Result<Format, DataError> {
     }
 }
 
-fn read(
-    source: &Source,
-    path: &Path,
-    format: Format,
-    rows: &mut Rows<'_>,
-) -> Result<(), DataError> {
-    match format {
-        Format::Csv => read_csv::rows(path, source.text, rows),
-        Format::Parquet => read_parquet::rows(path, rows),
-        Format::Npy => read_npy::rows(path, rows),
-        Format::Idx => read_idx::rows(path, rows),
-    }
-}
-
 /// The labels of a file of their own.
 pub(super) fn labels(path: &Path, label: &Label, bad: BadCells) -> Result<Vec<f64>, DataError> {
     match format_of(path) {
@@ -317,16 +321,14 @@ pub(super) fn labels(path: &Path, label: &Label, bad: BadCells) -> Result<Vec<f6
 /// [`DataError`], naming row and column or the key of the declaration.
 pub fn load_frame(source: &Source, table: &Frame) -> Result<Dataset, DataError> {
     let read = |rows: &mut Rows<'_>| frame::rows(table, rows).map(|()| None);
-    load_by(source, &[], None, None, read).map(|(data, _)| data)
+    load_by(source, &[], None, read).map(|(data, _)| data)
 }
 
-/// `by_row`: which rows are kept, where rows are dealt; `read`: which files they are, where files
-/// are.
+/// `read`: which files, or parts of them, were read, where such are dealt.
 fn load_by(
     source: &Source,
     parts: &[Part],
     share: Option<Share>,
-    by_row: Option<Share>,
     read: impl FnOnce(&mut Rows<'_>) -> Result<Option<Held>, DataError>,
 ) -> Result<(Dataset, Held), DataError> {
     for (i, feature) in source.features.iter().enumerate() {
@@ -359,7 +361,7 @@ fn load_by(
         builder = builder.on_grids(&source.columns());
     }
     if let Some(unit) = &source.unit {
-        check_unit(source)?;
+        check_unit(source, unit)?;
         builder = builder.of_units(unit.clone());
     }
     let kept = Kept::of(source, parts, share)?;
@@ -371,10 +373,8 @@ fn load_by(
     let available = crate::machine::available_memory().into_iter();
     let available = available.chain(source.room.memory).min();
     let available = available.map(|bytes| bytes / beside);
-    let mut rows = Rows::new(&rule, builder, available, kept.as_ref());
-    if let Some(share) = by_row {
-        rows.deal(share);
-    }
+    let ranks = share.map_or(1, |share| share.size);
+    let mut rows = Rows::new(&rule, builder, available, ranks, kept.as_ref());
     let dealt = read(&mut rows)?;
     if let Some(kept) = &kept {
         kept.check(Kept::of(source, parts, share)?.as_ref(), &source.path)?;
@@ -383,7 +383,7 @@ fn load_by(
 }
 
 /// What is said of a table row by row elsewhere would say how many rows there are.
-fn check_unit(source: &Source) -> Result<(), DataError> {
+fn check_unit(source: &Source, unit: &Unit) -> Result<(), DataError> {
     let beside = [
         ("data.label_file", source.label_file.is_some()),
         ("data.bounds", source.bounds.is_some()),
@@ -397,7 +397,7 @@ fn check_unit(source: &Source) -> Result<(), DataError> {
             let what = "does not go with data.unit: how many rows there are is private then, and whose a row is must be readable";
             Err(DataError::declaration(key, what.into()))
         }
-        None => Ok(()),
+        None => (unit.validate()).map_err(|e| DataError::declaration("data.rows_per_unit", e)),
     }
 }
 

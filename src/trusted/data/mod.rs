@@ -244,13 +244,14 @@ impl Dataset {
 
     /// Number of rows and, where they have public bounds of their own, what those add up to.
     pub fn population(&self) -> Population {
-        let bounds = self.bounds.as_ref();
+        let bounds = self.bounds();
         bounds.map_or(self.rows().into(), RowBounds::population)
     }
 
-    /// The public bounds of single rows, where some are declared.
+    /// The public bounds of single rows, those of other ranks too, where some are declared.
     pub(in crate::trusted) fn bounds(&self) -> Option<&RowBounds> {
-        self.bounds.as_ref()
+        let all = self.ranks.as_ref().and_then(|ranks| ranks.bounds.as_ref());
+        all.or(self.bounds.as_ref())
     }
 
     /// Bytes held here by the rows; where these belong to units, by as many as there may be.

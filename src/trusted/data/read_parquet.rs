@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 use rayon::prelude::*;
@@ -140,18 +141,38 @@ pub(super) fn header(path: &Path) -> Result<Vec<String>, DataError> {
     })
 }
 
-/// Number of rows of a file that has the wanted columns.
-pub(super) fn count(path: &Path, names: &[String]) -> Result<u64, DataError> {
+/// Row groups, each with the rows before it and its own.
+type Groups = Vec<(usize, u64, u64)>;
+
+/// The row groups of a file that has the wanted columns: all, unless `here` says it of each.
+pub(super) fn groups(path: &Path, names: &[String], here: &[bool]) -> Result<Groups, DataError> {
     guarded(path, || {
         let reader = reader(path)?;
-        let metadata = reader.metadata().file_metadata();
-        wanted(path, metadata.schema_descr(), names)?;
-        u64::try_from(metadata.num_rows()).map_err(|_| damaged(path, "it has less than no rows"))
+        let metadata = reader.metadata();
+        wanted(path, metadata.file_metadata().schema_descr(), names)?;
+        groups_of(path, metadata, here)
     })
 }
 
-pub(super) fn rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
-    guarded(path, || read_rows(path, rows))
+fn groups_of(path: &Path, metadata: &ParquetMetaData, here: &[bool]) -> Result<Groups, DataError> {
+    let (mut groups, mut first) = (Vec::new(), 0u64);
+    for (g, group) in metadata.row_groups().iter().enumerate() {
+        // (Less than no rows are more than any file has.)
+        let rows = group.num_rows() as u64;
+        if here.len() < 2 || here.get(g) == Some(&true) {
+            groups.push((g, first, rows));
+        }
+        first = first.saturating_add(rows);
+    }
+    match i64::try_from(first) == Ok(metadata.file_metadata().num_rows()) {
+        true => Ok(groups),
+        false => Err(damaged(path, "its numbers of rows contradict each other")),
+    }
+}
+
+/// Reads all rows, or those of the row groups that are `here`.
+pub(super) fn rows(path: &Path, rows: &mut Rows<'_>, here: &[bool]) -> Result<(), DataError> {
+    guarded(path, || read_rows(path, rows, here))
 }
 
 /// A wanted column: its place among the file's leaves, and what its values are.
@@ -187,21 +208,15 @@ fn wanted(
     fields.iter().zip(names).map(plain).collect()
 }
 
-fn read_rows(path: &Path, rows: &mut Rows<'_>) -> Result<(), DataError> {
+fn read_rows(path: &Path, rows: &mut Rows<'_>, here: &[bool]) -> Result<(), DataError> {
     let reader = reader(path)?;
     let metadata = reader.metadata();
     let wanted = wanted(path, metadata.file_metadata().schema_descr(), &rows.wanted)?;
-    let count = metadata.file_metadata().num_rows();
-    let groups = metadata.row_groups().iter().map(|g| g.num_rows());
-    let contradicts = || damaged(path, "its numbers of rows contradict each other");
-    let sum = groups.clone().try_fold(0i64, i64::checked_add);
-    if sum != Some(count) || groups.clone().any(|rows| rows < 0) {
-        return Err(contradicts());
-    }
-    rows.expect(count as u64)?;
-    rows.reserve(count as u64);
-    let mut first = 0;
-    for (g, count) in groups.enumerate() {
+    let groups = groups_of(path, metadata, here)?;
+    let count = groups.iter().map(|(_, _, rows)| rows).sum();
+    rows.expect(count)?;
+    rows.reserve(count);
+    for (g, mut first, count) in groups {
         let mut columns = open_columns(path, &reader, g, &wanted, &rows.wanted)?;
         let mut left = count as usize;
         while left > 0 {

@@ -3,6 +3,7 @@
 //! alone, never from threads.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::feature::Cell;
 use super::kept::{self, Kept, Spilled};
 use super::{
-    BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Held, Label, Part, Share,
-    Source, TILE, bounds, load, unit,
+    BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Held, Label, Part, RowBounds,
+    Share, Source, TILE, bounds, load, unit,
 };
 
 /// What becomes of a cell that its declaration cannot read.
@@ -288,7 +289,7 @@ impl Block<'_> {
     /// Whether all of the next rows are this rank's, where rows are dealt.
     fn here(&self, rows: usize) -> bool {
         let (first, last) = (self.seen as u64, (self.seen + rows - 1) as u64);
-        (self.share).is_none_or(|share| share.has(first) && share.has(last))
+        (self.share).is_none_or(|share| share.has(first, None) && share.has(last, None))
     }
 
     /// What a row has beside its features: its label and its bound. Says whose it is.
@@ -379,8 +380,11 @@ pub(super) struct Rows<'a> {
     /// What folders give instead, for each column that is read; empty where they give none.
     given: Vec<Given>,
     built: DatasetBuilder,
-    /// Which rows are kept, where a table's are dealt.
+    /// Which rows or units are kept, where a table's are dealt.
     share: Option<Share>,
+    /// Where units are dealt: which one each owner is, in the order of their first rows, and how
+    /// many rows it has so far.
+    units: HashMap<u64, (u64, u32)>,
     /// Rows so far, those of other ranks too.
     seen: usize,
     /// Rows that fit in memory, and what is available.
@@ -399,15 +403,16 @@ impl<'a> Rows<'a> {
         rule: &'a Rule<'a>,
         built: DatasetBuilder,
         available: Option<u64>,
+        ranks: usize,
         kept: Option<&'a Kept<'a>>,
     ) -> Self {
-        // A row's bound, twice, and its place in the table that draws rows by it.
-        let bounds = if rule.source.bounds.is_some() { 6 } else { 0 };
+        // A row's bound, twice, and its place in the table that draws rows by it, for all ranks.
+        let bounds = 6 * ranks * usize::from(rule.source.bounds.is_some());
         let beside = 4 * (usize::from(rule.label.is_some()) + bounds);
         let own = built.set.cells.value_bytes() * built.width() + beside;
         let row = match rule.source.unit {
-            // Rows are sorted by their units into a second table.
-            Some(_) => 2 * own + UNIT_BYTES,
+            // Rows are sorted by their units, which every rank finds, into a second table.
+            Some(_) => 2 * own + UNIT_BYTES * ranks,
             None => own,
         };
         let tile = (TILE * row) as u64;
@@ -418,6 +423,7 @@ impl<'a> Rows<'a> {
             given: Vec::new(),
             built,
             share: None,
+            units: HashMap::new(),
             seen: 0,
             most,
             row,
@@ -430,7 +436,7 @@ impl<'a> Rows<'a> {
         self.rule.path()
     }
 
-    /// Keeps a rank's rows of a table.
+    /// Keeps a rank's rows or units of a table.
     pub fn deal(&mut self, share: Share) {
         self.share = Some(share);
     }
@@ -500,7 +506,9 @@ impl<'a> Rows<'a> {
         }
         self.expect((first - self.seen) as u64)?;
         self.seen = first;
-        let (share, rule, given, built) = (self.share, self.rule, &self.given[..], &self.built);
+        let (rule, given, built) = (self.rule, &self.given[..], &self.built);
+        // Of which unit a row is, and so whether it is here, is known when all before it are read.
+        let share = self.share.filter(|_| rule.source.unit.is_none());
         let blocks: Vec<Result<DatasetBuilder, DataError>> = batches
             .par_iter()
             .zip(&starts)
@@ -518,7 +526,12 @@ impl<'a> Rows<'a> {
             })
             .collect();
         for block in blocks {
-            self.built.append(block?);
+            let mut block = block?;
+            if let (Some(share), Some((unit, owners))) = (self.share, &block.owners) {
+                let kept = share.kept(unit, owners, &mut self.units);
+                block = block.picked(&kept);
+            }
+            self.built.append(block);
         }
         let written = self.built.write();
         written.map_err(|e| kept::failed(&self.folder(), &e))
@@ -587,9 +600,16 @@ impl<'a> Rows<'a> {
         let folder = self.folder();
         let written = self.built.write_all();
         written.map_err(|e| kept::failed(&folder, &e))?;
-        let blocks = self.share.map(|share| share.of(self.seen as u64));
+        let unit = self.rule.source.unit.as_ref();
+        let count = unit.map_or(self.seen, |_| self.units.len());
+        let blocks = self.share.map(|share| share.of(count as u64, unit));
         let (data, held) = match dealt.or(blocks) {
-            Some(held) => (self.built.finish_some(), held),
+            Some(mut held) => {
+                let data = self.built.finish_some();
+                let bounds = data.bounds().map(RowBounds::units);
+                held.bounds = bounds.unwrap_or_default().to_vec();
+                (data, held)
+            }
             None => {
                 let fail = |e: DataError| DataError::file(self.rule.path(), e.to_string());
                 (self.built.finish().map_err(fail)?, Held::default())

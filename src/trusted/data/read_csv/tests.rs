@@ -156,7 +156,7 @@ fn the_refusal_for_size_knows_no_record_lengths() {
         std::fs::write(&source.path, text).unwrap();
         let rule = Rule::new(&source, None).unwrap();
         let builder = Dataset::builder(vec!["a".into()], false, 1.0).unwrap();
-        let mut rows = Rows::new(&rule, builder, Some(available), None);
+        let mut rows = Rows::new(&rule, builder, Some(available), 1, None);
         super::rows(&source.path, source.text, &mut rows).map_err(|e| e.to_string())
     };
     let short = refusal("", 16_000).unwrap_err();
@@ -175,7 +175,7 @@ fn the_refusal_for_size_adds_files_up() {
     let rule = Rule::new(&source, None).unwrap();
     let read = |files: usize, available: u64| {
         let builder = Dataset::builder(vec!["a".into()], false, 1.0).unwrap();
-        let mut rows = Rows::new(&rule, builder, Some(available), None);
+        let mut rows = Rows::new(&rule, builder, Some(available), 1, None);
         let mut files = (0..files).map(|_| super::rows(&source.path, source.text, &mut rows));
         files.try_for_each(|read| read.map_err(|e| e.to_string()))
     };
@@ -185,7 +185,7 @@ fn the_refusal_for_size_adds_files_up() {
     assert_eq!(read(2, 6_000 * 4), Ok(()));
     // Those whose files say their number are refused before they are read.
     let builder = Dataset::builder(vec!["a".into()], false, 1.0).unwrap();
-    let mut rows = Rows::new(&rule, builder, Some(16_000), None);
+    let mut rows = Rows::new(&rule, builder, Some(16_000), 1, None);
     super::rows(&source.path, source.text, &mut rows).unwrap();
     assert!(rows.expect(1_000).is_ok() && rows.expect(1_001).is_err());
 }
