@@ -158,4 +158,5 @@ def main():
         plot(lines, given.plot)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -257,8 +257,11 @@ pub struct Overrides {
     pub cache: Option<PathBuf>,
 }
 
-/// A number of bytes, in units of 2^10, 2^20, …
-fn bytes(text: &str) -> Result<u64, String> {
+/// A number of bytes, in units of 2^10, 2^20, …: `8G`, `500M`.
+///
+/// # Errors
+/// How to write one.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let upper = text.trim().to_ascii_uppercase();
     let number = upper.trim_end_matches('B').trim_end_matches('I');
     let shift = match number.chars().last() {

@@ -49,7 +49,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 
 use args::{Arguments, Command};
-pub use args::{EngineArgument, Overrides};
+pub use args::{EngineArgument, Overrides, bytes};
 pub use check::merge;
 pub use error::CliError;
 pub use panics::name_the_place_alone;

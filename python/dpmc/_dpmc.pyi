@@ -25,6 +25,8 @@ class Plan:
         iterations: int | None = None,
         engine: str | None = None,
         seed: int | None = None,
+        memory: str | None = None,
+        cache: Path | None = None,
         frame: bool = False,
     ) -> Plan: ...
     def feature_columns(self) -> list[str]: ...

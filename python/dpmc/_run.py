@@ -355,6 +355,8 @@ class Run:
         data: Any = None,
         iterations: int | None = None,
         engine: str | None = None,
+        memory: str | int | None = None,
+        cache: str | os.PathLike[str] | None = None,
         progress: bool | Progress | None = None,
     ) -> Run:
         """Goes on with this run, out of what its ledger has left.
@@ -372,7 +374,8 @@ class Run:
             what = "its table is a file, which is read again; leave data= out"
             raise InputError(f"resume(): {what}", "data=")
         frame = data is not None
-        settings = settings.with_(iterations=iterations, engine=engine, frame=frame)
+        arguments = {"iterations": iterations, "engine": engine, **_room(memory, cache)}
+        settings = settings.with_(**arguments, frame=frame)
         rows = table(data, settings.columns()) if data is not None else None
         self._draws = self._summary = None
         _go(settings, rows, self._path, True, progress)
@@ -448,6 +451,12 @@ def _go(
         )
 
 
+def _room(memory: str | int | None, cache: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """Where a table's rows may be, for the plan."""
+    folder = None if cache is None else Path(cache)
+    return {"memory": None if memory is None else str(memory), "cache": folder}
+
+
 def sample(
     run: Any,
     *,
@@ -467,6 +476,8 @@ def sample(
     iterations: int | None = None,
     engine: str | None = None,
     seed: int | None = None,
+    memory: str | int | None = None,
+    cache: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: bool | Progress | None = None,
 ) -> Run:
@@ -493,6 +504,10 @@ def sample(
     ``out``: the directory to make; without it the run lies in a temporary one until
     :meth:`Run.save`. Its budget is spent either way, and recorded as the command does.
 
+    ``memory``, such as ``"8G"``, bounds what the rows of a table in files may take of it: beyond it
+    they lie on disk, and in the folder ``cache`` also for later runs, as copies of the rows
+    (docs/guide/large_tables.md).
+
     ``progress``: True, False, a function of iterations made, iterations to make, acceptance and
     epsilon so far, or None, which shows a line at terminals and in notebooks.
 
@@ -511,6 +526,7 @@ def sample(
         "iterations": iterations,
         "engine": engine,
         "seed": seed,
+        **_room(memory, cache),
     }
     asked = ByFormula(formula, columns, model, name, unit, rows_per_unit)
     run, data = chosen_model(run, data, asked, not_private)
@@ -543,6 +559,8 @@ def check(
     ledger: str | os.PathLike[str] | Ledger | None = None,
     chains: int | None = None,
     iterations: int | None = None,
+    memory: str | int | None = None,
+    cache: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
     """What a run would do and how large its errors should be; spends nothing.
 
@@ -558,6 +576,7 @@ def check(
         "ledger": ledger,
         "chains": chains,
         "iterations": iterations,
+        **_room(memory, cache),
     }
     asked = ByFormula(formula, columns, model, name, unit, rows_per_unit)
     run, data = chosen_model(run, data, asked, not_private)

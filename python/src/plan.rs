@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 use dpmc::config::ConfigError;
-use dpmc_cli::{CliError, EngineArgument, Overrides, merge};
+use dpmc_cli::{CliError, EngineArgument, Overrides, bytes, merge};
 
 use crate::errors::raise;
 
@@ -74,7 +74,7 @@ impl Plan {
     }
 
     /// The plan with keyword arguments over it; what they set is refused by their names.
-    #[pyo3(signature = (*, algorithm=None, epsilon=None, delta=None, not_private=false, ledger=None, chains=None, iterations=None, engine=None, seed=None, frame=false))]
+    #[pyo3(signature = (*, algorithm=None, epsilon=None, delta=None, not_private=false, ledger=None, chains=None, iterations=None, engine=None, seed=None, memory=None, cache=None, frame=false))]
     #[allow(clippy::too_many_arguments)]
     fn with_(
         &self,
@@ -88,8 +88,12 @@ impl Plan {
         iterations: Option<u64>,
         engine: Option<&str>,
         seed: Option<u64>,
+        memory: Option<String>,
+        cache: Option<PathBuf>,
         frame: bool,
     ) -> PyResult<Self> {
+        let memory = memory.as_deref().map(bytes).transpose();
+        let memory = memory.map_err(|what| crate::input(py, format!("memory=: {what}")))?;
         let engine = match engine {
             None => None,
             Some("auto") => Some(EngineArgument::Auto),
@@ -125,7 +129,8 @@ impl Plan {
             iterations,
             engine,
             seed,
-            ..Overrides::default()
+            memory,
+            cache,
         };
         merge(&mut plan, &overrides).map_err(|e| raise(py, &said_here(e), self.imaginary))?;
         if frame {

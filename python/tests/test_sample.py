@@ -385,3 +385,16 @@ def test_a_table_in_memory_is_no_file_of_the_command(table, tmp_path):
     with pytest.raises(dpmc.InputError, match="a program held in memory") as refused:
         dpmc.sample(tmp_path / "again.toml")
     assert refused.value.key == "data.file"
+
+
+def test_rows_on_disk_give_the_same_draws(table, tmp_path):
+    written(tmp_path, table)
+    path, kept = tmp_path / "people.toml", tmp_path / "kept"
+    fixed = {"not_private": True, "algorithm": "mh", "seed": 3, "iterations": 50}
+    memory = dpmc.sample(path, **fixed)
+    disk = dpmc.sample(path, **fixed, memory="1K", cache=kept)
+    assert disk.draws == memory.draws
+    assert len(list(kept.iterdir())) == 3
+    assert dpmc.check(path, memory=1024, cache=kept)["memory"]["on_disk"]
+    with pytest.raises(dpmc.InputError, match="memory=: write a number of bytes"):
+        dpmc.sample(path, **fixed, memory="lots")

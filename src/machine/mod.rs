@@ -3,5 +3,8 @@
 mod memory;
 mod threads;
 
+/// Which of several ranks on this machine a process is, from 0; not set where it is alone.
+pub(crate) static PLACE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+
 pub use memory::available_memory;
 pub use threads::start as start_threads;

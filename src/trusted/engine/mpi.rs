@@ -33,7 +33,10 @@ impl MpiLink {
         }
         let world = universe.world();
         let (rank, size) = (world.rank() as usize, world.size() as usize);
-        let beside = world.split_shared(world.rank()).size() as usize;
+        let machine = world.split_shared(world.rank());
+        let beside = machine.size() as usize;
+        // Once, as MPI is started once.
+        let _ = crate::machine::PLACE.set(machine.rank() as usize);
         Ok(MpiLink {
             universe: Mutex::new(universe),
             rank,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rayon::prelude::*;
+
 use super::device::{Buffer, Device};
 use crate::data::{Dataset, Storage, TILE};
 use crate::engine::EngineError;
@@ -75,11 +77,16 @@ impl RowBuffers {
     /// the tile.
     pub fn upload(&self, device: &Device, data: &Dataset, first: usize, rows: usize) {
         let padded = rows.div_ceil(4) * 4;
-        let mut column = vec![0u32; padded];
-        for k in 0..words(data) {
-            data.copy_word(k, first / TILE, &mut column);
-            let offset = (4 * k * padded) as u64;
-            device.write(&self.rows, offset, bytemuck::cast_slice(&column));
+        // A word a thread at once; the device computes on rows before meanwhile.
+        let mut columns = vec![vec![0u32; padded]; words(data).min(rayon::current_num_threads())];
+        for k in (0..words(data)).step_by(columns.len().max(1)) {
+            let columns = &mut columns[..(words(data) - k).min(rayon::current_num_threads())];
+            let each = columns.par_iter_mut().enumerate();
+            each.for_each(|(i, column)| data.copy_word(k + i, first / TILE, column));
+            for (i, column) in columns.iter().enumerate() {
+                let offset = (4 * (k + i) * padded) as u64;
+                device.write(&self.rows, offset, bytemuck::cast_slice(column));
+            }
         }
         if data.labelled() {
             let labels = &data.labels()[first..first + padded];

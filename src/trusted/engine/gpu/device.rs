@@ -128,6 +128,24 @@ pub(super) fn adapters() -> Vec<EngineInfo> {
         .collect()
 }
 
+/// The adapter, or the one of those like it that is this rank's: of several on a machine each takes
+/// its own, in turn.
+fn own_adapter(fastest: wgpu::Adapter, place: Option<usize>) -> wgpu::Adapter {
+    let Some(place) = place else {
+        return fastest;
+    };
+    let kind = |a: &wgpu::Adapter| {
+        let info = a.get_info();
+        (info.backend, info.device_type, info.name)
+    };
+    let mut alike = pollster::block_on(instance().enumerate_adapters(wgpu::Backends::all()));
+    alike.retain(|a| kind(a) == kind(&fastest));
+    match alike.len() {
+        0 => fastest,
+        count => alike.swap_remove(place % count),
+    }
+}
+
 impl Device {
     /// Opens the fastest adapter, software Vulkan included.
     pub fn open(own: GpuLimits) -> Result<Self, EngineError> {
@@ -145,6 +163,7 @@ impl Device {
                 },
             }
         })?;
+        let adapter = own_adapter(adapter, crate::machine::PLACE.get().copied());
         let mut limits = adapter.limits();
         // wgpu then refuses what a smaller adapter would.
         let lower = |limit: &mut u64, own: Option<u64>| {
