@@ -13,10 +13,9 @@ N:
     pass    one pass of `mh` over all rows
     memory  the most that the run held beside pages of files, which the system takes back at need
 
-The system's cache is emptied before each where this program may do that (root). A line a + b·N is
-put through the two smallest N of each column (least relative error: a from the first, b from the
-second), and the others are compared with it. With `--ranks R` (a command that was built with MPI)
-the largest table of up to 1e7 rows is also run on R ranks, one thread each.
+The system's cache is emptied before each where this program may do that (root). The line a + b·N of
+least relative squares is put through each column, and the column compared with it. With `--ranks R`
+(a command that was built with MPI) the largest table of up to 1e7 rows is also run on R ranks.
 """
 
 import argparse
@@ -101,6 +100,15 @@ def ranked(rows, epsilon, ranks, kept):
         ]
 
 
+def line_through(points):
+    """a and b for which the squares of (a + b·n)/t − 1 add up to least."""
+    rows = [(1 / t, n / t) for n, t in points]
+    aa, ab, bb = [sum(x[i] * x[j] for x in rows) for i, j in ((0, 0), (0, 1), (1, 1))]
+    pa, pb = [sum(x[i] for x in rows) for i in (0, 1)]
+    whole = aa * bb - ab * ab
+    return (pa * bb - pb * ab) / whole, (pb * aa - pa * ab) / whole
+
+
 def main():
     asks = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asks.add_argument("--most", type=float, default=1e7, help="rows of the largest table")
@@ -119,9 +127,8 @@ def main():
         lines.append((n, *found))
         print(f"{n:10} {found[0]:8.2f} {found[1]:8.2f} {found[2]:8.4f} {found[3]:10.3f}", flush=True)
     for k, name in enumerate(["read", "run", "pass"], 1):
-        (n0, t0), (n1, t1) = [(line[0], line[k]) for line in lines[:2]]
-        b = (t1 - t0) / (n1 - n0)
-        a = t0 - b * n0
+        a, b = line_through([(line[0], line[k]) for line in lines])
+        (n0, t0) = lines[0][0], lines[0][k]
         off = [f"{line[k] / (a + b * line[0]):.2f}" for line in lines]
         slope = math.log(lines[-1][k] / t0) / math.log(lines[-1][0] / n0)
         print(f"{name}: {a:.3f} s + {1e9 * b:.1f} ns a row; measured/line: {' '.join(off)}")

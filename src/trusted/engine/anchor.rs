@@ -1,6 +1,8 @@
 //! Exact sums for an anchor: gradient and curvature of the log likelihood at a public θ*,
 //! row by row in integers, so that sensitivities are facts about integers.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use serde::{Deserialize, Serialize};
@@ -196,19 +198,27 @@ pub(super) fn row_weights(
     set: InstructionSet,
     data: &Dataset,
     query: &AnchorQuery<'_>,
-) -> Result<Vec<f32>, EngineError> {
-    query.check(data.features().len(), data.labelled())?;
-    let mut weights = vec![0.0f32; data.lines().next_multiple_of(TILE)];
+    tiles: Range<usize>,
+) -> Vec<f32> {
+    let mut weights = vec![0.0f32; tiles.len() * TILE];
     if let Predictor::Joint(_) = query.slopes.predictor {
         // Nothing of these is a remainder.
-        return Ok(weights);
+        return weights;
     }
+    let first = tiles.start;
+    let weigh = |(k, out): (usize, &mut [f32])| {
+        set.anchor_weights(TileRows::new(data, query), first + k * 64, out);
+    };
+    match tiles.len() {
+        ..=64 => weigh((0, &mut weights)),
+        _ => weights
+            .par_chunks_mut(TILE * 64)
+            .enumerate()
+            .for_each(weigh),
+    }
+    let live = data.lines().saturating_sub(first * TILE);
+    weights.iter_mut().skip(live).for_each(|w| *w = 0.0);
     weights
-        .par_chunks_mut(TILE * 64)
-        .enumerate()
-        .for_each(|(k, out)| set.anchor_weights(TileRows::new(data, query), k * 64, out));
-    weights[data.lines()..].fill(0.0);
-    Ok(weights)
 }
 
 /// What ‖z‖ is scaled by to lie in the ball of radius `bound`: 1 inside it, NaN → 1 (such a row is

@@ -11,6 +11,8 @@ mod network_gradient;
 mod network_remainder;
 mod remainder;
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(in crate::trusted) use dispatch::InstructionSet;
@@ -18,11 +20,11 @@ use kernel::Group;
 use rayon::prelude::*;
 
 use super::{
-    AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery, GradientSum,
-    MomentSums, RatioQuery, RatioSum, Rows, anchor, moments,
+    AnchorParts, AnchorQuery, AnchorSums, Engine, EngineError, EngineInfo, GradientQuery,
+    GradientSum, MomentSums, RatioQuery, RatioSum, Rows, anchor, moments,
 };
 use crate::data::{Dataset, TILE, Tiles};
-use crate::model::{GradientFunction, MomentBasis};
+use crate::model::{GradientFunction, Metric, MomentBasis, Slopes};
 
 /// Rows of one unit of parallel work; any multiple of 16 gives the same bits.
 const BLOCK_ROWS: usize = 4096;
@@ -40,8 +42,22 @@ pub(in crate::trusted) struct CpuEngine {
     set: InstructionSet,
     block_rows: usize,
     scratch: Vec<f32>,
-    /// Weights of rows at an anchor, in whole tiles; empty where all are 1.
-    weights: Vec<f32>,
+    weights: Weights,
+    /// Whether weights are held for all rows.
+    holds: bool,
+}
+
+/// Weights of rows at an anchor.
+enum Weights {
+    /// In whole tiles; none where all are 1.
+    Held(Vec<f32>),
+    /// Worked out for those that are asked for.
+    At {
+        anchor: Vec<f64>,
+        metric: Metric,
+        slopes: Slopes,
+        parts: AnchorParts,
+    },
 }
 
 impl CpuEngine {
@@ -53,7 +69,9 @@ impl CpuEngine {
     pub fn with(data: Arc<Dataset>, set: InstructionSet, block_rows: usize) -> Self {
         CpuEngine {
             scratch: vec![0.0; data.width() * TILE],
-            weights: Vec::new(),
+            weights: Weights::Held(Vec::new()),
+            // They would take memory where rows do not.
+            holds: !data.on_disk(),
             data,
             set,
             block_rows: block_rows.max(1).next_multiple_of(TILE),
@@ -62,10 +80,44 @@ impl CpuEngine {
 }
 
 impl CpuEngine {
-    /// Weights of rows at an anchor; empty where all are 1.
+    /// Holds the weights of rows wherever these lie.
+    #[cfg(feature = "gpu")]
+    pub fn holding_weights(mut self) -> Self {
+        self.holds = true;
+        self
+    }
+
+    /// Weights of rows at an anchor, where they are held; empty where all are 1.
     #[cfg(feature = "gpu")]
     pub fn weights(&self) -> &[f32] {
-        &self.weights
+        match &self.weights {
+            Weights::Held(weights) => weights,
+            Weights::At { .. } => &[],
+        }
+    }
+
+    /// The weights of some tiles' rows.
+    fn weights_of(&self, tiles: Range<usize>) -> Cow<'_, [f32]> {
+        match &self.weights {
+            Weights::Held(weights) => {
+                let held = weights.get(tiles.start * TILE..tiles.end * TILE);
+                held.map_or_else(|| vec![1.0; tiles.len() * TILE].into(), Cow::Borrowed)
+            }
+            Weights::At {
+                anchor,
+                metric,
+                slopes,
+                parts,
+            } => {
+                let query = AnchorQuery {
+                    at: anchor,
+                    metric,
+                    slopes: *slopes,
+                    parts: *parts,
+                };
+                anchor::row_weights(self.set, &self.data, &query, tiles).into()
+            }
+        }
     }
 }
 
@@ -86,13 +138,15 @@ impl Engine for CpuEngine {
         let width = data.width() * TILE;
         let (rows, block) = (data.lines(), self.block_rows);
         let labels = data.labels();
-        let weights = &self.weights;
-        let ones = vec![1.0f32; if weighted { block } else { 0 }];
+        let weights = |tiles: Range<usize>| match weighted {
+            true => self.weights_of(tiles),
+            false => Cow::Borrowed(&[][..]),
+        };
         let block_sum = |b: usize| -> Vec<RatioSum> {
             let (start, end) = (b * block, ((b + 1) * block).min(rows));
             let (t0, t1) = (start / TILE, end.div_ceil(TILE));
             let label = labels.get(t0 * TILE..t1 * TILE).unwrap_or(&[]);
-            let weight = weights.get(t0 * TILE..t1 * TILE).unwrap_or(&ones);
+            let weight = weights(t0..t1);
             let mut sums = vec![RatioSum::default(); query.chains()];
             let tiles = data.tiles().slice(t0 * width..t1 * width);
             if query.function().sees_rows() {
@@ -100,7 +154,7 @@ impl Engine for CpuEngine {
                 let tiles = kernel::floats(set, tiles, &mut room);
                 let rows = network::Rows {
                     labels: label,
-                    weights: if weighted { weight } else { &[] },
+                    weights: &weight,
                     live: end - start,
                 };
                 network::sum_tiles(set, query, tiles, &rows, &mut sums);
@@ -108,7 +162,7 @@ impl Engine for CpuEngine {
             }
             let beside = kernel::Beside {
                 labels: label,
-                weights: if weighted { weight } else { &[] },
+                weights: &weight,
             };
             kernel::sum_tiles(set, &groups, tiles, beside, end - start, &mut sums);
             sums
@@ -164,7 +218,8 @@ impl Engine for CpuEngine {
                 for (i, &row) in chunk.iter().enumerate() {
                     labels[i] = data.labels().get(row as usize).copied().unwrap_or(0.0);
                     if weighted {
-                        weights[i] = self.weights.get(row as usize).copied().unwrap_or(1.0);
+                        let tile = row as usize / TILE;
+                        weights[i] = self.weights_of(tile..tile + 1)[row as usize % TILE];
                     }
                 }
                 let (set, tile) = (self.set, &self.scratch);
@@ -207,7 +262,17 @@ impl Engine for CpuEngine {
     }
 
     fn weigh_rows(&mut self, query: &AnchorQuery<'_>) -> Result<(), EngineError> {
-        self.weights = anchor::row_weights(self.set, &self.data, query)?;
+        query.check(self.data.features().len(), self.data.labelled())?;
+        let tiles = self.data.lines().div_ceil(TILE);
+        self.weights = match self.holds {
+            true => Weights::Held(anchor::row_weights(self.set, &self.data, query, 0..tiles)),
+            false => Weights::At {
+                anchor: query.at.to_vec(),
+                metric: query.metric.clone(),
+                slopes: query.slopes,
+                parts: query.parts,
+            },
+        };
         Ok(())
     }
 

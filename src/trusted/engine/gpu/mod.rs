@@ -111,7 +111,8 @@ impl GpuEngine {
             steps: data.steps(),
             labelled: data.labelled(),
             // Gradients and anchors of rows with an offset have no pass.
-            listed: (listed_rows || data.offset().is_some()).then(|| CpuEngine::new(data.clone())),
+            listed: (listed_rows || data.offset().is_some())
+                .then(|| CpuEngine::new(data.clone()).holding_weights()),
             resident: limits.resident.unwrap_or(u64::MAX),
             chunk_bytes: chunk_bytes(&device, &data),
             scratch: network::SCRATCH_BYTES,
