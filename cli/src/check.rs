@@ -89,7 +89,7 @@ pub(super) fn only_length_and_engine(o: &Overrides) -> Result<(), CliError> {
     match foreign.iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((flag, _)) => Err(CliError::Input(format!(
-            "{flag}: a resumed run keeps its settings; only --iterations, --engine and --quiet may change"
+            "{flag}: a resumed run keeps its settings; only --iterations, --engine, --memory, --cache and --quiet may change"
         ))),
     }
 }

@@ -63,6 +63,8 @@ def plan(run: Any, frame: bool) -> _dpmc.Plan:
 def prepared(run: Any, data: Any, arguments: dict[str, Any]) -> tuple[_dpmc.Plan, Any]:
     """The plan with its keyword arguments, and its table where that is in memory."""
     frame = data is not None
+    if frame and (arguments["memory"], arguments["cache"]) != (None, None):
+        raise InputError("memory=, cache=: are for tables in files; data= is in memory", "memory=")
     ledger = arguments.get("ledger")
     if ledger is not None:
         path = ledger.path if isinstance(ledger, Ledger) else ledger

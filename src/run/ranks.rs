@@ -2,16 +2,16 @@
 //! [`prepare_over`]; all others [`serve`].
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::RunError;
 use super::prepare::{Prepared, prepare_with};
 use crate::config::Plan;
 use crate::data::{DataError, Dataset, Held, Ranks, Room, Share};
 use crate::engine::{EngineError, Link, LinkError, serve_rows};
+use crate::machine::build;
 use crate::model::Model;
 use crate::privacy::CuratorError;
 
@@ -78,7 +78,7 @@ pub fn prepare_over(plan: Plan, leader: &mut Leader) -> Result<Prepared, RunErro
     leader.asked.drain(..).for_each(|ranks| ranks.end());
     let link = leader.link.clone();
     leader.order(&Order::Load {
-        build: build(),
+        build: build().into(),
         // For messages alone: the text's paths are whole.
         path: plan.path().to_string_lossy().into_owned(),
         text: plan.resolved()?,
@@ -171,22 +171,6 @@ fn share(link: &dyn Link) -> Share {
         size: link.size(),
         beside: link.beside(),
     }
-}
-
-/// What this program is: its version and, where its file can be read, the digest of that.
-fn build() -> String {
-    static BUILD: OnceLock<String> = OnceLock::new();
-    let digest = || {
-        let file = std::env::current_exe().and_then(std::fs::read);
-        let digest = file.map(|bytes| sha256(&bytes)).unwrap_or_default();
-        format!("{} {digest}", env!("CARGO_PKG_VERSION"))
-    };
-    BUILD.get_or_init(digest).clone()
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
 fn decoded<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Result<T, LinkError> {

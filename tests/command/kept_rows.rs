@@ -20,7 +20,6 @@ fn kept(place: &Place, folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// More blocks than one, so that rows are written while others are read.
 fn rows() -> String {
     table(70_001)
 }
@@ -72,6 +71,40 @@ fn rows_in_files_give_the_same_draws() {
     let said = place.works("forget kept");
     assert!(said.starts_with("deleted 3 files"), "{said}");
     assert!(kept(&place, "kept").is_empty());
+}
+
+/// Files of uneven lengths, one after the other, end amid tiles: what is written of a tile is whole.
+#[test]
+fn tables_of_many_files_and_both_storages_give_the_same_draws() {
+    for storage in ["i16", "f32"] {
+        let keys = format!("[data]\nname = \"many\"\nstorage = \"{storage}\"\n");
+        let run = RUN.replace("[data]\n", &keys);
+        let place = Place::new(&run.replace("people.csv", "many/*.csv"));
+        std::fs::create_dir(place.path("many")).unwrap();
+        let (all, mut first) = (table(9_000), 1);
+        for (k, rows) in [1_003, 17, 0, 1, 4_001, 250, 3_728].into_iter().enumerate() {
+            let lines = all.lines().skip(first).take(rows);
+            let text = lines.fold("a,b,y\n".to_string(), |text, line| text + line + "\n");
+            place.write(&format!("many/{k}.csv"), &text);
+            first += rows;
+        }
+        let memory = sample(&place, "", "memory");
+        let cache = "--memory 16K --cache kept";
+        assert!(
+            sample(&place, "--memory 16K", "unnamed") == memory,
+            "{storage}"
+        );
+        assert!(sample(&place, cache, "named") == memory, "{storage}");
+        assert!(sample(&place, cache, "again") == memory, "{storage}");
+        assert_eq!(kept(&place, "kept").len(), 3);
+        let said = place.refuses(&format!(
+            "sample run.toml {MH} --memory 16K --cache run.toml/x"
+        ));
+        assert!(
+            said.contains("run.toml/x: rows cannot be kept there"),
+            "{said}"
+        );
+    }
 }
 
 /// Listed rows are read in the order of the file, and answered for in the list's.
@@ -144,6 +177,9 @@ fn what_cannot_be_kept_is_said() {
     let unit = RUN.replacen("[data]", "[data]\nunit = \"a\"\nrows_per_unit = 2", 1);
     place.write("unit.toml", &unit);
     let said = place.refuses(&format!("sample unit.toml {MH} --memory 64K --cache kept"));
-    assert!(said.contains("MiB of memory are available"), "{said}");
+    assert!(
+        said.contains("MiB of memory; declare fewer features, or split"),
+        "{said}"
+    );
     assert!(!place.path("kept").exists());
 }

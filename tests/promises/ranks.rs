@@ -13,6 +13,7 @@ use parquet::schema::parser::parse_message_type;
 use crate::common::ranks::links;
 use crate::common::tables::npy;
 use dpmc::config::Plan;
+use dpmc::data::Room;
 use dpmc::data::Share;
 use dpmc::run::{Coins, Leader, Place, Prepared, RunError, prepare, prepare_over, serve};
 
@@ -215,6 +216,36 @@ fn same_bits(folder: &Path, text: &dyn Fn(&str) -> String, files: &[(&str, usize
         assert_eq!(draws, alone.0, "{file}, {size} ranks: {text}");
         assert!(driver.contains(&format!("{size} ranks")), "{driver}");
         assert_eq!(certificate, alone.1, "{file}, {size} ranks: {text}");
+    }
+}
+
+/// Each rank's rows lie in files of its own: of blocks, of files and of row groups, as they are made
+/// and as they are found again.
+#[test]
+fn ranks_keep_their_rows_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    tables(folder.path());
+    let sampler = "algorithm = \"anchored-barker\"";
+    let run = |file: &str, size: usize, cache: Option<&str>| {
+        let mut plan = plan(folder.path(), &text(file, LOGISTIC, sampler, PRIVATE));
+        let room = Room {
+            memory: Some(1),
+            cache: cache.map(|name| folder.path().join(name)),
+        };
+        plan.keep_rows(room);
+        over(size, plan, |prepared| outcome(prepared.unwrap()))
+    };
+    let memory = text("one.csv", LOGISTIC, sampler, PRIVATE);
+    let memory = outcome(prepare(plan(folder.path(), &memory)).unwrap());
+    for (file, size) in [("one.csv", 2), ("many", 3), ("one.parquet", 3)] {
+        let cache = format!("{file}-kept");
+        for room in [None, Some(&*cache), Some(&*cache)] {
+            let (draws, certificate, _) = run(file, size, room);
+            assert_eq!(draws, memory.0, "{file}, {size} ranks, {room:?}");
+            assert_eq!(certificate, memory.1, "{file}, {size} ranks, {room:?}");
+        }
+        let kept = std::fs::read_dir(folder.path().join(cache)).unwrap();
+        assert_eq!(kept.count(), 3 * size, "{file}");
     }
 }
 

@@ -50,9 +50,17 @@ pub enum DataError {
         /// Rows found.
         rows: usize,
     },
+    /// Rows cannot be put on disk.
+    #[error("{}: rows cannot be kept there: {what}; --cache names another folder for them", folder.display())]
+    Kept {
+        /// Where they were to be.
+        folder: PathBuf,
+        /// What the system says.
+        what: String,
+    },
     /// The table would not fit in memory.
     #[error(
-        "{}: {rows} rows or more × {features} features need {needed_mib} MiB or more, but {available_mib} MiB of memory are available; declare fewer features, or keep rows on disk (--memory, --cache)", path.display()
+        "{}: {rows} rows or more × {features} features need {needed_mib} MiB or more, but may take {available_mib} MiB of memory; {advice}", path.display()
     )]
     TooLarge {
         /// The file at fault.
@@ -63,8 +71,10 @@ pub enum DataError {
         features: usize,
         /// Needed memory in MiB.
         needed_mib: u64,
-        /// Available memory in MiB.
+        /// Memory that they may take, in MiB.
         available_mib: u64,
+        /// What to do next.
+        advice: &'static str,
     },
 }
 

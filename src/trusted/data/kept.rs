@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use super::values::Values;
 use super::{DataError, Dataset, DatasetBuilder, Held, Part, Share, Source, TILE};
+use crate::machine::{build, sha256};
 
 /// How names of files that hold rows end: features, labels, what they are the rows of, and a file
 /// that is not complete.
@@ -55,59 +55,46 @@ struct About {
 }
 
 impl<'a> Kept<'a> {
-    /// `None` where tables are not kept.
+    /// `None` where tables are not kept, or where their files cannot be looked at, which is for
+    /// those to say who read them.
     pub fn of(
         source: &'a Source,
         parts: &[Part],
         share: Option<Share>,
-    ) -> Result<Option<Self>, DataError> {
-        let Some(folder) = source.room.cache.as_ref().filter(|_| may_spill(source)) else {
-            return Ok(None);
-        };
+        built: &DatasetBuilder,
+    ) -> Option<Self> {
+        let folder = source.room.cache.as_ref().filter(|_| may_spill(source))?;
         let mut declared = source.clone();
         declared.room = Room::default();
         let share = share.map(|share| (share.rank, share.size));
-        let version = env!("CARGO_PKG_VERSION");
-        let mut known = format!("{version} {TILE} {share:?} {declared:?}");
-        let mut stamps = String::new();
-        let own = Part {
-            path: source.path.clone(),
-            shown: source.path.clone(),
-            given: Vec::new(),
+        let known = format!("{share:?} {declared:?}");
+        let mut key = format!("{} {TILE} {:?} {known}", build(), built.set.cells.grids());
+        let own = [source.path.as_path()];
+        let paths = match parts {
+            [] => own.to_vec(),
+            parts => parts.iter().map(|part| part.path.as_path()).collect(),
         };
-        let labels = source.label_file.iter().map(|path| Part {
-            path: path.clone(),
-            ..own.clone()
-        });
-        let tables = if parts.is_empty() {
-            &[own.clone()]
-        } else {
-            parts
-        };
-        for part in tables.iter().cloned().chain(labels) {
-            let stamp = part
-                .path
-                .metadata()
-                .and_then(|m| Ok((m.len(), m.modified()?)));
-            let fail = |e| DataError::file(&part.path, format!("cannot be looked at: {e}"));
-            let stamp = stamp.map_err(|e| part.at_fault(fail(e)))?;
-            known += &format!(" {:?} {:?}", part.path, part.given);
-            stamps += &format!(" {stamp:?}");
+        for path in paths.into_iter().chain(source.label_file.as_deref()) {
+            let about = path.metadata().ok()?;
+            key += &format!(" {path:?} {} {:?}", about.len(), about.modified().ok()?);
         }
-        let digest = Sha256::digest(known.as_bytes());
-        Ok(Some(Kept {
-            folder,
-            name: digest.iter().take(12).map(|b| format!("{b:02x}")).collect(),
-            key: known + &stamps,
-        }))
+        let name = sha256(known.as_bytes());
+        Some(Kept { folder, name, key })
     }
 
     pub fn folder(&self) -> &Path {
         self.folder
     }
 
-    fn path(&self, ending: &str) -> PathBuf {
-        self.folder.join(format!("{}{ending}", self.name))
+    /// Says what the table is that has these declarations.
+    fn about(&self) -> PathBuf {
+        self.folder
+            .join(format!("{}{}", self.name, CACHE_ENDINGS[2]))
+    }
+
+    /// Rows of this table alone: another one with these declarations has others.
+    fn rows(&self, ending: &str) -> String {
+        format!("{}-{}{ending}", self.name, sha256(self.key.as_bytes()))
     }
 
     /// Refuses a table whose files changed while it was read.
@@ -118,38 +105,58 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// The table, if its rows are kept and its files have not changed since.
+    /// The table, if its rows are kept and its files have not changed since. Rows that it had
+    /// before are deleted.
     pub fn find(&self, built: &DatasetBuilder) -> Option<(Dataset, Held)> {
-        let about = std::fs::read(self.path(CACHE_ENDINGS[2])).ok()?;
+        self.sweep();
+        let about = std::fs::read(self.about()).ok()?;
         let about: About = postcard::from_bytes(&about).ok()?;
         if about.key != self.key {
             return None;
         }
         let mut set = built.like().set;
-        let lanes = about.rows.next_multiple_of(TILE);
+        let lanes = about.rows.checked_next_multiple_of(TILE)?;
         let file = |ending, bytes: usize| {
-            let file = File::open(self.path(ending)).ok()?;
+            let file = File::open(self.folder.join(self.rows(ending))).ok()?;
             (file.metadata().ok()?.len() == bytes as u64).then_some(file)
         };
-        let features = lanes * set.width() * set.cells.value_bytes();
-        set.cells.open(&file(CACHE_ENDINGS[0], features)?).ok()?;
+        let features = lanes.checked_mul(set.width() * set.cells.value_bytes())?;
+        let features = file(CACHE_ENDINGS[0], features)?;
+        set.cells.open(&features).ok()?;
         if let Some(labels) = &mut set.labels {
-            *labels = Values::open(&file(CACHE_ENDINGS[1], 4 * lanes)?).ok()?;
+            *labels = Values::open(&file(CACHE_ENDINGS[1], lanes.checked_mul(4)?)?).ok()?;
         }
         set.rows = about.rows;
         Some((set, about.held))
     }
 
+    /// Deletes rows of other tables with these declarations, which nobody would read again.
+    fn sweep(&self) {
+        let own = [0, 1].map(|k| self.rows(CACHE_ENDINGS[k]));
+        let entries = std::fs::read_dir(self.folder).into_iter().flatten();
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(&format!("{}-", self.name)) && !own.contains(&name) {
+                // Where it cannot be deleted it stays, and `dpmc forget` says why.
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+
     /// Gives a table's files their names, the one that says that it is complete last.
     fn keep(&self, files: [NamedTempFile; 2], rows: usize, held: &Held) -> io::Result<()> {
-        let _ = std::fs::remove_file(self.path(CACHE_ENDINGS[2]));
         let (key, held) = (self.key.clone(), held.clone());
         let about = postcard::to_stdvec(&About { key, rows, held }).map_err(io::Error::other)?;
         let mut last = self.new_file()?;
         last.write_all(&about)?;
-        for (file, ending) in files.into_iter().chain([last]).zip(CACHE_ENDINGS) {
+        let names = [0, 1].map(|k| self.folder.join(self.rows(CACHE_ENDINGS[k])));
+        for (file, name) in files
+            .into_iter()
+            .chain([last])
+            .zip(names.into_iter().chain([self.about()]))
+        {
             file.as_file().sync_all()?;
-            file.persist(self.path(ending))?;
+            file.persist(name)?;
         }
         Ok(())
     }
@@ -190,7 +197,7 @@ impl Spilled {
                 ([file(&named[0])?, file(&named[1])?], Spilled::Named(named))
             }
             None => {
-                let file = || tempfile::tempfile_in(folder).map_err(fail);
+                let file = || unnamed(folder).map_err(fail);
                 ([file()?, file()?], Spilled::Unnamed)
             }
         };
@@ -216,8 +223,18 @@ impl Spilled {
     }
 }
 
+/// A new file without a name.
+fn unnamed(folder: &Path) -> io::Result<File> {
+    let file = tempfile::tempfile_in(folder)?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(file)
+}
+
 /// Rows cannot be written.
 pub(super) fn failed(folder: &Path, e: &io::Error) -> DataError {
-    let what = format!("rows cannot be kept there: {e}; --cache names another folder for them");
-    DataError::file(folder, what)
+    DataError::Kept {
+        folder: folder.into(),
+        what: e.to_string(),
+    }
 }

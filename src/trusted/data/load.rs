@@ -364,7 +364,7 @@ fn load_by(
         check_unit(source, unit)?;
         builder = builder.of_units(unit.clone());
     }
-    let kept = Kept::of(source, parts, share)?;
+    let kept = Kept::of(source, parts, share, &builder);
     if let Some(found) = kept.as_ref().and_then(|kept| kept.find(&builder)) {
         return Ok(found);
     }
@@ -374,10 +374,12 @@ fn load_by(
     let available = available.chain(source.room.memory).min();
     let available = available.map(|bytes| bytes / beside);
     let ranks = share.map_or(1, |share| share.size);
+    let blank = builder.like();
     let mut rows = Rows::new(&rule, builder, available, ranks, kept.as_ref());
     let dealt = read(&mut rows)?;
     if let Some(kept) = &kept {
-        kept.check(Kept::of(source, parts, share)?.as_ref(), &source.path)?;
+        let now = Kept::of(source, parts, share, &blank);
+        kept.check(now.as_ref(), &source.path)?;
     }
     rows.finish(dealt)
 }

@@ -487,6 +487,10 @@ impl<'a> Rows<'a> {
             features: self.built.width(),
             needed_mib: needed >> 20,
             available_mib: available >> 20,
+            advice: match self.rule.source.unit.is_some() || self.rule.source.bounds.is_some() {
+                true => "declare fewer features, or split the table",
+                false => "declare fewer features, or keep rows on disk (--memory, --cache)",
+            },
         })
     }
 
@@ -540,7 +544,7 @@ impl<'a> Rows<'a> {
     /// Where rows go that do not fit: to be kept, or beside the table.
     fn folder(&self) -> PathBuf {
         let path = self.rule.path();
-        let beside = || path.ancestors().skip(1).find(|path| path.is_dir());
+        let beside = || path.ancestors().find(|path| path.is_dir());
         let kept = self.kept.map(|kept| kept.folder());
         kept.or_else(beside).unwrap_or(Path::new(".")).into()
     }

@@ -132,6 +132,14 @@ impl Cells {
         }
     }
 
+    /// What integers stand for, a column each.
+    pub fn grids(&self) -> &[Grid] {
+        match self {
+            Cells::F32(_) => &[],
+            Cells::I16(_, grids) => grids,
+        }
+    }
+
     /// Bytes of a value.
     pub fn value_bytes(&self) -> usize {
         if matches!(self, Cells::I16(..)) { 2 } else { 4 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use memmap2::{Advice, Mmap};
+use memmap2::Mmap;
 
 /// Values, one after the other.
 #[derive(Clone, Default)]
@@ -46,11 +46,13 @@ impl<T: Pod + Default> Values<T> {
 
     /// Has the system fetch these, soon to be read, if they are in a file: many at once takes little
     /// longer than one.
+    #[cfg_attr(not(unix), allow(unused_variables))]
     pub fn fetch(&self, at: std::ops::Range<usize>) {
+        #[cfg(unix)]
         if let Some(map) = &self.mapped {
-            let size = size_of::<T>();
+            let (size, will_need) = (size_of::<T>(), memmap2::Advice::WillNeed);
             // Where it is not possible they are fetched when they are read.
-            let _ = map.advise_range(Advice::WillNeed, at.start * size, at.len() * size);
+            let _ = map.advise_range(will_need, at.start * size, at.len() * size);
         }
     }
 
@@ -90,6 +92,10 @@ impl<T: Pod + Default> Values<T> {
         (&**file).write_all(bytemuck::cast_slice(&self.held[..ready]))?;
         *count += ready;
         self.held.drain(..ready);
+        if *count == ready {
+            // All of them were in memory until now.
+            self.room(None);
+        }
         Ok(())
     }
 
