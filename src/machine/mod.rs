@@ -5,6 +5,7 @@ mod memory;
 mod threads;
 
 /// Which of several ranks on this machine a process is, from 0; not set where it is alone.
+#[cfg(any(feature = "gpu", feature = "mpi"))]
 pub(crate) static PLACE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
 
 pub(crate) use build::{build, sha256};
