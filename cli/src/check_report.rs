@@ -199,7 +199,7 @@ impl Report {
             model: ModelPart {
                 name: model.name(),
                 parameters: model.dim(),
-                tempering: model.tempering(),
+                tempering: plan.config.model.tempering,
             },
             formula: plan.formula_terms()?,
             offset: plan.offset_meaning()?,

@@ -17,6 +17,6 @@ pub use plan::{Forecast, FormulaTerms, Hierarchy, Plan, Term, Validation, noise_
 pub use schema::{
     BoundsEntry, ColumnEntry, DataSection, DrawsName, FeatureEntry, InteractionEntry, LabelEntry,
     ModelSection, Numbers, OffsetEntry, PrivacySection, RunConfig, RunSection, SamplerSection,
-    StartEntry, TestSection, ValidateSection,
+    StartEntry, TestSection, ValidateSection, WeightsEntry,
 };
 pub use schema::{Key, quoted};

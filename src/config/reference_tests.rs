@@ -6,7 +6,7 @@ use std::path::Path;
 use super::schema::{
     AnchorSection, ColumnEntry, DataSection, FeatureEntry, GradientSection, HierarchyEntry, Key,
     LabelEntry, ModelSection, OffsetEntry, PrivacySection, RunSection, SamplerSection,
-    ValidateSection,
+    ValidateSection, WeightsEntry,
 };
 use crate::sampler::{Algorithm, Family};
 
@@ -65,6 +65,7 @@ fn renewed(page: &str) -> String {
         ("data", DataSection::KEYS),
         ("data.label", LabelEntry::KEYS),
         ("data.offset", OffsetEntry::KEYS),
+        ("data.weights", WeightsEntry::KEYS),
         ("data.features", FeatureEntry::KEYS),
         ("columns", ColumnEntry::KEYS),
         ("validate", ValidateSection::KEYS),

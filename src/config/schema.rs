@@ -21,7 +21,7 @@ pub use path::quoted;
 
 pub use data::{
     BoundsEntry, ColumnEntry, DataSection, FeatureEntry, IndicatorEntry, InteractionEntry,
-    LabelEntry, LevelEntry, OffsetEntry, SplineEntry, TestSection, ValidateSection,
+    LabelEntry, LevelEntry, OffsetEntry, SplineEntry, TestSection, ValidateSection, WeightsEntry,
 };
 pub use sampler::{
     AnchorSection, GradientSection, JitterEntry, SamplerSection, ScheduleEntry, ScheduleName,

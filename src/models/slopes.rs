@@ -100,6 +100,9 @@ pub struct Slopes {
     pub clips_residuals: bool,
     /// Rows of a unit at most, whose sums are clipped together; 1 where rows are units.
     pub rows_of_unit: u32,
+    /// What a row is expected to add of what it would add with the largest weight of rows; 1 where
+    /// rows have no weights.
+    pub mean_share: f64,
 }
 
 /// How a row beyond the row bound enters an expansion and its remainder.
@@ -130,6 +133,7 @@ impl Slopes {
             eta_unit: 1.0,
             clips_residuals: false,
             rows_of_unit: 1,
+            mean_share: 1.0,
         }
     }
 
@@ -163,6 +167,7 @@ impl Slopes {
             eta_unit: largest_score / MOST_SDS,
             clips_residuals: true,
             rows_of_unit: 1,
+            mean_share: 1.0,
         }
     }
 
@@ -185,6 +190,7 @@ impl Slopes {
             eta_unit: 1.0,
             clips_residuals: true,
             rows_of_unit: 1,
+            mean_share: 1.0,
         }
     }
 
@@ -214,7 +220,8 @@ impl Slopes {
         let located = joint.located(theta);
         let predictor = Predictor::Joint(joint);
         let slopes = Slopes::of_reach(predictor, joint.law, joint.label, located.reach);
-        (slopes.of_units(self.rows_of_unit), located.scales)
+        let slopes = slopes.of_units(self.rows_of_unit);
+        (slopes.of_weights(self.mean_share), located.scales)
     }
 
     fn of_reach(predictor: Predictor, law: Law, label: LabelKind, reach: Reach) -> Self {
@@ -231,6 +238,7 @@ impl Slopes {
             eta_unit: reach.eta_unit,
             clips_residuals: !classes,
             rows_of_unit: 1,
+            mean_share: 1.0,
         }
     }
 
@@ -241,6 +249,13 @@ impl Slopes {
             rows_of_unit,
             ..self
         }
+    }
+
+    /// The same where rows are expected to add this share of what the largest weight would make
+    /// them add.
+    #[must_use]
+    pub fn of_weights(self, mean_share: f64) -> Self {
+        Slopes { mean_share, ..self }
     }
 
     /// What a unit's gradient is clipped to, over the row bound: √k times the largest score of its
@@ -262,9 +277,10 @@ impl Slopes {
         self.largest_weight * f64::from(self.rows_of_unit)
     }
 
-    /// Rows of a unit that are expected, before anything is seen of them.
+    /// Rows of a unit that are expected, before anything is seen of them, as so many of the largest
+    /// weight.
     pub fn expected_rows(&self) -> f64 {
-        0.5 * (1.0 + f64::from(self.rows_of_unit))
+        0.5 * (1.0 + f64::from(self.rows_of_unit)) * self.mean_share
     }
 
     /// Whether the log likelihood is its own quadratic: remainders are zero.

@@ -30,6 +30,7 @@ fn source(file: &Path, names: [&str; 2], values: LabelValues) -> Source {
             event: None,
         }),
         row_norm: None,
+        weights: None,
         bounds: None,
         unit: None,
         text: Default::default(),

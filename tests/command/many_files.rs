@@ -504,6 +504,7 @@ fn a_file_that_vanishes_is_named() {
             offset: None,
             label: None,
             row_norm: None,
+            weights: None,
             bounds: None,
             unit: None,
             text: Default::default(),

@@ -59,6 +59,7 @@ fn notes(intercept: bool, features: &[(&str, FeatureKind)], products: &[&[&str]]
         offset: None,
         label: None,
         row_norm: None,
+        weights: None,
         bounds: None,
         unit: None,
         text: Default::default(),

@@ -128,6 +128,7 @@ impl Plan {
             ));
         }
         let slopes = slopes.of_units(unit.as_ref().map_or(1, |u| u.rows));
+        let slopes = slopes.of_weights(self.mean_share());
         let blocks = model.prior().blocks().is_some();
         if blocks {
             self.check_blocks_at_anchor(s, model, network, &section)?;

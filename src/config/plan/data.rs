@@ -38,6 +38,7 @@ impl Plan {
         // The test table has none: it is not clipped for privacy.
         source.bounds = self.bounds()?;
         source.unit = self.unit()?;
+        source.weights = self.row_weights()?;
         source.room = self.room.clone();
         let parts = table_files(&source.path)?;
         let by_cells = parts.iter().any(|part| !part.given.is_empty());
@@ -79,6 +80,7 @@ impl Plan {
         let mut source = self.source(&data.file, data.label_file.as_ref())?;
         source.bounds = self.bounds()?;
         source.unit = self.unit()?;
+        source.weights = self.row_weights()?;
         source.path = PathBuf::from(format!("the table '{}' in memory", self.dataset_name()));
         Ok(data::load_frame(&source, frame)?)
     }
@@ -263,6 +265,7 @@ impl Plan {
             offset,
             label,
             row_norm: data.row_norm,
+            weights: None,
             bounds: None,
             unit: None,
             text: self.text_format()?,
@@ -319,6 +322,9 @@ impl Plan {
         if self.config.data.unit.is_some() {
             return refuse("that of data.unit can have none: whose a row is must not depend on whether its line can be read".into());
         }
+        if self.config.data.weights.is_some() {
+            return refuse("the column of [data.weights] can have none: a row without a weight would count in no stated way".into());
+        }
         let bounds = self.config.data.bounds.as_ref();
         if bounds.is_some_and(|b| b.column.is_some()) {
             return refuse(
@@ -348,7 +354,8 @@ impl Plan {
     pub fn columns(&self) -> Result<Vec<String>, ConfigError> {
         let bounds = self.config.data.bounds.iter();
         let bounds = bounds.filter_map(|b| b.column.clone());
-        let beside = bounds.chain(self.config.data.unit.clone());
+        let weights = self.config.data.weights.iter().map(|w| w.column.clone());
+        let beside = bounds.chain(self.config.data.unit.clone()).chain(weights);
         Ok(self.declared()?.columns().cloned().chain(beside).collect())
     }
 

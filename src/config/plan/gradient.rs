@@ -51,7 +51,7 @@ impl Plan {
         let leapfrog_steps = s.leapfrog_steps.unwrap_or(LEAPFROG_STEPS);
         let unit = match shaped(s) {
             true => 1.0,
-            false => PublicCurvature::of(model, rows.rows, row_norm).scale(),
+            false => PublicCurvature::of(model, self.weighed(rows.rows), row_norm).scale(),
         };
         let usual = TRAJECTORY / f64::from(leapfrog_steps.max(1)) * unit;
         let step = s.step.unwrap_or(usual);

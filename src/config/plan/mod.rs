@@ -25,6 +25,7 @@ mod start;
 mod stochastic;
 mod terms;
 mod validate;
+mod weights;
 
 pub use forecast::DECISIONS_A_DRAW;
 pub use forecast::{Forecast, noise_of_means};
@@ -192,6 +193,7 @@ impl Plan {
         let source = self.source(&data.file, data.label_file.as_ref())?;
         self.bounds()?;
         self.unit()?;
+        self.row_weights()?;
         self.public_test()?;
         self.validation()?;
         let norm = source.norm_bound();

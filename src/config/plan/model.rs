@@ -98,6 +98,7 @@ impl Plan {
             _ => features.len() + law.map_or(0, |law| law.shared().len()),
         };
         let prior = self.prior(features, d, law)?;
+        let tempering = self.tempering()?;
         let offset = self.offset()?.as_ref().map(Offset::of).transpose();
         let offset = offset.map_err(|what| self.refuse("data.offset", what))?;
         let regression = |model: Result<Regression, ModelError>| {
@@ -110,26 +111,26 @@ impl Plan {
         };
         Ok(match m.kind {
             ModelKind::Logistic => {
-                regression(Regression::logistic(features, row_norm, prior, m.tempering))?
+                regression(Regression::logistic(features, row_norm, prior, tempering))?
             }
             ModelKind::Linear => {
                 let variance = m.variance.ok_or_else(|| {
                     self.refuse("model", "linear needs 'variance', that of the noise")
                 })?;
                 let model =
-                    Regression::linear(features, variance, label, row_norm, prior, m.tempering);
+                    Regression::linear(features, variance, label, row_norm, prior, tempering);
                 regression(model)?
             }
             ModelKind::Mlp => {
-                let model = Mlp::new(features, self.hidden()?, label, prior, m.tempering);
+                let model = Mlp::new(features, self.hidden()?, label, prior, tempering);
                 Arc::new(model.map_err(refuse)?)
             }
             ModelKind::Network => {
                 let network = self.layered_network(features.len())?;
-                Arc::new(Layered::new(network, label, prior, m.tempering).map_err(refuse)?)
+                Arc::new(Layered::new(network, label, prior, tempering).map_err(refuse)?)
             }
             ModelKind::Poisson => {
-                let model = Regression::poisson(features, label, row_norm, prior, m.tempering);
+                let model = Regression::poisson(features, label, row_norm, prior, tempering);
                 regression(model)?
             }
             ModelKind::Banana => {
@@ -140,7 +141,7 @@ impl Plan {
                 }
                 let a = m.curvature.unwrap_or(20.0);
                 let variances = m.variances.unwrap_or([20.0, 25.0]);
-                Arc::new(Banana::new(a, variances, row_norm, prior, m.tempering).map_err(refuse)?)
+                Arc::new(Banana::new(a, variances, row_norm, prior, tempering).map_err(refuse)?)
             }
             ModelKind::Mixture => {
                 if features.len() != 1 {
@@ -149,7 +150,7 @@ impl Plan {
                     );
                 }
                 let variance = m.variance.unwrap_or(2.0);
-                Arc::new(Mixture::new(variance, row_norm, prior, m.tempering).map_err(refuse)?)
+                Arc::new(Mixture::new(variance, row_norm, prior, tempering).map_err(refuse)?)
             }
             ModelKind::GaussianMean => {
                 let covariance = m.covariance.as_ref().ok_or_else(|| {
@@ -157,14 +158,13 @@ impl Plan {
                 })?;
                 let flat = self.matrix("model.covariance", covariance, d)?;
                 Arc::new(
-                    GaussianMean::new(features, &flat, row_norm, prior, m.tempering)
+                    GaussianMean::new(features, &flat, row_norm, prior, tempering)
                         .map_err(refuse)?,
                 )
             }
             _ => {
                 let law = law.ok_or_else(|| self.refuse("model.kind", "has no likelihood"))?;
-                let model =
-                    Regression::declared(features, law, label, row_norm, prior, m.tempering);
+                let model = Regression::declared(features, law, label, row_norm, prior, tempering);
                 regression(model)?
             }
         })

@@ -51,7 +51,8 @@ impl Plan {
             OptimiserName::Adam => ADAM_STEP,
             // Newton's where the mean log posterior is steepest.
             OptimiserName::Sgd => {
-                rows as f64 * PublicCurvature::of(model, rows, row_norm).steepest_variance()
+                rows as f64
+                    * PublicCurvature::of(model, self.weighed(rows), row_norm).steepest_variance()
             }
         };
         let schedule = schedule(s, s.step.unwrap_or_else(usual));

@@ -90,7 +90,7 @@ impl Plan {
         };
         let unit = match anchored.is_some() || shaped(s) {
             true => 1.0,
-            false => PublicCurvature::of(model, rows.rows, row_norm).scale(),
+            false => PublicCurvature::of(model, self.weighed(rows.rows), row_norm).scale(),
         };
         let step = s.step.unwrap_or(2.38 / (d as f64).sqrt() * unit);
         let mut sampler = RandomWalk::new(
@@ -420,7 +420,7 @@ impl Plan {
             (None, Some(_), None) if norm == ClipNorm::Euclidean => {
                 return Err(self.refuse("sampler.clip", "rms goes with norm = \"proposal\""));
             }
-            (None, Some(rms), None) => rms * (model.tempering() / rows as f64).sqrt(),
+            (None, Some(rms), None) => rms * (model.tempering() / self.weighed(rows) as f64).sqrt(),
             (None, None, Some(share)) => match (model.ratio_rate(), norm) {
                 (Some(rate), ClipNorm::Euclidean) => share * rate,
                 _ => {

@@ -67,7 +67,9 @@ impl Plan {
             (None, None) => {
                 let variance = match shaped(s) {
                     true => 1.0,
-                    false => PublicCurvature::of(model, rows, row_norm).steepest_variance(),
+                    false => {
+                        PublicCurvature::of(model, self.weighed(rows), row_norm).steepest_variance()
+                    }
                 };
                 build(step_of(STEP * variance))
             }

@@ -67,6 +67,9 @@ keyed! {
         /// exposure.
         #[serde(skip_serializing_if = "Option::is_none")]
         offset: Option<OffsetEntry>, "table, see below";
+        /// How often a row counts: survey weights, or how many like rows it stands for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        weights: Option<WeightsEntry>, "table, see below";
         /// Features, in order; or instead a `formula` in `[model]`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         features: Vec<FeatureEntry>, "list of tables, see below";
@@ -110,6 +113,20 @@ keyed! {
         /// Stands for a missing cell, in raw units, inside the bounds.
         #[serde(skip_serializing_if = "Option::is_none")]
         missing: Option<f64>, "number, none";
+    }
+}
+
+keyed! {
+    /// `[data.weights]`: a row's log likelihood is multiplied by the number in a column.
+    pub struct WeightsEntry {
+        /// The column of the weights, 0 or more; it is protected as the others are.
+        column: String, "text, required";
+        /// The largest weight that counts: larger ones are cut off at it. Noise grows with it.
+        most: f64, "number > 0, required";
+        /// What weights are on average, by public knowledge: sets step sizes and forecasts, and
+        /// touches neither the posterior nor the guarantee.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mean: Option<f64>, "number > 0, at most `most`; 1, or `most` where that is less";
     }
 }
 

@@ -58,6 +58,7 @@ fn source(interactions: &[&[&str]]) -> Source {
         offset: None,
         label: None,
         row_norm: None,
+        weights: None,
         bounds: None,
         unit: None,
         text: Default::default(),

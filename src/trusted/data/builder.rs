@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::feature::Cell;
+use super::row_weights;
 use super::storage::Cells;
 use super::values::Values;
 use super::{DataError, Dataset, Offset, RowBounds, TILE, Unit, Units};
@@ -24,6 +26,8 @@ pub struct DatasetBuilder {
     pub(super) pending: Pending,
     /// Where units are declared: what they are, and whose each row is.
     pub(super) owners: Option<(Unit, Vec<u64>)>,
+    /// Of the next row, where rows have weights.
+    pub(super) share: f32,
 }
 
 impl DatasetBuilder {
@@ -125,8 +129,12 @@ impl DatasetBuilder {
             (None, None) => set.row_norm,
             _ => return refuse("either all rows have a bound of their own, or none".into()),
         };
+        let padded = (i + 1).next_multiple_of(TILE);
         if let (Some(labels), Some(y)) = (&mut set.labels, label) {
-            labels.from(i, (i + 1).next_multiple_of(TILE))[0] = y;
+            labels.from(i, padded)[0] = y;
+        }
+        if let Some(shares) = &mut set.shares {
+            shares.from(i, padded)[0] = std::mem::replace(&mut self.share, 1.0);
         }
         Ok((i % TILE, most))
     }
@@ -230,6 +238,38 @@ impl DatasetBuilder {
         self
     }
 
+    /// Rows have weights; before the first row. All rows are pushed with
+    /// [`DatasetBuilder::push_weighted`] then: others have the largest weight.
+    #[must_use]
+    pub fn weighted(mut self) -> Self {
+        self.set.shares = Some(Values::default());
+        self
+    }
+
+    /// As [`DatasetBuilder::push_value`], for a row that adds this share of what it would add with
+    /// the largest weight: cut off at 1, nearest multiple of 2^-20.
+    ///
+    /// # Errors
+    /// [`DataError::Row`], as there, and for a share that is negative or not finite.
+    pub fn push_weighted(
+        &mut self,
+        row: &[f32],
+        label: Option<f64>,
+        share: f64,
+    ) -> Result<(), DataError> {
+        let share = row_weights::share(Cell::Number(share), 1.0);
+        self.push_share(share.map_err(|what| DataError::Row {
+            row: self.set.rows + 1,
+            what,
+        })?);
+        self.push_value(row, label)
+    }
+
+    /// Says what the next row adds of what it would add with the largest weight.
+    pub(super) fn push_share(&mut self, share: f32) {
+        self.share = share;
+    }
+
     /// Rows belong to units, of each of which so many count; before the first row. All rows are
     /// pushed with [`DatasetBuilder::push_owned`] then.
     #[must_use]
@@ -254,7 +294,7 @@ impl DatasetBuilder {
     }
 
     /// Says whose the last row is.
-    pub(super) fn push_owner(&mut self, owner: u64) {
+    pub(in crate::trusted) fn push_owner(&mut self, owner: u64) {
         if let Some((_, owners)) = &mut self.owners {
             owners.push(owner);
         }
@@ -279,6 +319,7 @@ impl DatasetBuilder {
                 cells: set.cells.empty(),
                 labels: set.labels.as_ref().map(|_| Values::default()),
                 label_kind: set.label_kind,
+                shares: set.shares.as_ref().map(|_| Values::default()),
                 row_norm: set.row_norm,
                 bounds: None,
                 units: None,
@@ -286,6 +327,7 @@ impl DatasetBuilder {
             },
             pending: Pending::default(),
             owners: self.owners.as_ref().map(|(u, _)| (u.clone(), Vec::new())),
+            share: 1.0,
         }
     }
 
@@ -299,9 +341,15 @@ impl DatasetBuilder {
         }
         let (rows, width) = (set.rows, set.width());
         set.cells.append(rows, &from.cells, from.rows, width);
-        if let (Some(labels), Some(more)) = (&mut set.labels, &from.labels) {
-            let to = labels.from(rows, (rows + from.rows).next_multiple_of(TILE));
-            to[..from.rows].copy_from_slice(&more.as_slice()[..from.rows]);
+        let beside = [
+            (&mut set.labels, &from.labels),
+            (&mut set.shares, &from.shares),
+        ];
+        for (values, more) in beside {
+            if let (Some(values), Some(more)) = (values, more) {
+                let to = values.from(rows, (rows + from.rows).next_multiple_of(TILE));
+                to[..from.rows].copy_from_slice(&more.as_slice()[..from.rows]);
+            }
         }
         set.rows += from.rows;
         if let (Some((_, owners)), Some((_, more))) = (&mut self.owners, &other.owners) {
@@ -381,13 +429,15 @@ impl DatasetBuilder {
             picked.added(lane, from.row_norm);
         }
         picked.store();
-        picked.set.labels = from.labels.as_ref().map(|labels| {
+        let sorted = |values: &Values<f32>| {
             let mut sorted = Values::default();
             let places = sorted.from(0, order.len().next_multiple_of(TILE));
-            let labels = order.iter().map(|&line| labels.as_slice()[line]);
-            places.iter_mut().zip(labels).for_each(|(to, y)| *to = y);
+            let values = order.iter().map(|&line| values.as_slice()[line]);
+            places.iter_mut().zip(values).for_each(|(to, v)| *to = v);
             sorted
-        });
+        };
+        picked.set.labels = from.labels.as_ref().map(sorted);
+        picked.set.shares = from.shares.as_ref().map(sorted);
         if let (Some((_, to)), Some((_, owners))) = (&mut picked.owners, &self.owners) {
             to.extend(order.iter().map(|&line| owners[line]));
         }

@@ -104,6 +104,7 @@ mod tests {
                 event: None,
             }),
             row_norm: None,
+            weights: None,
             bounds: None,
             unit: None,
             text: Default::default(),

@@ -31,10 +31,15 @@ pub struct Room {
     pub cache: Option<PathBuf>,
 }
 
-/// Whether a table's rows may go to files: units' rows are sorted, and rows' bounds are searched,
-/// in memory.
+/// Whether a table's rows go to files where they take more memory than they may.
 pub(super) fn may_spill(source: &Source) -> bool {
-    source.room != Room::default() && source.unit.is_none() && source.bounds.is_none()
+    source.room != Room::default() && has_files(source)
+}
+
+/// Whether rows so declared could: units' rows are sorted, and rows' bounds are searched, in
+/// memory, and weights have no file.
+pub(super) fn has_files(source: &Source) -> bool {
+    source.unit.is_none() && source.bounds.is_none() && source.weights.is_none()
 }
 
 /// Where the rows of one table are kept.

@@ -7,7 +7,7 @@ use super::kept::{Kept, Room};
 use super::rows::{BadCells, Rows, Rule};
 use super::storage::Storage;
 use super::{BoundsSource, DataError, Dataset, Feature, Interaction, Label, Offset, TextFormat};
-use super::{Frame, Part, Unit, frame, read_csv, read_idx, read_npy, read_parquet};
+use super::{Frame, Part, RowWeights, Unit, frame, read_csv, read_idx, read_npy, read_parquet};
 use super::{Held, Share};
 use crate::features::Column;
 
@@ -30,6 +30,8 @@ pub struct Source {
     pub label: Option<Label>,
     /// Declared L2 bound of a row, if one is; see [`Source::norm_bound`].
     pub row_norm: Option<f64>,
+    /// How often a row counts, if rows have weights.
+    pub weights: Option<RowWeights>,
     /// Public bounds of single rows relative to the norm's, if some are declared.
     pub bounds: Option<BoundsSource>,
     /// Whose rows are, if rows are not neighbours by themselves.
@@ -359,6 +361,11 @@ fn load_by(
     }
     if source.storage == Storage::I16 {
         builder = builder.on_grids(&source.columns());
+    }
+    if let Some(weights) = &source.weights {
+        let refuse = |what| DataError::declaration("data.weights.most", what);
+        weights.validate().map_err(refuse)?;
+        builder = builder.weighted();
     }
     if let Some(unit) = &source.unit {
         check_unit(source, unit)?;

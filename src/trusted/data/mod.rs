@@ -24,6 +24,7 @@ mod read_csv;
 mod read_idx;
 mod read_npy;
 mod read_parquet;
+mod row_weights;
 mod rows;
 mod storage;
 mod unit;
@@ -52,6 +53,8 @@ pub use public_rows::PublicRows;
 pub use ranks::{Held, Ranks, Share};
 pub use read_parquet::silence_damaged_files;
 pub(crate) use read_parquet::without_panics;
+pub use row_weights::RowWeights;
+pub(in crate::trusted) use row_weights::share_of;
 pub use rows::BadCells;
 use storage::Cells;
 pub use storage::Storage;
@@ -125,6 +128,8 @@ pub struct Dataset {
     cells: Cells,
     labels: Option<Values<f32>>,
     label_kind: Option<LabelKind>,
+    /// Of what a row would add with the largest weight, where rows have weights.
+    shares: Option<Values<f32>>,
     row_norm: f64,
     bounds: Option<RowBounds>,
     units: Option<Units>,
@@ -177,6 +182,7 @@ impl Dataset {
                 cells: Cells::F32(Values::default()),
                 labels: label.map(|_| Values::default()),
                 label_kind: label,
+                shares: None,
                 row_norm,
                 bounds: None,
                 units: None,
@@ -184,6 +190,7 @@ impl Dataset {
             },
             pending: Pending::default(),
             owners: None,
+            share: 1.0,
         })
     }
 
@@ -237,6 +244,11 @@ impl Dataset {
         self.labels.is_some()
     }
 
+    /// Whether rows have weights of their own.
+    pub fn weighted(&self) -> bool {
+        self.shares.is_some()
+    }
+
     /// What the labels are, where rows carry some.
     pub fn label_kind(&self) -> Option<LabelKind> {
         self.label_kind
@@ -262,7 +274,8 @@ impl Dataset {
         };
         let rows = rows.next_multiple_of(TILE);
         let values = self.cells.value_bytes() * self.width();
-        let beside = usize::from(self.labelled()) + usize::from(self.bounds.is_some());
+        let beside = [self.labelled(), self.bounds.is_some(), self.weighted()];
+        let beside = beside.into_iter().map(usize::from).sum::<usize>();
         rows * (values + 4 * beside)
     }
 
@@ -308,6 +321,7 @@ impl Dataset {
         Dataset {
             features: self.features.clone(),
             labels: self.labels.clone(),
+            shares: self.shares.clone(),
             bounds: self.bounds.clone(),
             units: self.units.clone(),
             ranks: self.ranks.clone(),
@@ -325,6 +339,12 @@ impl Dataset {
     /// when unlabelled.
     pub(in crate::trusted) fn labels(&self) -> &[f32] {
         self.labels.as_ref().map_or(&[], Values::as_slice)
+    }
+
+    /// What each row adds of what it would add with the largest weight, padded to whole tiles; empty
+    /// where that is all of it.
+    pub(in crate::trusted) fn shares(&self) -> &[f32] {
+        self.shares.as_ref().map_or(&[], Values::as_slice)
     }
 
     /// Where rows lie in files, the places of some in a list in the order of the file, whose tiles

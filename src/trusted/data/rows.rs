@@ -14,7 +14,7 @@ use super::feature::Cell;
 use super::kept::{self, Kept, Spilled};
 use super::{
     BoundsSource, DataError, Dataset, DatasetBuilder, FeatureKind, Held, Label, Part, RowBounds,
-    Share, Source, TILE, bounds, load, unit,
+    Share, Source, TILE, bounds, load, row_weights, unit,
 };
 
 /// What becomes of a cell that its declaration cannot read.
@@ -63,6 +63,7 @@ pub(super) struct Rule<'a> {
     offset_cell: Option<usize>,
     bound_cell: Option<usize>,
     owner_cell: Option<usize>,
+    weight_cell: Option<usize>,
     side_labels: Option<Vec<f64>>,
     side_bounds: Option<Vec<f64>>,
 }
@@ -97,6 +98,8 @@ impl<'a> Rule<'a> {
         };
         let unit = source.unit.as_ref();
         let owner_cell = unit.map(|u| index(&mut wanted, &u.column));
+        let weights = source.weights.as_ref();
+        let weight_cell = weights.map(|w| index(&mut wanted, &w.column));
         let side_labels = match (&source.label_file, &label) {
             (Some(path), Some(label)) => Some(load::labels(path, label, source.bad_cells)?),
             _ => None,
@@ -111,6 +114,7 @@ impl<'a> Rule<'a> {
             offset_cell,
             bound_cell,
             owner_cell,
+            weight_cell,
             side_labels,
             side_bounds,
         })
@@ -212,6 +216,13 @@ impl<'a> Rule<'a> {
         self.of_cell(self.owner_cell, line, cell.map(unit::owner))
     }
 
+    /// The share of the largest weight, where rows have weights.
+    fn share(&self, line: u64, cell: Option<Cell<'_>>) -> Found<f32> {
+        let most = self.source.weights.as_ref().map_or(1.0, |w| w.most);
+        let read = cell.map(|cell| row_weights::share(cell, most));
+        self.of_cell(self.weight_cell, line, read)
+    }
+
     /// What was read of the cell at this place, or its error.
     fn of_cell<T>(
         &self,
@@ -292,7 +303,8 @@ impl Block<'_> {
         (self.share).is_none_or(|share| share.has(first, None) && share.has(last, None))
     }
 
-    /// What a row has beside its features: its label and its bound. Says whose it is.
+    /// What a row has beside its features: its label and its bound. Says whose it is, and how often
+    /// it counts.
     #[inline]
     fn beside<'c>(
         &mut self,
@@ -305,6 +317,9 @@ impl Block<'_> {
         let bound = rule.bound(row, line, cell(rule.bound_cell))?;
         if let Some(owner) = rule.owner(line, cell(rule.owner_cell))? {
             self.built.push_owner(owner);
+        }
+        if let Some(share) = rule.share(line, cell(rule.weight_cell))? {
+            self.built.push_share(share);
         }
         Ok((label, bound))
     }
@@ -408,7 +423,8 @@ impl<'a> Rows<'a> {
     ) -> Self {
         // A row's bound, twice, and its place in the table that draws rows by it, for all ranks.
         let bounds = 6 * ranks * usize::from(rule.source.bounds.is_some());
-        let beside = 4 * (usize::from(rule.label.is_some()) + bounds);
+        let weights = usize::from(rule.source.weights.is_some());
+        let beside = 4 * (usize::from(rule.label.is_some()) + weights + bounds);
         let own = built.set.cells.value_bytes() * built.width() + beside;
         let row = match rule.source.unit {
             // Rows are sorted by their units, which every rank finds, into a second table.
@@ -487,9 +503,9 @@ impl<'a> Rows<'a> {
             features: self.built.width(),
             needed_mib: needed >> 20,
             available_mib: available >> 20,
-            advice: match self.rule.source.unit.is_some() || self.rule.source.bounds.is_some() {
-                true => "declare fewer features, or split the table",
-                false => "declare fewer features, or keep rows on disk (--memory, --cache)",
+            advice: match kept::has_files(self.rule.source) {
+                false => "declare fewer features, or split the table",
+                true => "declare fewer features, or keep rows on disk (--memory, --cache)",
             },
         })
     }

@@ -128,7 +128,8 @@ impl<'a> VectorRows<'a> {
         let (d, parts) = (self.query.at.len(), self.query.parts);
         let p = d - self.directions.len();
         let bound = self.query.metric.row_bound;
-        let several = self.data.units().is_some();
+        // What is clipped once more below: a row by itself, before its share is taken.
+        let several = self.data.units().is_some() || self.data.weighted();
         let z = &mut row.z;
         self.data.copy_row(i, &mut row.x);
         z[..p].copy_from_slice(&row.x[..p]);
@@ -136,6 +137,7 @@ impl<'a> VectorRows<'a> {
         let eta: f64 = z.iter().zip(&self.query.at[..p]).map(|(x, t)| x * t).sum();
         let eta = eta + row.x.get(p).copied().unwrap_or(0.0);
         let label = f64::from(self.data.labels()[i]);
+        let part = self.data.shares().get(i).map_or(1.0, |s| f64::from(*s));
         self.query.metric.factor.solve(z);
         let norm = (square(z) + self.lengths).sqrt();
         let alone = self.shared.is_none().then(|| {
@@ -156,7 +158,8 @@ impl<'a> VectorRows<'a> {
             if several {
                 shorten(&mut v, self.slopes.largest_score * bound);
             }
-            unit.gradient.iter_mut().zip(v).for_each(|(g, v)| *g += v);
+            let sum = unit.gradient.iter_mut().zip(v);
+            sum.for_each(|(g, v)| *g += part * v);
         }
         if !(parts.curvature || parts.profile) {
             return;
@@ -186,12 +189,14 @@ impl<'a> VectorRows<'a> {
                     trace / (norm * norm)
                 }
             };
-            unit.profile[place(norm, bound)] += self.weight(weight);
+            unit.profile[place(norm, bound)] += self.weight(part * weight);
         }
         if several {
             let most = self.slopes.largest_weight.sqrt() * bound;
             shorten(&mut unit.vectors[first..], most);
         }
+        let vectors = unit.vectors[first..].iter_mut();
+        vectors.for_each(|v| *v *= part.sqrt());
     }
 
     /// Clips a unit as the sums are priced, in integers, and adds it to them.

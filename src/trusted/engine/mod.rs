@@ -83,6 +83,8 @@ mod moments_gpu_tests;
 #[cfg(all(test, feature = "gpu"))]
 mod network_gpu_tests;
 #[cfg(test)]
+mod row_weights_tests;
+#[cfg(test)]
 mod sensitivity_tests;
 #[cfg(all(test, feature = "gpu"))]
 mod storage_gpu_tests;

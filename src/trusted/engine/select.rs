@@ -98,8 +98,8 @@ pub(super) fn open_own(
     data: Arc<Dataset>,
     model: &dyn Model,
 ) -> Result<Box<dyn Engine>, EngineError> {
-    // (Rows of a unit are added up on the CPU.)
-    let cpu_only = !model.row_function().on_gpu() || data.units().is_some();
+    // (Rows of a unit, and rows with weights, are added up on the CPU.)
+    let cpu_only = !model.row_function().on_gpu() || data.units().is_some() || data.weighted();
     match setup.choice {
         // A rank may have no rows.
         _ if data.lines() == 0 => Ok(Box::new(CpuEngine::new(data))),

@@ -313,12 +313,12 @@ pub trait Model: Send + Sync + std::fmt::Debug {
 /// # Errors
 /// [`ModelError`] otherwise.
 pub fn check_tempering(kappa: f64) -> Result<(), ModelError> {
-    if kappa > 0.0 && kappa <= 1.0 {
+    if kappa > 0.0 && kappa.is_finite() {
         Ok(())
     } else {
         Err(ModelError::new(
             "model.tempering",
-            format!("must lie in (0, 1], not {kappa}"),
+            format!("must be a positive number, not {kappa}"),
         ))
     }
 }

@@ -28,6 +28,7 @@ fn source(features: Vec<Feature>) -> Source {
         offset: None,
         label: None,
         row_norm: None,
+        weights: None,
         bounds: None,
         unit: None,
         text: TextFormat::default(),

@@ -2,7 +2,7 @@
 //! of the rows from memory serves every chain: a strip stays in the first-level cache.
 
 use super::dispatch::InstructionSet;
-use super::kernel::floats;
+use super::kernel::{Beside, floats};
 use super::lanes::{exp, multiply_add};
 use super::{layers, network_gradient};
 use crate::data::{TILE, Tiles};
@@ -31,10 +31,11 @@ pub(super) fn sum_tiles(
     query: &GradientQuery,
     first: usize,
     tiles: Tiles<'_>,
-    labels: &[f32],
+    beside: Beside<'_>,
     rows: usize,
     sums: &mut [GradientSum],
 ) {
+    let labels = beside.labels;
     let width = query.features() * TILE;
     let tiles = tiles.slice(0..rows.div_ceil(TILE) * width);
     let mut room = Vec::new();
@@ -68,6 +69,9 @@ pub(super) fn sum_tiles(
         let mut y = [0.0; STRIP_ROWS];
         if let Some(given) = labels.get(start..start + live) {
             y[..live].copy_from_slice(given);
+        }
+        if let Some(shares) = beside.shares.get(start..start + live) {
+            work.shares[..live].copy_from_slice(shares);
         }
         match query.function() {
             GradientFunction::Score(score) => work.scores(set, query, score, part, &y, live),
@@ -112,7 +116,16 @@ struct Work {
     /// Gradients of a strip, in the layout of tiles of d features, where they are not a score times
     /// the row; or rows without their offsets.
     gradients: Vec<f32>,
+    /// What a strip's rows add of their clipped gradients.
+    shares: [f32; STRIP_ROWS],
     clipped: Vec<u64>,
+}
+
+/// Rows' shares of their clipped gradients.
+fn weigh(shares: &[f32; STRIP_ROWS], factors: &mut [f32]) {
+    for (t, share) in factors.iter_mut().zip(shares) {
+        *t *= share;
+    }
 }
 
 /// Up to [`GROUP`] affine forms: of one chain each (scores), or of one chain together.
@@ -160,6 +173,7 @@ impl Work {
             groups,
             integers: vec![[0; TILE]; d * chains],
             gradients: vec![0.0; if as_stored { 0 } else { d * strip * TILE }],
+            shares: [1.0; STRIP_ROWS],
             clipped: vec![0; chains],
         }
     }
@@ -198,6 +212,7 @@ impl Work {
                 set.scores(score, &eta[..rows], &labels[..rows], factors);
                 let clip = Clip::of(query);
                 self.clipped[c] += set.clip(&clip, &squares[..rows], live, factors);
+                weigh(&self.shares, factors);
                 let integers = &mut self.integers[c * d..(c + 1) * d];
                 set.accumulate(features, factors, integers);
             }
@@ -246,6 +261,7 @@ impl Work {
             factors.fill(1.0);
             let clip = Clip::of(query);
             self.clipped[c] += set.clip(&clip, &squares[..rows], live, &mut factors[..rows]);
+            weigh(&self.shares, &mut factors[..rows]);
             let integers = &mut self.integers[c * d..(c + 1) * d];
             set.accumulate(gradients, &factors[..rows], integers);
         }
@@ -288,6 +304,7 @@ impl Work {
             factors.fill(1.0);
             let clip = Clip::of(query);
             self.clipped[c] += set.clip(&clip, &squares[..rows], live, &mut factors[..rows]);
+            weigh(&self.shares, &mut factors[..rows]);
             let integers = &mut self.integers[c * d..(c + 1) * d];
             set.accumulate(gradients, &factors[..rows], integers);
         }

@@ -4,7 +4,7 @@
 use super::dispatch::InstructionSet;
 use super::lanes::{chebyshev, poisson_ratio, quantize, softplus_difference};
 use super::remainder::{exponential_difference, weighted_remainder_difference};
-use crate::data::{Grid, TILE, Tiles};
+use crate::data::{Grid, TILE, Tiles, share_of};
 use crate::engine::{RatioQuery, RatioSum};
 use crate::expression::Law;
 use crate::model::RowFunction;
@@ -76,11 +76,13 @@ impl Group {
     }
 }
 
-/// What rows have beside their features: labels, and weights at an anchor where they count.
+/// What rows have beside their features: labels, weights at an anchor where they count, and their
+/// shares of the largest row weight where these differ.
 #[derive(Clone, Copy)]
 pub(super) struct Beside<'a> {
     pub labels: &'a [f32],
     pub weights: &'a [f32],
+    pub shares: &'a [f32],
 }
 
 impl<'a> Beside<'a> {
@@ -90,6 +92,7 @@ impl<'a> Beside<'a> {
         Beside {
             labels: part(self.labels),
             weights: part(self.weights),
+            shares: part(self.shares),
         }
     }
 }
@@ -183,8 +186,14 @@ fn sum<const F: usize>(
     for (c, total) in sums.iter_mut().enumerate() {
         row_steps(set, group, c, &forms, beside, &mut steps[..live]);
         let (sum, saturated) = set.total(&steps[..live], group.bounds[c]);
-        total.steps += i64::from(sum);
         total.saturated += u64::from(saturated);
+        total.steps += match beside.shares.is_empty() {
+            true => i64::from(sum),
+            false => {
+                weigh(beside.shares, &mut steps[..live]);
+                i64::from(set.total(&steps[..live], group.bounds[c]).0)
+            }
+        };
     }
 }
 
@@ -210,7 +219,15 @@ fn tile_steps<const F: usize>(
     set.forms(&group.weights, &group.offsets, tile, &mut forms);
     let mut steps = [0i32; TILE];
     row_steps(set, group, 0, &forms, beside, &mut steps);
+    weigh(beside.shares, &mut steps);
     steps
+}
+
+/// Rows' shares of their steps.
+fn weigh(shares: &[f32], steps: &mut [i32]) {
+    for (q, share) in steps.iter_mut().zip(shares) {
+        *q = share_of(*share, i64::from(*q)) as i32;
+    }
 }
 
 /// Quantised ratios of chain `c` from its forms, one a row.
@@ -219,7 +236,9 @@ fn row_steps<const F: usize, const R: usize>(
     group: &Group,
     c: usize,
     forms: &[[f32; R]; F],
-    Beside { labels, weights }: Beside<'_>,
+    Beside {
+        labels, weights, ..
+    }: Beside<'_>,
     steps: &mut [i32],
 ) {
     let form = |k: usize| &forms[k * group.chains + c][..];

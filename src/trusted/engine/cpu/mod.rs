@@ -138,6 +138,7 @@ impl Engine for CpuEngine {
         let width = data.width() * TILE;
         let (rows, block) = (data.lines(), self.block_rows);
         let labels = data.labels();
+        let shares = data.shares();
         let weights = |tiles: Range<usize>| match weighted {
             true => self.weights_of(tiles),
             false => Cow::Borrowed(&[][..]),
@@ -163,6 +164,7 @@ impl Engine for CpuEngine {
             let beside = kernel::Beside {
                 labels: label,
                 weights: &weight,
+                shares: shares.get(t0 * TILE..t1 * TILE).unwrap_or(&[]),
             };
             kernel::sum_tiles(set, &groups, tiles, beside, end - start, &mut sums);
             sums
@@ -214,9 +216,11 @@ impl Engine for CpuEngine {
             out.clear();
             for chunk in rows.chunks(TILE) {
                 let (mut labels, mut weights) = ([0.0; TILE], [1.0; TILE]);
+                let mut shares = [1.0; TILE];
                 data.gather(chunk, &mut self.scratch);
                 for (i, &row) in chunk.iter().enumerate() {
                     labels[i] = data.labels().get(row as usize).copied().unwrap_or(0.0);
+                    shares[i] = data.shares().get(row as usize).copied().unwrap_or(1.0);
                     if weighted {
                         let tile = row as usize / TILE;
                         weights[i] = self.weights_of(tile..tile + 1)[row as usize % TILE];
@@ -227,7 +231,12 @@ impl Engine for CpuEngine {
                     true => network::ratio_tile(set, query, c, tile, &labels, &weights),
                     false => {
                         let (labels, weights) = (&labels[..], &weights[..]);
-                        let beside = kernel::Beside { labels, weights };
+                        let shares = &shares[..usize::from(data.weighted()) * TILE];
+                        let beside = kernel::Beside {
+                            labels,
+                            weights,
+                            shares,
+                        };
                         kernel::ratio_tile(set, &group, tile, beside)
                     }
                 };
@@ -315,9 +324,13 @@ impl CpuEngine {
             let (start, end) = (b * block, ((b + 1) * block).min(rows));
             let (t0, t1) = (start / TILE, end.div_ceil(TILE));
             let tiles = data.tiles().slice(t0 * width..t1 * width);
-            let labels = data.labels().get(t0 * TILE..t1 * TILE).unwrap_or(&[]);
+            let beside = kernel::Beside {
+                labels: data.labels().get(t0 * TILE..t1 * TILE).unwrap_or(&[]),
+                weights: &[],
+                shares: data.shares().get(t0 * TILE..t1 * TILE).unwrap_or(&[]),
+            };
             let mut sums = no_gradients(query);
-            gradient::sum_tiles(set, query, 0, tiles, labels, end - start, &mut sums);
+            gradient::sum_tiles(set, query, 0, tiles, beside, end - start, &mut sums);
             sums
         };
         let zero = || no_gradients(query);
@@ -384,10 +397,19 @@ impl CpuEngine {
         for (tile, rows) in tiles.chunks_exact_mut(width).zip(chunk.chunks(TILE)) {
             self.data.gather(rows, tile);
         }
-        let label = |row: &u64| self.data.labels().get(*row as usize).copied();
-        let mut labels: Vec<f32> = chunk.iter().map(|row| label(row).unwrap_or(0.0)).collect();
-        labels.resize(chunk.len().next_multiple_of(TILE), 0.0);
+        let of = |values: &[f32]| -> Vec<f32> {
+            let value = |row: &u64| values.get(*row as usize).copied();
+            let mut values: Vec<f32> = chunk.iter().filter_map(value).collect();
+            values.resize(values.len().next_multiple_of(TILE), 0.0);
+            values
+        };
+        let (labels, shares) = (of(self.data.labels()), of(self.data.shares()));
+        let beside = kernel::Beside {
+            labels: &labels,
+            weights: &[],
+            shares: &shares,
+        };
         let (tiles, sums) = (Tiles::F32(&tiles), std::slice::from_mut(sum));
-        gradient::sum_tiles(self.set, query, c, tiles, &labels, chunk.len(), sums);
+        gradient::sum_tiles(self.set, query, c, tiles, beside, chunk.len(), sums);
     }
 }

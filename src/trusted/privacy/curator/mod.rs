@@ -338,6 +338,12 @@ pub(super) fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), Curator
     if data.bounds().is_some() && !model.ratio_scales_with_row() {
         return Err(CuratorError::Mismatch(unscaled(model)));
     }
+    if data.weighted() && (model.label().is_none() || model.row_function().sees_rows()) {
+        return Err(CuratorError::Mismatch(format!(
+            "rows have weights, and model '{}' is no regression; drop [data.weights]",
+            model.name()
+        )));
+    }
     match (model.label(), data.label_kind()) {
         (Some(_), None) => Err(CuratorError::Mismatch(format!(
             "model '{}' needs a label; declare [data.label]",

@@ -1,0 +1,188 @@
+//! Rows with weights of their own add their shares, to the bit, in every sum.
+
+use std::sync::Arc;
+
+use super::cpu::CpuEngine;
+use super::test_cases::{Case, cases, cpu_alone, declared, pairs, query};
+use super::{AnchorParts, AnchorQuery, AnchorSums, Engine, GradientQuery, GradientSum, Rows};
+use crate::data::{Dataset, DatasetBuilder, Storage, Unit, share_of};
+use crate::model::{Metric, Model, Slopes};
+use crate::synthetic;
+
+/// The rows of a table without offsets, at these places, each with its share.
+fn with_shares(
+    data: &Dataset,
+    rows: impl Iterator<Item = (usize, Option<f64>)>,
+    unit: Option<u64>,
+) -> Dataset {
+    // Wider, so that no row is scaled.
+    let norm = 1.001 * data.row_norm();
+    let builder = Dataset::builder_with(data.features().to_vec(), data.label_kind(), norm);
+    let mut builder: DatasetBuilder = builder.unwrap();
+    let rows: Vec<_> = rows.collect();
+    if rows[0].1.is_some() {
+        builder = builder.weighted();
+    }
+    if unit.is_some() {
+        let (column, rows) = ("who".to_string(), 3);
+        builder = builder.of_units(Unit { column, rows });
+    }
+    let all = data.public_rows();
+    let d = data.features().len();
+    for (i, share) in rows {
+        let (row, label) = (&all[i * d..][..d], Some(f64::from(data.labels()[i])));
+        match share {
+            Some(share) => builder.push_weighted(row, label, share).unwrap(),
+            None => builder.push_value(row, label).unwrap(),
+        }
+        if let Some(rows) = unit {
+            builder.push_owner(i as u64 / rows);
+        }
+    }
+    let made = builder.finish().unwrap();
+    match data.storage() {
+        Storage::F32 => made,
+        Storage::I16 => made.in_16_bits(),
+    }
+}
+
+/// Tables of regressions, of either storage.
+fn regressions() -> impl Iterator<Item = Case> {
+    let is_one = |c: &Case| {
+        let model = &c.model;
+        let plain = c.data.offset().is_none() && !model.row_function().sees_rows();
+        plain && model.label().is_some()
+    };
+    cases().into_iter().chain(cpu_alone()).filter(is_one)
+}
+
+fn share(i: usize) -> f64 {
+    [0.0, 0.25, 1.0, 0.5, 0.999][i % 5]
+}
+
+/// Sums, and listed rows in any order, are of the shares of the integers that rows have else.
+#[test]
+fn ratios_are_the_shares_of_rows_to_the_bit() {
+    // Cases whose integers are large.
+    let mut functions = 0;
+    for case in regressions() {
+        let n = case.data.rows();
+        let plain = with_shares(&case.data, (0..n).map(|i| (i, None)), None);
+        let own = with_shares(&case.data, (0..n).map(|i| (i, Some(share(i)))), None);
+        let shares = own.shares().to_vec();
+        let [mut plain, mut own] = [plain, own].map(|data| CpuEngine::new(Arc::new(data)));
+        let pairs = pairs(&*case.model, 5, 1);
+        let query = query(&*case.model, &pairs, 0.7);
+        let list: Vec<u64> = (0..n as u64).rev().chain([3, 3, 0]).collect();
+        let lists = vec![list.clone(); 5];
+        let (mut whole, mut part) = (vec![Vec::new(); 5], vec![Vec::new(); 5]);
+        plain.ratio_rows(&query, &lists, &mut whole).unwrap();
+        own.ratio_rows(&query, &lists, &mut part).unwrap();
+        let sums = own.ratio_sums(&query).unwrap();
+        for c in 0..5 {
+            let sign = i64::from(query.sign(c));
+            let of = |(row, q): (&u64, &i32)| {
+                sign * share_of(shares[*row as usize], sign * i64::from(*q))
+            };
+            let expected: Vec<i64> = list.iter().zip(&whole[c]).map(of).collect();
+            let found: Vec<i64> = part[c].iter().map(|q| i64::from(*q)).collect();
+            assert_eq!(found, expected);
+            assert_eq!(sums[c].steps, expected[..n].iter().sum::<i64>());
+        }
+        functions += usize::from(whole.iter().flatten().any(|q| q.abs() > 1000));
+    }
+    assert!(functions >= 8, "{functions}");
+}
+
+/// The gradients of rows of no weight are none, of the full weight all, and those of half of it
+/// half: to half a step a row and coordinate.
+#[test]
+fn gradients_are_the_shares_of_rows() {
+    for case in regressions() {
+        let anchored = case.model.prior().anchor.is_some();
+        if anchored {
+            continue;
+        }
+        let n = case.data.rows();
+        let pairs = pairs(&*case.model, 2, 2);
+        let thetas: Vec<&[f64]> = pairs.iter().map(|p| &p.0[..]).collect();
+        let query = GradientQuery::new(&*case.model, &thetas, 0.4).unwrap();
+        let sums = |share: Option<fn(usize) -> f64>, rows: Rows<'_>| -> Vec<GradientSum> {
+            let rows_of = (0..n).map(|i| (i, share.map(|share| share(i))));
+            let data = with_shares(&case.data, rows_of, None);
+            CpuEngine::new(Arc::new(data))
+                .gradient_sums(&query, rows)
+                .unwrap()
+        };
+        let third: Vec<u64> = (0..n as u64).filter(|i| i % 3 == 1).collect();
+        let thirds = vec![third; 2];
+        let of_third = sums(None, Rows::Listed(&thirds));
+        let only_third = sums(Some(|i| f64::from(u8::from(i % 3 == 1))), Rows::All);
+        let (whole, half) = (sums(None, Rows::All), sums(Some(|_| 0.5), Rows::All));
+        let every: Vec<Vec<u64>> = vec![(0..n as u64).collect(); 2];
+        let listed = sums(Some(|_| 0.5), Rows::Listed(&every));
+        for c in 0..2 {
+            assert_eq!(only_third[c].steps, of_third[c].steps);
+            assert_eq!(listed[c].steps, half[c].steps);
+            for (h, w) in half[c].steps.iter().zip(&whole[c].steps) {
+                assert!((2 * h - w).unsigned_abs() <= 2 * n as u64);
+            }
+            assert!(whole[c].steps.iter().any(|s| s.abs() > 100 * n as i64));
+        }
+    }
+}
+
+/// An anchor's sums, of single rows, of units and of models with shared parameters, are those of
+/// the rows that have a weight, where all others have none; rows of half the weight add half.
+#[test]
+fn anchors_are_the_shares_of_rows() {
+    let fixed = synthetic::linear(1_103, &[0.8, -1.1, 0.3], 0.6, 2.5, 5).unwrap();
+    let joint = declared(&fixed, "gaussian", &[], 1.0);
+    let plain = declared(&fixed, "gaussian", &[("log_sigma", -0.5)], 1.0);
+    let logistic = synthetic::logistic(1_103, &[2.0, -1.0, 0.5], 3).unwrap();
+    let all = [
+        (&fixed, joint.slopes().unwrap(), joint.dim()),
+        (&fixed, plain.slopes().unwrap(), plain.dim()),
+        (&logistic, Slopes::logistic(), 3),
+    ];
+    for (data, slopes, d) in all {
+        for unit in [None, Some(3)] {
+            let at: Vec<f64> = (0..d).map(|j| 0.3 - 0.2 * j as f64).collect();
+            let query = AnchorQuery {
+                at: &at,
+                metric: &Metric::identity(d, 0.8 * data.row_norm()),
+                slopes: slopes.at(&at).of_units(unit.map_or(1, |_| 3)),
+                parts: AnchorParts {
+                    gradient: true,
+                    curvature: true,
+                    profile: true,
+                },
+            };
+            let n = data.rows();
+            let sums = |rows: Vec<(usize, Option<f64>)>| -> AnchorSums {
+                let data = with_shares(data, rows.into_iter(), unit);
+                let mut engine = CpuEngine::new(Arc::new(data));
+                engine.anchor_sums(&query).unwrap()
+            };
+            let kept = |i: usize| i % 3 != 1;
+            let some = sums((0..n).map(|i| (i, Some(kept(i).into()))).collect());
+            let rest = sums((0..n).filter(|i| kept(*i)).map(|i| (i, None)).collect());
+            assert_eq!(some, rest);
+            // (A unit's sum may be clipped in one and not in the other.)
+            if unit.is_some() {
+                continue;
+            }
+            let whole = sums((0..n).map(|i| (i, None)).collect());
+            let half = sums((0..n).map(|i| (i, Some(0.5))).collect());
+            let near = |half: &[i128], whole: &[i128], slack: f64| {
+                let most = whole.iter().map(|w| w.unsigned_abs()).max().unwrap() as f64;
+                for (h, w) in half.iter().zip(whole) {
+                    assert!(((2 * h - w) as f64).abs() <= slack * most, "{h} {w}");
+                }
+            };
+            near(&half.gradient, &whole.gradient, 1e-3);
+            near(&half.curvature, &whole.curvature, 1e-3);
+            near(&half.profile, &whole.profile, 1e-3);
+        }
+    }
+}
