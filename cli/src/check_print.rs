@@ -38,6 +38,9 @@ pub(super) fn print_setting(r: &Report) {
     if let Some(formula) = &r.formula {
         print_formula(formula);
     }
+    if let Some(weights) = &r.weights {
+        println!("weights    {weights}");
+    }
     if let Some(offset) = &r.offset {
         println!("offset     {offset}; its coefficient is 1");
     }

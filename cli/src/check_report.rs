@@ -21,6 +21,9 @@ pub(super) struct Report {
     /// What rows add to their linear predictor as it is, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<String>,
+    /// How often rows count, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hierarchies: Vec<Hierarchy>,
     /// In words.
@@ -203,6 +206,7 @@ impl Report {
             },
             formula: plan.formula_terms()?,
             offset: plan.offset_meaning()?,
+            weights: plan.weights_meaning(),
             hierarchies: plan.hierarchies()?,
             prior: check_budget::prior(model.prior()),
             memory: Memory {

@@ -75,6 +75,10 @@ pub(super) fn whole(directory: &Path) -> Result<RunSummary, CliError> {
             add_test_scores(&mut summary, directory, &plan, test.as_ref())?;
         }
         add_noise_of_moments(&mut summary, directory, &plan)?;
+        if let Some(weights) = plan.weights_meaning() {
+            let note = format!("rows have weights, which are protected: {weights}");
+            summary.notes.push(note);
+        }
         if let Some(offset) = plan.offset_meaning()? {
             let note = format!(
                 "rows add an offset to their linear predictor, whose coefficient is 1: {offset}"

@@ -30,6 +30,9 @@ pub enum Labels {
     Count,
 }
 
+/// Name and log likelihood of a share of successes y in trials, over the number of these.
+pub const SUCCESSES: (&str, &str) = ("successes", "y * eta - log1p_exp(eta)");
+
 /// All of them.
 pub const FAMILIES: [Family; 14] = [
     Family {

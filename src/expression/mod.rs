@@ -20,7 +20,7 @@ mod reach;
 mod special;
 
 pub use bounds::Range;
-pub use families::{FAMILIES, Family, Labels, family};
+pub use families::{FAMILIES, Family, Labels, SUCCESSES, family};
 pub use information::{Information, LabelRange};
 pub use law::{Law, LawError};
 pub(crate) use number::{Fast, Number};

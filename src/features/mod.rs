@@ -4,7 +4,10 @@
 
 mod interaction;
 mod number;
+mod one_hot;
 
 pub use interaction::Interaction;
 pub(crate) use number::{Column, missing_within};
 pub use number::{Form, Number, Transform};
+pub use one_hot::OneHot;
+pub(crate) use one_hot::check_levels;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NetworkShape;
 use crate::data::LabelKind;
-use crate::expression::{LabelRange, Law, Located, MOST_SDS, Reach};
+use crate::expression::{LabelRange, Law, Located, MOST_SDS, Reach, SUCCESSES};
 use crate::math::remainder::{self, THIRD};
 use crate::model::Score;
 
@@ -225,7 +225,8 @@ impl Slopes {
     }
 
     fn of_reach(predictor: Predictor, law: Law, label: LabelKind, reach: Reach) -> Self {
-        let classes = label_range(label).is_classes();
+        // (Shares of trials are means of classes.)
+        let classes = label_range(label).is_classes() || law.name() == SUCCESSES.0;
         Slopes {
             score: Score::Declared(law),
             predictor,

@@ -86,7 +86,7 @@ impl Words {
     /// read them.
     pub fn cell(&self, y: f64) -> String {
         match self.label.values {
-            LabelValues::ZeroOne | LabelValues::Named { .. } => {
+            LabelValues::ZeroOne | LabelValues::Named { .. } | LabelValues::Successes { .. } => {
                 let [zero, one] = self.classes();
                 if y > 0.0 { one } else { zero }
             }

@@ -51,6 +51,8 @@ impl Predictor {
                     low: *low,
                     high: *high,
                 },
+                // Of one trial.
+                (_, LabelValues::Successes { .. }) => LabelKind::Binary,
                 _ => label.kind(),
             });
         let (Some(predictive), Some(label)) = (plan.predictive(rows.set())?, label) else {

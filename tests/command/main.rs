@@ -41,6 +41,7 @@ mod prior_command;
 mod ranks;
 mod report_command;
 mod row_bounds_command;
+mod row_weights;
 mod second_reader;
 mod storage;
 mod synthetic_tables;

@@ -322,7 +322,7 @@ impl Plan {
         if self.config.data.unit.is_some() {
             return refuse("that of data.unit can have none: whose a row is must not depend on whether its line can be read".into());
         }
-        if self.config.data.weights.is_some() {
+        if self.weights_entry().is_some() {
             return refuse("the column of [data.weights] can have none: a row without a weight would count in no stated way".into());
         }
         let bounds = self.config.data.bounds.as_ref();
@@ -354,7 +354,7 @@ impl Plan {
     pub fn columns(&self) -> Result<Vec<String>, ConfigError> {
         let bounds = self.config.data.bounds.iter();
         let bounds = bounds.filter_map(|b| b.column.clone());
-        let weights = self.config.data.weights.iter().map(|w| w.column.clone());
+        let weights = self.weights_entry().map(|(_, w)| w.column.clone());
         let beside = bounds.chain(self.config.data.unit.clone()).chain(weights);
         Ok(self.declared()?.columns().cloned().chain(beside).collect())
     }
@@ -412,6 +412,7 @@ impl Plan {
         let of_label = [
             &declared.column,
             &declared.event.as_ref().map(|e| e.column.clone()),
+            &declared.trials.as_ref().map(|t| t.column.clone()),
         ];
         let Some(label) = of_label.into_iter().flatten().find(|c| named(c)) else {
             return Ok(());
@@ -452,10 +453,11 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
         entry.count.is_some(),
         entry.classes.is_some(),
         !entry.levels.is_empty(),
+        entry.trials.is_some(),
     ];
     if kinds.iter().filter(|k| **k).count() > 1 {
         return Err(
-            "declarations contradict: give one of positive = […], clamp = [low, high], scale = [low, high], count = max, classes = k, levels = […], or none for 0/1 cells"
+            "declarations contradict: give one of positive = […], clamp = [low, high], scale = [low, high], count = max, classes = k, levels = […], trials = { column = …, most = … }, or none for 0/1 cells"
                 .into(),
         );
     }
@@ -479,7 +481,13 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
     if texts.iter().enumerate().any(repeated) {
         return Err("'levels' names a level twice".into());
     }
-    let values = if let Some([low, high]) = entry.clamp {
+    if entry.trials.is_some() && entry.column.is_none() {
+        return Err("'trials' goes with the 'column' of the successes".into());
+    }
+    let values = if let Some(trials) = &entry.trials {
+        let trials = trials.column.clone();
+        LabelValues::Successes { trials }
+    } else if let Some([low, high]) = entry.clamp {
         LabelValues::Clamp { low, high }
     } else if let Some([low, high]) = entry.scale {
         LabelValues::Scale { low, high }

@@ -56,7 +56,8 @@ impl Declared {
         });
         let label = self.label.iter().flat_map(|(_, l)| {
             let event = l.event.iter().map(|e| &e.column);
-            l.column.iter().chain(event)
+            let trials = l.trials.iter().map(|t| &t.column);
+            l.column.iter().chain(event).chain(trials)
         });
         features.chain(label)
     }
@@ -225,6 +226,7 @@ impl Plan {
                 .map(LevelEntry::One)
                 .collect(),
             event: None,
+            trials: None,
             missing: declared.missing,
         })
     }

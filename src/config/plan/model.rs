@@ -7,7 +7,9 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::{ModelKind, NormalEntry, PriorEntry, PriorKind};
 use crate::data::{Dataset, LabelKind, Offset};
-use crate::expression::{Family, Labels, Law, ORDINAL_CLASSES, ordinal, ordinal_parameters};
+use crate::expression::{
+    Family, Labels, Law, ORDINAL_CLASSES, SUCCESSES, ordinal, ordinal_parameters,
+};
 use crate::model::{
     Banana, Density, GaussianMean, Layered, Mixture, Mlp, Model, ModelError, NetworkShape, Prior,
     Regression, Support,
@@ -32,6 +34,8 @@ impl Plan {
                 variance.map(|variance| Predictive::Linear { variance })
             }
             ModelKind::Poisson => Some(Predictive::Poisson),
+            // What is predicted is the outcome of one trial.
+            ModelKind::Binomial if self.has_trials() => Some(Predictive::Logistic),
             ModelKind::Mlp => self.network(data)?.map(Predictive::Network),
             ModelKind::Network => {
                 let network = self.layered_network(data.features().len())?;
@@ -178,11 +182,12 @@ impl Plan {
         let m = &self.config.model;
         let (name, text) = match (m.kind.family(), &m.likelihood) {
             _ if m.kind == ModelKind::Ordinal => ("ordinal", ordinal(self.ordered_classes()?)),
+            _ if self.has_trials() => (SUCCESSES.0, SUCCESSES.1.to_string()),
             (Some(family), _) => (family.name, family.likelihood.to_string()),
             (None, Some(text)) => ("declared", text.clone()),
             (None, None) => return Ok(None),
         };
-        if let Some(family) = m.kind.family() {
+        if let Some(family) = m.kind.family().filter(|_| !self.has_trials()) {
             self.check_parameters(family)?;
         }
         let parameters = self.shared_parameters()?;
@@ -344,6 +349,7 @@ impl Plan {
             }
         }
         self.check_event()?;
+        self.check_weights()?;
         let needs = match m.kind {
             K::Logistic => "a logistic model needs a declared binary label",
             K::Linear => {
@@ -365,6 +371,47 @@ impl Plan {
             Ok(())
         } else {
             Err(self.refuse(&self.label_key(), needs))
+        }
+    }
+
+    /// Whether rows have their own numbers of trials.
+    pub(super) fn has_trials(&self) -> bool {
+        let label = self.config.data.label.as_ref();
+        label.is_some_and(|label| label.trials.is_some())
+    }
+
+    /// Only regressions know weights, only the binomial law knows what trials are, and scores of
+    /// rows know neither.
+    fn check_weights(&self) -> Result<(), ConfigError> {
+        let config = &self.config;
+        let others = [
+            ModelKind::Mixture,
+            ModelKind::Banana,
+            ModelKind::GaussianMean,
+            ModelKind::Mlp,
+            ModelKind::Network,
+        ];
+        if config.data.weights.is_some() && others.contains(&config.model.kind) {
+            let what = "belongs to regressions; drop it";
+            return Err(self.refuse("data.weights", what));
+        }
+        if !self.has_trials() {
+            return Ok(());
+        }
+        if config.model.kind != ModelKind::Binomial {
+            let what = "belongs to kind = \"binomial\"";
+            return Err(self.refuse("data.label.trials", what));
+        }
+        if let Some(name) = config.model.constants.keys().next() {
+            let what = "every row has its own number of trials; drop it here";
+            return Err(self.refuse(&format!("model.constants.{name}"), what));
+        }
+        match (&config.test, &config.validate) {
+            (None, None) => Ok(()),
+            (test, _) => Err(self.refuse(
+                if test.is_some() { "test" } else { "validate" },
+                "scores are of single outcomes, and rows with trials hold many; drop the section, or write a row for each trial",
+            )),
         }
     }
 
@@ -397,7 +444,7 @@ impl Plan {
         if m.kind == ModelKind::Ordinal {
             return self.ordered_classes().map(|_| ());
         }
-        let Some(family) = m.kind.family() else {
+        let Some(family) = m.kind.family().filter(|_| !self.has_trials()) else {
             return Ok(());
         };
         let (fits, needs) = match (family.label, label) {

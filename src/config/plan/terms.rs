@@ -42,6 +42,22 @@ impl Plan {
         Ok(offset.map(|(_, entry)| meaning(&entry)))
     }
 
+    /// How often rows count, in words, if they have weights.
+    pub fn weights_meaning(&self) -> Option<String> {
+        self.weights_entry().map(|(section, w)| {
+            let (column, most) = (&w.column, w.most);
+            match section {
+                "data.weights" => {
+                    format!(
+                        "{column}, up to {most}, over {}: a row's log likelihood counts that often",
+                        w.one.unwrap_or(1.0)
+                    )
+                }
+                _ => format!("{column}, up to {most} trials of a row"),
+            }
+        })
+    }
+
     /// The terms of the run file's formula, if it has one; no row is read.
     ///
     /// # Errors
@@ -159,6 +175,9 @@ fn label_meaning(label: &LabelEntry) -> String {
     if !label.levels.is_empty() {
         let each = label.levels.iter().map(|l| texts(&l.texts()));
         return format!("in this order: {}", each.collect::<Vec<_>>().join(" < "));
+    }
+    if let Some(trials) = &label.trials {
+        return format!("successes in as many trials as {} says", trials.column);
     }
     if let (Some([low, high]), Some(event)) = (label.clamp, &label.event) {
         let (seen, column) = (texts(&event.seen), &event.column);

@@ -2,21 +2,44 @@
 
 use super::Plan;
 use crate::config::ConfigError;
+use crate::config::schema::WeightsEntry;
 use crate::data::RowWeights;
 
 impl Plan {
+    /// What is declared of the rows' weights, by themselves or as the trials of a label, with the
+    /// key.
+    pub fn weights_entry(&self) -> Option<(&'static str, &WeightsEntry)> {
+        let data = &self.config.data;
+        let trials = data.label.as_ref().and_then(|l| l.trials.as_ref());
+        let trials = trials.map(|t| ("data.label.trials", t));
+        trials.or(data.weights.as_ref().map(|w| ("data.weights", w)))
+    }
+
     /// The column of the rows' weights and the largest of them, checked.
     pub(super) fn row_weights(&self) -> Result<Option<RowWeights>, ConfigError> {
         let data = &self.config.data;
-        let Some(entry) = &data.weights else {
+        let Some((section, entry)) = self.weights_entry() else {
             return Ok(None);
         };
+        let key = |key: &str| format!("{section}.{key}");
+        if section != "data.weights" && data.weights.is_some() {
+            let what = "rows count as many times as they have trials; drop [data.weights]";
+            return Err(self.refuse("data.weights", what));
+        }
         let weights = RowWeights {
             column: entry.column.clone(),
             most: entry.most,
         };
-        let refuse = |what| self.refuse("data.weights.most", what);
+        let refuse = |what| self.refuse(&key("most"), what);
         weights.validate().map_err(refuse)?;
+        if let Some(one) = entry.one {
+            let what = match (section, one > 0.0 && one.is_finite()) {
+                ("data.weights", true) => None,
+                (_, true) => Some("a trial counts as one row; drop it".to_string()),
+                (_, false) => Some(format!("must be a positive number, not {one}")),
+            };
+            what.map_or(Ok(()), |what| Err(self.refuse(&key("one"), what)))?;
+        }
         if let Some(mean) = entry.mean
             && !(mean > 0.0 && mean <= entry.most)
         {
@@ -24,17 +47,17 @@ impl Plan {
                 "must be positive and at most 'most' = {}, not {mean}",
                 entry.most
             );
-            return Err(self.refuse("data.weights.mean", what));
+            return Err(self.refuse(&key("mean"), what));
         }
         if data.unit.as_ref() == Some(&entry.column) {
             let what =
                 "is the column of data.unit, which says whose a row is; name that of the weights";
-            return Err(self.refuse("data.weights.column", what));
+            return Err(self.refuse(&key("column"), what));
         }
         let bounds = data.bounds.as_ref().and_then(|b| b.column.as_ref());
         if bounds == Some(&entry.column) {
             let what = "is the column of [data.bounds], which is public, and weights are protected; a bound must not follow from a weight";
-            return Err(self.refuse("data.weights.column", what));
+            return Err(self.refuse(&key("column"), what));
         }
         Ok(Some(weights))
     }
@@ -48,13 +71,20 @@ impl Plan {
                 format!("must lie in (0, 1], not {kappa}"),
             ));
         }
-        Ok(kappa * self.row_weights()?.map_or(1.0, |weights| weights.most))
+        self.row_weights()?;
+        let largest = |(_, w): (_, &WeightsEntry)| w.most / w.one.unwrap_or(1.0);
+        Ok(kappa * self.weights_entry().map_or(1.0, largest))
     }
 
     /// The mean weight that is expected, over the largest.
     pub(super) fn mean_share(&self) -> f64 {
-        let weights = self.config.data.weights.as_ref();
-        weights.map_or(1.0, |w| w.mean.unwrap_or(w.most.min(1.0)) / w.most)
+        self.weights_entry().map_or(1.0, |(section, w)| {
+            let usual = match section {
+                "data.weights" => w.one.unwrap_or(1.0).min(w.most),
+                _ => 0.5 * w.most,
+            };
+            w.mean.unwrap_or(usual) / w.most
+        })
     }
 
     /// So many rows of the largest weight are expected to tell what `rows` rows do.

@@ -123,10 +123,14 @@ keyed! {
         column: String, "text, required";
         /// The largest weight that counts: larger ones are cut off at it. Noise grows with it.
         most: f64, "number > 0, required";
+        /// The weight that counts as one row, by which weights are divided; of survey weights
+        /// usually the size of the population over that of the sample.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        one: Option<f64>, "number > 0, 1; not of `trials`";
         /// What weights are on average, by public knowledge: sets step sizes and forecasts, and
         /// touches neither the posterior nor the guarantee.
         #[serde(skip_serializing_if = "Option::is_none")]
-        mean: Option<f64>, "number > 0, at most `most`; 1, or `most` where that is less";
+        mean: Option<f64>, "number > 0, at most `most`; `one`, or `most` where that is less, of `trials` half of `most`";
     }
 }
 
@@ -298,6 +302,10 @@ keyed! {
         /// that mean so. The times of other rows are those until which it was not seen.
         #[serde(skip_serializing_if = "Option::is_none")]
         event: Option<EventEntry>, "`{ column = NAME, in = [texts] }`, none; models: weibull, log-normal-survival, declared";
+        /// The label is the number of successes in as many trials as another column says, and the
+        /// row counts as that many; see `[data.weights]`, whose keys it has.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trials: Option<WeightsEntry>, "`{ column = NAME, most = TRIALS }`, none; models: binomial";
         /// Stands for a missing cell, in raw units; with `clamp`, `scale`, `count` and `classes`
         /// only.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,8 @@
 //! From declared columns to features: bounds and levels come from the run file,
 //! nothing is estimated from rows.
 
-use super::one_hot::{OneHot, check_levels};
 use crate::features::Column;
-use crate::features::{Form, Number};
+use crate::features::{Form, Number, OneHot, check_levels};
 
 const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' for this feature, or name the level (\"\" for an empty cell)";
 
@@ -184,7 +183,7 @@ impl Feature {
         match &self.kind {
             FeatureKind::Intercept => out.push(1.0),
             FeatureKind::Number(number) => number.push(self.number(cell)?, out),
-            FeatureKind::OneHot(one_hot) => one_hot.push(cell, out)?,
+            FeatureKind::OneHot(one_hot) => one_hot.push(|level| equals(cell, level), out)?,
             FeatureKind::Indicator(condition) => {
                 let holds = match condition {
                     Condition::OneOf(levels) if levels.iter().any(|l| equals(cell, l)) => true,

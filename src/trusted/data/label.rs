@@ -190,6 +190,11 @@ pub enum LabelValues {
     },
     /// A text of one of these lists, in their order: classes from 0.
     Levels(Vec<Vec<String>>),
+    /// Successes in as many trials as another column says: their share of these.
+    Successes {
+        /// The column of the trials.
+        trials: String,
+    },
 }
 
 impl Label {
@@ -203,6 +208,14 @@ impl Label {
         }
     }
 
+    /// The column of trials, where the label is of successes in these.
+    pub(super) fn trials(&self) -> Option<&str> {
+        match &self.values {
+            LabelValues::Successes { trials } => Some(trials),
+            _ => None,
+        }
+    }
+
     /// What a model reads of this label.
     pub fn kind(&self) -> LabelKind {
         match self.values {
@@ -213,6 +226,10 @@ impl Label {
             LabelValues::Clamp { low, high } => LabelKind::Number { low, high },
             LabelValues::Scale { .. } => LabelKind::Number {
                 low: -1.0,
+                high: 1.0,
+            },
+            LabelValues::Successes { .. } => LabelKind::Number {
+                low: 0.0,
                 high: 1.0,
             },
             LabelValues::Count { max } => LabelKind::Count { max },
@@ -270,7 +287,7 @@ impl Label {
                 "'missing' stands for a number; name the level \"\" of empty cells among the declared ones"
                     .into(),
             ),
-            LabelValues::ZeroOne => {
+            LabelValues::ZeroOne | LabelValues::Successes { .. } => {
                 Err("'missing' stands for a number and belongs to clamp, scale, count or classes".into())
             }
         }
@@ -291,6 +308,14 @@ impl Label {
             value = value.max(*low);
         }
         self.kind().store(value).map(f64::from)
+    }
+
+    /// The share of successes in trials, 0 in none.
+    pub(super) fn share([successes, trials]: [f64; 2]) -> Result<f64, String> {
+        match successes <= trials {
+            true => Ok(successes / trials.max(1.0)),
+            false => Err("says of more successes than there were trials".into()),
+        }
     }
 
     /// Whether a cell of its own column says that the event was seen.
@@ -346,6 +371,12 @@ impl Label {
                 Ok(2.0 * ((v - low) / (high - low)) - 1.0)
             }
             LabelValues::Count { .. } => number(cell, self.missing, DECLARE),
+            LabelValues::Successes { .. } => {
+                match number(cell, None, "every row needs its successes and trials")? {
+                    v if v >= 0.0 && v.fract() == 0.0 => Ok(v),
+                    _ => Err("is no whole number from 0 on".into()),
+                }
+            }
             LabelValues::Classes { .. } => number(
                 cell,
                 self.missing,

@@ -15,7 +15,6 @@ mod kept;
 mod label;
 mod load;
 mod npy_elements;
-mod one_hot;
 mod parquet_columns;
 mod part;
 mod public_rows;
@@ -33,7 +32,7 @@ mod values;
 use std::sync::Arc;
 
 use crate::features::Column;
-pub use crate::features::{Form, Interaction, Number, Transform};
+pub use crate::features::{Form, Interaction, Number, OneHot, Transform};
 
 pub(in crate::trusted) use bounds::RowBounds;
 pub use bounds::{BoundsSource, Population};
@@ -47,7 +46,6 @@ pub use kept::{CACHE_ENDINGS, Room};
 pub use label::{Label, LabelKind, LabelValues, SeenEvent};
 pub use load::{Source, header, load, load_frame, load_parts, load_share};
 pub(crate) use load::{is_text, stem};
-pub use one_hot::OneHot;
 pub use part::Part;
 pub use public_rows::PublicRows;
 pub use ranks::{Held, Ranks, Share};

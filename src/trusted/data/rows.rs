@@ -60,6 +60,7 @@ pub(super) struct Rule<'a> {
     features: Vec<Option<usize>>,
     label_cell: Option<usize>,
     event_cell: Option<usize>,
+    trials_cell: Option<usize>,
     offset_cell: Option<usize>,
     bound_cell: Option<usize>,
     owner_cell: Option<usize>,
@@ -89,6 +90,8 @@ impl<'a> Rule<'a> {
         let label_cell = label_column.map(|c| index(&mut wanted, c));
         let event = label.as_ref().and_then(|l| l.event.as_ref());
         let event_cell = event.map(|e| index(&mut wanted, &e.column));
+        let trials = label.as_ref().and_then(Label::trials);
+        let trials_cell = trials.map(|c| index(&mut wanted, c));
         let offset = source.offset.as_ref().and_then(|o| o.column.as_deref());
         let offset_cell = offset.map(|c| index(&mut wanted, c));
         let (bound_cell, side_bounds) = match &source.bounds {
@@ -111,6 +114,7 @@ impl<'a> Rule<'a> {
             features,
             label_cell,
             event_cell,
+            trials_cell,
             offset_cell,
             bound_cell,
             owner_cell,
@@ -186,8 +190,8 @@ impl<'a> Rule<'a> {
         value.ok_or_else(|| self.fail(line, None, short()))
     }
 
-    /// The label in a row's cells of label and event.
-    fn label(&self, row: usize, line: u64, cells: [Option<Cell<'_>>; 2]) -> Found<f64> {
+    /// The label in a row's cells of label, event and trials.
+    fn label(&self, row: usize, line: u64, cells: [Option<Cell<'_>>; 3]) -> Found<f64> {
         if let Some(labels) = &self.side_labels {
             return self.beside(labels, ["the label file", "labels"], row, line);
         }
@@ -195,6 +199,14 @@ impl<'a> Rule<'a> {
             return Ok(None);
         };
         let bad = self.source.bad_cells;
+        if let (Some(column), Some(trials)) = (label.trials(), cells[2]) {
+            let own = label.column.as_deref();
+            let fail = |column| move |what| self.fail(line, column, what);
+            let successes = label.read(cell).map_err(fail(own))?;
+            let trials = label.read(trials).map_err(fail(Some(column)))?;
+            let share = Label::share([successes, trials]);
+            return share.map(Some).map_err(fail(own));
+        }
         let value = bad.read(cell, |cell| label.stored(cell));
         let value = value.map_err(|what| self.fail(line, label.column.as_deref(), what))?;
         let (Some(event), Some(cell)) = (&label.event, cells[1]) else {
@@ -313,7 +325,8 @@ impl Block<'_> {
     ) -> Result<(Option<f64>, Option<f64>), DataError> {
         let (rule, row) = (self.rule, self.seen);
         let cell = |at: Option<usize>| at.map(&cell);
-        let label = rule.label(row, line, [cell(rule.label_cell), cell(rule.event_cell)])?;
+        let label = [rule.label_cell, rule.event_cell, rule.trials_cell];
+        let label = rule.label(row, line, label.map(cell))?;
         let bound = rule.bound(row, line, cell(rule.bound_cell))?;
         if let Some(owner) = rule.owner(line, cell(rule.owner_cell))? {
             self.built.push_owner(owner);

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::feature::{Cell, equals};
-
 /// One 0/1 feature for each declared level and group but the reference, and one for anything
 /// else (missing cells too) unless `strict`.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +27,7 @@ impl OneHot {
         self.reference.as_ref() != Some(name)
     }
 
-    pub(super) fn names(&self, column: &str) -> Vec<String> {
+    pub(crate) fn names(&self, column: &str) -> Vec<String> {
         let kept = self.classes().filter(|name| self.is_kept(name));
         let mut names: Vec<String> = kept.map(|name| format!("{column}={name}")).collect();
         if !self.strict {
@@ -44,7 +42,7 @@ impl OneHot {
     }
 
     /// Checks the declaration; an error comes with the key at fault, "" for all of it.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         if self.levels.is_empty() && self.groups.is_empty() {
             return Err(("", "declare at least one level".into()));
         }
@@ -111,13 +109,17 @@ impl OneHot {
         Ok(())
     }
 
-    /// Appends the features of one cell. Errors never quote the cell.
-    pub(super) fn push(&self, cell: Cell<'_>, out: &mut Vec<f32>) -> Result<(), String> {
+    /// Appends the features of a cell that holds a level or not.
+    pub(crate) fn push(
+        &self,
+        holds: impl Fn(&str) -> bool,
+        out: &mut Vec<f32>,
+    ) -> Result<(), String> {
         let alone = self.levels.iter().map(|l| (l, std::slice::from_ref(l)));
         let grouped = self.groups.iter().map(|(name, l)| (name, l.as_slice()));
         let mut hit = false;
         for (name, levels) in alone.chain(grouped) {
-            let here = !hit && levels.iter().any(|l| equals(cell, l));
+            let here = !hit && levels.iter().any(|l| holds(l));
             hit |= here;
             if self.is_kept(name) {
                 out.push(f32::from(u8::from(here)));
@@ -134,7 +136,7 @@ impl OneHot {
 }
 
 /// Levels of a list are each named once.
-pub(super) fn check_levels(levels: &[String]) -> Result<(), String> {
+pub(crate) fn check_levels(levels: &[String]) -> Result<(), String> {
     for (i, level) in levels.iter().enumerate() {
         if levels[..i].contains(level) {
             return Err(format!("level '{level}' is declared twice"));
