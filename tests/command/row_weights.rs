@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::place::{Place, edit};
+use crate::common::place::{Place, edit, repository};
 
 /// Rows of weights 0 to 4 that follow no pattern of the others, of two for each person.
 fn table(rows: usize) -> Vec<[String; 6]> {
@@ -415,4 +415,34 @@ fn what_is_wrong_is_refused_before_anything_is_charged() {
         assert!(message.contains("line 3"), "{row}: {message}");
         assert!(!message.contains(row));
     }
+}
+
+/// The guide's run files run, on the guide's table and on one of clinics.
+#[test]
+fn what_the_guide_shows_runs() {
+    let page = std::fs::read_to_string(repository("docs/guide/weights.md")).unwrap();
+    let runs: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    let [survey, clinics] = runs[..] else {
+        panic!("two run files")
+    };
+    let survey = survey.split("```").next().unwrap();
+    let file = repository("examples/data/adult_train.csv.gz");
+    let place = Place::new(&edit(survey, "examples/data/adult_train.csv.gz", &file));
+    place.works("check run.toml");
+    place.works("sample run.toml --out out --quiet --iterations 50");
+    assert!(place.draws("out").last() >= 1);
+    let place = Place::new(clinics.split("```").next().unwrap());
+    let mut table = String::from("recovered,treated,beds,teaching\n");
+    for row in 0..2000 {
+        let (treated, teaching) = (row % 31, if row % 3 == 0 { "yes" } else { "no" });
+        table += &format!(
+            "{},{treated},{},{teaching}\n",
+            treated * (row % 7) / 9,
+            row % 500
+        );
+    }
+    place.write("clinics.csv", &table);
+    place.works("check run.toml");
+    place.works("sample run.toml --out out --quiet --iterations 50");
+    assert!(place.draws("out").last() >= 1);
 }

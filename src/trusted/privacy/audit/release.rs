@@ -42,6 +42,10 @@ pub enum AnchorPart {
     UnitGradient,
     /// The curvature, of such a unit.
     UnitCurvature,
+    /// The gradient, of a row whose weight is far beyond the largest: cut off at it.
+    HeavyGradient,
+    /// The curvature, of such a row.
+    HeavyCurvature,
     /// `Σ x_i`, of a Gaussian model's rows.
     Moments,
 }
@@ -50,13 +54,15 @@ pub enum AnchorPart {
 const UNIT_ROWS: u32 = 4;
 /// Row bound of the parts that are of a row beyond it; rows are of norm 1.
 const SHORT: f64 = 0.5;
+/// What a heavy row would add of what the largest weight makes a row add.
+const HEAVY: f64 = 4.0;
 /// Entries of the profile that a row of the norms 1 and 1/2 is in: up to 2⁰ and up to 2⁻¹, of
 /// thresholds that begin with 2^-3.5 and grow by √2.
 pub(super) const PROFILE_ENTRIES: [usize; 2] = [7, 5];
 
 impl AnchorPart {
     /// All of them.
-    pub const ALL: [AnchorPart; 8] = [
+    pub const ALL: [AnchorPart; 10] = [
         AnchorPart::Gradient,
         AnchorPart::Curvature,
         AnchorPart::Profile,
@@ -64,6 +70,8 @@ impl AnchorPart {
         AnchorPart::LongCurvature,
         AnchorPart::UnitGradient,
         AnchorPart::UnitCurvature,
+        AnchorPart::HeavyGradient,
+        AnchorPart::HeavyCurvature,
         AnchorPart::Moments,
     ];
 
@@ -82,6 +90,12 @@ impl AnchorPart {
             AnchorPart::UnitCurvature => {
                 "anchored-barker: the anchor's curvature, of a unit's rows"
             }
+            AnchorPart::HeavyGradient => {
+                "anchored-barker: the anchor's gradient, of a row beyond the largest weight"
+            }
+            AnchorPart::HeavyCurvature => {
+                "anchored-barker: the anchor's curvature, of a row beyond the largest weight"
+            }
             AnchorPart::Moments => "anchored-barker: moments",
         }
     }
@@ -91,9 +105,7 @@ impl AnchorPart {
     pub(super) fn at(self) -> [f64; 2] {
         match self {
             // −60 = x·θ* for both rows.
-            AnchorPart::Gradient | AnchorPart::LongGradient | AnchorPart::UnitGradient => {
-                [0.0, -60.0 / ANGLE.sin()]
-            }
+            part if part.is_gradient() => [0.0, -60.0 / ANGLE.sin()],
             _ => [0.0, 0.0],
         }
     }
@@ -112,21 +124,33 @@ impl AnchorPart {
     fn row(self, neighbour: bool) -> [f32; 2] {
         let across = ANGLE.cos() as f32;
         match (self, neighbour) {
-            (
-                AnchorPart::Gradient | AnchorPart::LongGradient | AnchorPart::UnitGradient,
-                neighbour,
-            ) => {
+            (part, neighbour) if part.is_gradient() => {
                 let across = if neighbour { -across } else { across };
                 [across, ANGLE.sin() as f32]
             }
-            (
-                AnchorPart::Curvature | AnchorPart::LongCurvature | AnchorPart::UnitCurvature,
-                true,
-            ) => [0.0, 1.0],
             (AnchorPart::Profile, true) => [0.5, 0.0],
             (AnchorPart::Moments, true) => [-1.0, 0.0],
+            (_, true) => [0.0, 1.0],
             (_, false) => [1.0, 0.0],
         }
+    }
+
+    fn is_gradient(self) -> bool {
+        matches!(
+            self,
+            AnchorPart::Gradient
+                | AnchorPart::LongGradient
+                | AnchorPart::UnitGradient
+                | AnchorPart::HeavyGradient
+        )
+    }
+
+    fn is_curvature(self) -> bool {
+        !self.is_gradient() && !matches!(self, AnchorPart::Profile | AnchorPart::Moments)
+    }
+
+    fn is_weighted(self) -> bool {
+        matches!(self, AnchorPart::HeavyGradient | AnchorPart::HeavyCurvature)
     }
 
     fn is_of_units(self) -> bool {
@@ -154,6 +178,12 @@ impl AnchorPart {
             }
             return set.finish();
         }
+        if self.is_weighted() {
+            let mut set = set.weighted();
+            set.push_weighted(&[0.0, 0.0], one, 0.5)?;
+            set.push_weighted(&self.row(neighbour), one, HEAVY)?;
+            return set.finish();
+        }
         set.push_value(&[0.0, 0.0], one)?;
         set.push_value(&self.row(neighbour), one)?;
         set.finish()
@@ -164,9 +194,7 @@ impl AnchorPart {
     fn project(self, released: &Expansion) -> f64 {
         let c = &released.curvature;
         match self {
-            AnchorPart::Curvature | AnchorPart::LongCurvature | AnchorPart::UnitCurvature => {
-                (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd)
-            }
+            part if part.is_curvature() => (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd),
             AnchorPart::Profile => {
                 let [one, other] = PROFILE_ENTRIES.map(|k| released.profile[k]);
                 (one - other) / (2f64.sqrt() * released.profile_sd)
@@ -242,9 +270,7 @@ impl AnchorCase {
                 profile: Some(self.tau),
                 ..AnchorNoise::default()
             },
-            AnchorPart::Curvature | AnchorPart::LongCurvature | AnchorPart::UnitCurvature => {
-                AnchorNoise::expansion(QUIET, self.tau)
-            }
+            part if part.is_curvature() => AnchorNoise::expansion(QUIET, self.tau),
             _ => AnchorNoise::expansion(self.tau, QUIET),
         }
     }
@@ -279,8 +305,9 @@ impl AnchorCase {
         let data = data.map_err(|e| AuditError::setting("rows", e.to_string()))?;
         let model = self.model(&data);
         let model = model.map_err(|e| CuratorError::Mismatch(e.to_string()))?;
-        // Units are added up on the CPU alone.
-        let setup = EngineSetup::from(match self.part.is_of_units() {
+        // Units and weighted rows are added up on the CPU alone.
+        let on_cpu = self.part.is_of_units() || self.part.is_weighted();
+        let setup = EngineSetup::from(match on_cpu {
             true => EngineChoice::Cpu,
             false => engine,
         });

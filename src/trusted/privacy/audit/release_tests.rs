@@ -61,7 +61,10 @@ fn anchors_of_a_case_are_as_far_apart_as_can_be() {
         let (one, two) = (exact(false), exact(true));
         let gap = |a: &[i128], b: &[i128], k: usize| (a[k] - b[k]) as f64;
         let share = match part {
-            AnchorPart::Gradient | AnchorPart::LongGradient | AnchorPart::UnitGradient => {
+            AnchorPart::Gradient
+            | AnchorPart::LongGradient
+            | AnchorPart::UnitGradient
+            | AnchorPart::HeavyGradient => {
                 gap(&one.gradient, &two.gradient, 0) / AnchorSums::GRADIENT_SENSITIVITY
             }
             AnchorPart::Profile => {
@@ -98,15 +101,17 @@ fn audited(case: AnchorCase) -> Report {
 
 /// A profile charged as if a row moved one entry (2^14) and not two (√2 · 2^14) has 1/√2 of its
 /// noise; a row beyond the bound that kept its length would double what it adds, and so would a
-/// unit of four rows that are clipped one by one.
+/// unit of four rows that are clipped one by one, and more than that a row whose weight is not cut off.
 #[test]
-fn a_profile_a_long_row_or_a_unit_of_too_little_noise_is_caught() {
+fn a_profile_a_long_row_a_unit_or_a_weight_of_too_little_noise_is_caught() {
     for (part, share) in [
         (AnchorPart::Profile, 0.5f64.sqrt()),
         (AnchorPart::LongGradient, 0.5),
         (AnchorPart::LongCurvature, 0.5),
         (AnchorPart::UnitGradient, 0.5),
         (AnchorPart::UnitCurvature, 0.5),
+        (AnchorPart::HeavyGradient, 0.5),
+        (AnchorPart::HeavyCurvature, 0.5),
     ] {
         let case = AnchorCase::of(part);
         let honest = audited(case);
