@@ -73,6 +73,24 @@ fn rows_in_files_give_the_same_draws() {
     assert!(kept(&place, "kept").is_empty());
 }
 
+/// Weights lie beside labels, in a file of their own.
+#[test]
+fn weights_in_files_give_the_same_draws() {
+    let weights = "[data.weights]\ncolumn = \"a\"\nmost = 1\n[model]";
+    let place = Place::new(&RUN.replace("[model]", weights));
+    place.write(
+        "people.csv",
+        &rows().replace(",-", ",").replace("\n-", "\n"),
+    );
+    let memory = sample(&place, "", "memory");
+    assert!(sample(&place, "--memory 64K", "unnamed") == memory);
+    for out in ["first", "again"] {
+        assert!(sample(&place, "--memory 64K --cache kept", out) == memory);
+        assert_eq!(kept(&place, "kept").len(), 4);
+    }
+    assert!(place.works("forget kept").starts_with("deleted 4 files"));
+}
+
 /// Files of uneven lengths, one after the other, end amid tiles: what is written of a tile is whole.
 #[test]
 fn tables_of_many_files_and_both_storages_give_the_same_draws() {

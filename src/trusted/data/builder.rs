@@ -401,15 +401,16 @@ impl DatasetBuilder {
     pub(super) fn write(&mut self) -> io::Result<()> {
         let keep = TILE * self.set.width();
         self.set.cells.write(keep)?;
-        let labels = self.set.labels.as_mut();
-        labels.map_or(Ok(()), |labels| labels.write(TILE))
+        let mut beside = [&mut self.set.labels, &mut self.set.shares].into_iter();
+        beside.try_for_each(|of| of.as_mut().map_or(Ok(()), |values| values.write(TILE)))
     }
 
     /// Writes the rest of them.
     pub(super) fn write_all(&mut self) -> io::Result<()> {
         self.store();
         self.set.cells.finish()?;
-        self.set.labels.as_mut().map_or(Ok(()), Values::finish)
+        let mut beside = [&mut self.set.labels, &mut self.set.shares].into_iter();
+        beside.try_for_each(|of| of.as_mut().map_or(Ok(()), Values::finish))
     }
 
     /// These of its rows, in this order.

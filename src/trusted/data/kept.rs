@@ -12,14 +12,17 @@ use super::values::Values;
 use super::{DataError, Dataset, DatasetBuilder, Held, Part, Share, Source, TILE};
 use crate::machine::{build, sha256};
 
-/// How names of files that hold rows end: features, labels, what they are the rows of, and a file
-/// that is not complete.
-pub const CACHE_ENDINGS: [&str; 4] = [
+/// How names of files that hold rows end: features, labels, weights, what they are the rows of, and
+/// a file that is not complete.
+pub const CACHE_ENDINGS: [&str; 5] = [
     ".dpmc-features",
     ".dpmc-labels",
+    ".dpmc-weights",
     ".dpmc-table",
     ".dpmc-part",
 ];
+/// The first of them are of rows.
+const ROWS: [usize; 3] = [0, 1, 2];
 
 /// How much memory a table's rows may take, and where they are beyond that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,9 +40,9 @@ pub(super) fn may_spill(source: &Source) -> bool {
 }
 
 /// Whether rows so declared could: units' rows are sorted, and rows' bounds are searched, in
-/// memory, and weights have no file.
+/// memory.
 pub(super) fn has_files(source: &Source) -> bool {
-    source.unit.is_none() && source.bounds.is_none() && source.weights.is_none()
+    source.unit.is_none() && source.bounds.is_none()
 }
 
 /// Where the rows of one table are kept.
@@ -94,7 +97,7 @@ impl<'a> Kept<'a> {
     /// Says what the table is that has these declarations.
     fn about(&self) -> PathBuf {
         self.folder
-            .join(format!("{}{}", self.name, CACHE_ENDINGS[2]))
+            .join(format!("{}{}", self.name, CACHE_ENDINGS[3]))
     }
 
     /// Rows of this table alone: another one with these declarations has others.
@@ -128,8 +131,10 @@ impl<'a> Kept<'a> {
         let features = lanes.checked_mul(set.width() * set.cells.value_bytes())?;
         let features = file(CACHE_ENDINGS[0], features)?;
         set.cells.open(&features).ok()?;
-        if let Some(labels) = &mut set.labels {
-            *labels = Values::open(&file(CACHE_ENDINGS[1], lanes.checked_mul(4)?)?).ok()?;
+        for (values, k) in [(&mut set.labels, 1), (&mut set.shares, 2)] {
+            if let Some(values) = values {
+                *values = Values::open(&file(CACHE_ENDINGS[k], lanes.checked_mul(4)?)?).ok()?;
+            }
         }
         set.rows = about.rows;
         Some((set, about.held))
@@ -137,7 +142,7 @@ impl<'a> Kept<'a> {
 
     /// Deletes rows of other tables with these declarations, which nobody would read again.
     fn sweep(&self) {
-        let own = [0, 1].map(|k| self.rows(CACHE_ENDINGS[k]));
+        let own = ROWS.map(|k| self.rows(CACHE_ENDINGS[k]));
         let entries = std::fs::read_dir(self.folder).into_iter().flatten();
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -149,12 +154,15 @@ impl<'a> Kept<'a> {
     }
 
     /// Gives a table's files their names, the one that says that it is complete last.
-    fn keep(&self, files: [NamedTempFile; 2], rows: usize, held: &Held) -> io::Result<()> {
+    fn keep(&self, files: Vec<NamedTempFile>, rows: usize, held: &Held) -> io::Result<()> {
         let (key, held) = (self.key.clone(), held.clone());
         let about = postcard::to_stdvec(&About { key, rows, held }).map_err(io::Error::other)?;
         let mut last = self.new_file()?;
         last.write_all(&about)?;
-        let names = [0, 1].map(|k| self.folder.join(self.rows(CACHE_ENDINGS[k])));
+        let names = ROWS[..files.len()].iter();
+        let names: Vec<PathBuf> = names
+            .map(|k| self.folder.join(self.rows(CACHE_ENDINGS[*k])))
+            .collect();
         for (file, name) in files
             .into_iter()
             .chain([last])
@@ -172,16 +180,16 @@ impl<'a> Kept<'a> {
         std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
         folder.recursive(true).create(self.folder)?;
         let mut file = tempfile::Builder::new();
-        file.suffix(CACHE_ENDINGS[3]).tempfile_in(self.folder)
+        file.suffix(CACHE_ENDINGS[4]).tempfile_in(self.folder)
     }
 }
 
-/// The files of a table that is being read: features and labels.
+/// The files of a table that is being read: features, labels and, where rows have some, weights.
 pub(super) enum Spilled {
     /// Without names.
     Unnamed,
     /// To be kept.
-    Named([NamedTempFile; 2]),
+    Named(Vec<NamedTempFile>),
 }
 
 impl Spilled {
@@ -192,24 +200,29 @@ impl Spilled {
         built: &mut DatasetBuilder,
     ) -> Result<Self, DataError> {
         let fail = |e| failed(folder, &e);
+        let count = 2 + usize::from(built.set.weighted());
         let (files, spilled) = match kept {
             Some(kept) => {
-                let named = [
-                    kept.new_file().map_err(fail)?,
-                    kept.new_file().map_err(fail)?,
-                ];
-                let file = |of: &NamedTempFile| of.as_file().try_clone().map_err(fail);
-                ([file(&named[0])?, file(&named[1])?], Spilled::Named(named))
+                let named = (0..count).map(|_| kept.new_file());
+                let named = named.collect::<io::Result<Vec<_>>>().map_err(fail)?;
+                let files = named.iter().map(|of| of.as_file().try_clone());
+                (files.collect(), Spilled::Named(named))
             }
-            None => {
-                let file = || unnamed(folder).map_err(fail);
-                ([file()?, file()?], Spilled::Unnamed)
-            }
+            None => (
+                (0..count).map(|_| unnamed(folder)).collect(),
+                Spilled::Unnamed,
+            ),
         };
-        let [features, labels] = files;
-        built.set.cells.spill(features);
-        if let Some(values) = &mut built.set.labels {
-            values.spill(labels);
+        let files: io::Result<Vec<File>> = files;
+        let mut files = files.map_err(fail)?.into_iter();
+        if let Some(file) = files.next() {
+            built.set.cells.spill(file);
+        }
+        let set = &mut built.set;
+        for (values, file) in [&mut set.labels, &mut set.shares].into_iter().zip(files) {
+            if let Some(values) = values {
+                values.spill(file);
+            }
         }
         Ok(spilled)
     }
