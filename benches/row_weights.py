@@ -24,7 +24,7 @@ import tempfile
 import families
 import numpy as np
 
-MEAN = 189_778.0  # Population over sample, as published with the table.
+ONE = 172_000.0  # 260 million people over a sample of 151,000, in hundredths.
 RUN = """[data]
 file = "{file}"
 {label}
@@ -71,8 +71,8 @@ def adult(most):
     w = np.asarray(column("fnlwgt"), float)
     weights = ""
     if most:
-        weights = f'[data.weights]\ncolumn = "fnlwgt"\nmost = {most}\none = {MEAN}\n'
-        w = np.minimum(w, most) / MEAN
+        weights = f'[data.weights]\ncolumn = "fnlwgt"\nmost = {most}\none = {ONE}\n'
+        w = np.minimum(w, most) / ONE
     else:
         w = np.ones(len(rows))
     label = '[data.label]\ncolumn = "income"\npositive = [">50K"]\n'

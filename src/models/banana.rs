@@ -25,7 +25,7 @@ fn spectral_norm(a: f64, b: f64, d: f64) -> f64 {
 
 impl Banana {
     /// `curvature`: a; `variances`: s₁ and s₂, in the columns' units squared; `row_norm`: the
-    /// declared bound on ‖x‖; `tempering`: κ ∈ (0, 1].
+    /// declared bound on ‖x‖; `tempering`: κ > 0.
     ///
     /// # Errors
     /// [`ModelError`] for a bad curvature, variance, prior or κ.

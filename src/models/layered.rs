@@ -25,7 +25,7 @@ pub struct Layered {
 }
 
 impl Layered {
-    /// `label`: binary, or as many classes as the network has outputs; `tempering`: κ ∈ (0, 1]. The
+    /// `label`: binary, or as many classes as the network has outputs; `tempering`: κ > 0. The
     /// prior has one law a parameter, in the order of [`Network::names`].
     ///
     /// # Errors

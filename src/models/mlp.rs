@@ -118,7 +118,7 @@ pub struct Mlp {
 
 impl Mlp {
     /// `features`: feature names; `hidden`: units of the hidden layer; `label`: binary, or
-    /// classes; `tempering`: κ ∈ (0, 1]. The prior has one law a parameter, in the order of
+    /// classes; `tempering`: κ > 0. The prior has one law a parameter, in the order of
     /// the module's first lines.
     ///
     /// # Errors

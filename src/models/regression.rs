@@ -48,7 +48,7 @@ pub struct Regression {
 
 impl Regression {
     /// Logistic regression. `features`: feature names (one coefficient each); `row_norm`: the
-    /// declared bound B on ‖x‖; `tempering`: κ ∈ (0, 1].
+    /// declared bound B on ‖x‖; `tempering`: κ > 0.
     ///
     /// # Errors
     /// [`ModelError`] for a bad prior or κ.

@@ -94,6 +94,7 @@ pub fn test_table(plan: &Plan, table: Option<&Path>) -> Result<NewRows, Predicti
 /// # Errors
 /// [`PredictionError`] where draws and rows do not belong together, or rows have no labels.
 pub fn compare(posterior: &Posterior, rows: &NewRows) -> Result<Comparison, PredictionError> {
+    Predictor::check_single_outcomes(&posterior.plan)?;
     let words = Words::new(&posterior.plan)?;
     let predictor = Predictor::new(&posterior.plan, rows)?;
     check_fit(&predictor, posterior)?;

@@ -90,6 +90,22 @@ impl Predictor {
         })
     }
 
+    /// Refuses what compares or makes labels where a row has several outcomes.
+    ///
+    /// # Errors
+    /// [`PredictionError`] naming the key.
+    pub fn check_single_outcomes(plan: &Plan) -> Result<(), PredictionError> {
+        match plan.has_trials() {
+            false => Ok(()),
+            true => Err(plan
+                .refuse(
+                    "data.label.trials",
+                    "a row holds several outcomes; predict and effects say what one trial comes to, and the rest needs a run file of single outcomes, kind = \"logistic\"",
+                )
+                .into()),
+        }
+    }
+
     /// What the model reads of a label.
     pub fn label(&self) -> LabelKind {
         self.label

@@ -25,6 +25,7 @@ pub fn synthetic_labels(
     sets: usize,
     seed: u64,
 ) -> Result<Vec<Vec<f64>>, PredictionError> {
+    Predictor::check_single_outcomes(&posterior.plan)?;
     let predictor = Predictor::new(&posterior.plan, rows)?;
     check_fit(&predictor, posterior)?;
     let count = posterior.draws.len();

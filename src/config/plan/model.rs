@@ -375,7 +375,7 @@ impl Plan {
     }
 
     /// Whether rows have their own numbers of trials.
-    pub(super) fn has_trials(&self) -> bool {
+    pub fn has_trials(&self) -> bool {
         let label = self.config.data.label.as_ref();
         label.is_some_and(|label| label.trials.is_some())
     }

@@ -60,7 +60,7 @@ impl Plan {
                 let affordable = self.affordable_step(budget, sampled, model, build)?;
                 let variance = match shaped(s) {
                     true => 1.0,
-                    false => PublicCurvature::longest_step(model, rows, row_norm),
+                    false => PublicCurvature::longest_step(model, self.weighed(rows), row_norm),
                 };
                 build(affordable.min(step_of(variance) / schedule(s, 1.0).at(1)))
             }

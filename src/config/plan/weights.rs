@@ -5,6 +5,9 @@ use crate::config::ConfigError;
 use crate::config::schema::WeightsEntry;
 use crate::data::RowWeights;
 
+/// The largest weight in rows, at most.
+const MOST: f64 = 1e6;
+
 impl Plan {
     /// What is declared of the rows' weights, by themselves or as the trials of a label, with the
     /// key.
@@ -32,6 +35,11 @@ impl Plan {
         };
         let refuse = |what| self.refuse(&key("most"), what);
         weights.validate().map_err(refuse)?;
+        let label = data.label.as_ref().and_then(|l| l.column.as_ref());
+        if label == Some(&entry.column) {
+            let what = "is the label's column; name another";
+            return Err(self.refuse(&key("column"), what));
+        }
         if let Some(one) = entry.one {
             let what = match (section, one > 0.0 && one.is_finite()) {
                 ("data.weights", true) => None,
@@ -40,8 +48,16 @@ impl Plan {
             };
             what.map_or(Ok(()), |what| Err(self.refuse(&key("one"), what)))?;
         }
+        let one = entry.one.unwrap_or(1.0);
+        if !(one..=MOST * one).contains(&entry.most) {
+            let what = format!(
+                "must lie between what counts as one row ({one}) and {MOST:e} times that, not {}; it is in the column's units",
+                entry.most
+            );
+            return Err(self.refuse(&key("most"), what));
+        }
         if let Some(mean) = entry.mean
-            && !(mean > 0.0 && mean <= entry.most)
+            && !(mean >= entry.most / MOST && mean <= entry.most)
         {
             let what = format!(
                 "must be positive and at most 'most' = {}, not {mean}",

@@ -122,13 +122,13 @@ keyed! {
         /// The column of the weights, 0 or more; it is protected as the others are.
         column: String, "text, required";
         /// The largest weight that counts: larger ones are cut off at it. Noise grows with it.
-        most: f64, "number > 0, required";
+        most: f64, "number from `one` on, required";
         /// The weight that counts as one row, by which weights are divided; of survey weights
         /// usually the size of the population over that of the sample.
         #[serde(skip_serializing_if = "Option::is_none")]
         one: Option<f64>, "number > 0, 1; not of `trials`";
-        /// What weights are on average, by public knowledge: sets step sizes and forecasts, and
-        /// touches neither the posterior nor the guarantee.
+        /// What weights are on average, by public knowledge: sets step sizes, shares of the budget
+        /// and forecasts, and touches neither the posterior nor the guarantee.
         #[serde(skip_serializing_if = "Option::is_none")]
         mean: Option<f64>, "number > 0, at most `most`; `one`, or `most` where that is less, of `trials` half of `most`";
     }

@@ -239,7 +239,8 @@ impl DatasetBuilder {
     }
 
     /// Rows have weights; before the first row. All rows are pushed with
-    /// [`DatasetBuilder::push_weighted`] then: others have the largest weight.
+    /// [`DatasetBuilder::push_weighted`] then: others have the largest weight. A model knows nothing
+    /// of weights: its tempering is the power of a row that has the largest one.
     #[must_use]
     pub fn weighted(mut self) -> Self {
         self.set.shares = Some(Values::default());
@@ -257,12 +258,19 @@ impl DatasetBuilder {
         label: Option<f64>,
         share: f64,
     ) -> Result<(), DataError> {
-        let share = row_weights::share(Cell::Number(share), 1.0);
-        self.push_share(share.map_err(|what| DataError::Row {
-            row: self.set.rows + 1,
+        let share = match self.set.weighted() {
+            true => row_weights::share(Cell::Number(share), 1.0),
+            false => Err("a weight was given but none were declared".into()),
+        };
+        let row_number = self.set.rows + 1;
+        let fail = |what| DataError::Row {
+            row: row_number,
             what,
-        })?);
-        self.push_value(row, label)
+        };
+        self.push_share(share.map_err(fail)?);
+        let pushed = self.push_value(row, label);
+        self.share = 1.0;
+        pushed
     }
 
     /// Says what the next row adds of what it would add with the largest weight.

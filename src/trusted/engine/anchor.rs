@@ -163,7 +163,9 @@ pub(super) fn sums(
         Predictor::Linear | Predictor::Network(_) => None,
     };
     let shared = joint.as_ref().map(|(joint, located)| (*joint, located));
-    Ok(match shared.is_some() || data.units().is_some() {
+    // Small shares need finer integers than tiles have.
+    let finely = shared.is_some() || data.units().is_some() || data.weighted();
+    Ok(match finely {
         true => {
             let rows = VectorRows::new(data, query, shared);
             over(rows.count(), query, |units| rows.sums(units))

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::anchor::{
     AnchorQuery, AnchorSums, PROFILE_SHIFT, ROW_LIMIT, quantize_row, quantize_slopes, share_of_ball,
 };
-use crate::data::{Dataset, TILE, share_of};
+use crate::data::{Dataset, TILE};
 use crate::model::Predictor;
 
 /// Tiles whose sums are exact.
@@ -154,18 +154,16 @@ pub(super) fn sums<const FMA: bool>(mut rows: TileRows<'_>, tiles: Range<usize>)
         for i in 0..live {
             let label = data.labels().get(t * TILE + i);
             let (eta, label) = (rows.eta[i], label.map_or(0.0, |y| f64::from(*y)));
-            let part = data.shares().get(t * TILE + i);
-            let part = |q: i64| part.map_or(q, |share| share_of(*share, q));
             if parts.profile {
                 let (_, weight) = quantize_slopes(&query.slopes, 1.0, eta, label);
                 // NaN lies beyond the last.
                 let place = thresholds.iter().position(|t| rows.norms[i] <= *t);
                 let place = place.unwrap_or(thresholds.len());
-                sums.profile[place] += i128::from(part(weight) << PROFILE_SHIFT);
+                sums.profile[place] += i128::from(weight << PROFILE_SHIFT);
             }
             let share = share_of_ball(rows.norms[i], bound);
             let (score, weight) = quantize_slopes(&query.slopes, share, eta, label);
-            (scores[i], weights[i]) = (part(score) as f64, part(weight) as f64);
+            (scores[i], weights[i]) = (score as f64, weight as f64);
         }
         if parts.gradient || parts.curvature {
             rows.quantize(&mut units, &mut q);

@@ -291,9 +291,9 @@ impl<'a> VectorRows<'a> {
 
     /// A weight in a profile's units: from 0 to 2^22 whatever it is.
     fn weight(&self, weight: f64) -> i64 {
-        let limit = 1i64 << WEIGHT_BITS;
+        let limit = 1i64 << (WEIGHT_BITS + PROFILE_SHIFT);
         let units = weight * (limit as f64 / self.slopes.profile_weight());
-        (units.round_ties_even() as i64).clamp(0, limit) << PROFILE_SHIFT
+        (units.round_ties_even() as i64).clamp(0, limit)
     }
 }
 

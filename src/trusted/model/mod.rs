@@ -249,7 +249,7 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     fn label(&self) -> Option<LabelKind> {
         self.labelled().then_some(LabelKind::Binary)
     }
-    /// Likelihood tempering κ ∈ (0, 1].
+    /// Likelihood tempering κ > 0: the power of a row, of the largest weight where rows have weights.
     fn tempering(&self) -> f64;
     /// What the row and gradient functions are to be multiplied by, beside κ: a constant of
     /// the model such as `1/σ²`.
@@ -308,7 +308,7 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// κ must lie in (0, 1].
+/// κ must be positive.
 ///
 /// # Errors
 /// [`ModelError`] otherwise.
