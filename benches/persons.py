@@ -17,10 +17,9 @@ from dataclasses import dataclass
 
 import families
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize
 
 ROWS = 5
-DELTA = 1e-6
 
 
 @dataclass
@@ -31,16 +30,10 @@ class Declared:
     features: str
 
 
-def delta_of(mu, epsilon):
-    """δ of μ-GDP at ε (Dong, Roth & Su 2022, Corollary 2.13)."""
-    tail = stats.norm.logcdf(-epsilon / mu - mu / 2)
-    return stats.norm.cdf(-epsilon / mu + mu / 2) - np.exp(epsilon + tail)
-
-
 def group_epsilon(epsilon):
     """ε for single rows of which ROWS together have this ε."""
-    mu = optimize.brentq(lambda mu: delta_of(mu, epsilon) - DELTA, 1e-3, 50) / ROWS
-    return optimize.brentq(lambda e: delta_of(mu, e) - DELTA, 1e-6, 200)
+    mu = families.mu_of(epsilon) / ROWS
+    return optimize.brentq(lambda e: families.delta_of(mu, e) - families.DELTA, 1e-6, 200)
 
 
 def main():
@@ -56,7 +49,8 @@ def main():
         case = families.CASES[name]
         table = case[0](options.suite)
         label = np.asarray(case[4](table.rows), float)
-        mode, sds = families.fit(table.design(), label, case[5], case[3], *case[6:])
+        mode, curvature = families.fit(table.design(), label, case[5], case[3], *case[6:])
+        sds = np.sqrt(np.diag(np.linalg.inv(curvature)))
         unit = f'{table.path}"\nname = "RandHIE"\nunit = "zper"\nrows_per_unit = {ROWS} # "'
         persons = Declared(unit, table.features)
         for epsilon in map(float, options.epsilons.split(",")):
