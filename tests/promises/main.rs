@@ -13,6 +13,7 @@ mod anchored_regressions;
 mod batch_posteriors;
 mod batch_samplers;
 mod declared_posteriors;
+mod far_labels;
 mod gradient_audit;
 mod gradient_certificates;
 mod gradient_leaks;

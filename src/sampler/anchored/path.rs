@@ -29,8 +29,14 @@ const PROFILE_SHARE: f64 = 0.1;
 pub(super) const STAGE_BOUND: f64 = 1.5;
 /// … and where residuals are clipped with their rows, gradients at this one.
 pub(super) const STAGE_CLIP: f64 = 0.75;
-/// Longest step, root mean square of the change of η.
+/// Longest step, root mean square of the change of η …
 const LONGEST_STEP: f64 = 2.0;
+/// … of which a step is long from this share on. It is halved where a long step turns back on the
+/// one before it, with a cosine below minus this, and grows where it goes on: what η changes by is
+/// known by a noisy curvature alone, which may be far too small where the start's rows say little.
+const LONG: f64 = 0.7;
+const TURNED: f64 = 0.3;
+const REGROWN: f64 = 1.2;
 /// A shared parameter's change counts this many times in that: scales and shapes overshoot.
 const SHARED_LENGTH: f64 = 2.0;
 /// A stage whose step keeps less than this of what was seen (the rest is what its noise alone would
@@ -116,6 +122,9 @@ struct Path<'a> {
     /// curvature are.
     observations: Vec<Observation>,
     uncertain: f64,
+    /// How long a step may be now; the last one, if it was long.
+    longest: f64,
+    last: Option<DVector<f64>>,
 }
 
 /// Coordinates of a release: factor L, and the expected root mean square norm of L⁻¹x.
@@ -219,6 +228,8 @@ impl<'a> Path<'a> {
             first_weight: weight,
             observations: Vec::new(),
             uncertain: 0.0,
+            longest: LONGEST_STEP,
+            last: None,
         })
     }
 
@@ -283,6 +294,22 @@ impl<'a> Path<'a> {
         (square / self.first_weight).sqrt() / self.slopes.eta_unit
     }
 
+    fn is_long(&self, step: &DVector<f64>) -> bool {
+        self.change(step) > LONG * self.longest
+    }
+
+    /// The cosine between the last step and this one, where both are long; else 0.
+    fn cosine_of_long_steps(&self, step: &DVector<f64>) -> f64 {
+        let ruler = self.ruler();
+        let product = |a: &DVector<f64>, b: &DVector<f64>| (a.transpose() * &ruler * b)[(0, 0)];
+        match &self.last {
+            Some(last) if self.is_long(step) => {
+                product(last, step) / (product(last, last) * product(step, step)).sqrt()
+            }
+            _ => 0.0,
+        }
+    }
+
     /// One stage; whether there should be another.
     fn stage(
         &mut self,
@@ -329,11 +356,19 @@ impl<'a> Path<'a> {
         self.observe(&coordinates, &seen, share);
         self.learn_from_gradients(&coordinates)?;
         let gradient = gradient_of(&coordinates, &seen);
-        let (step, trust) = self.step(&gradient, &coordinates, sd)?;
+        let (mut step, mut trust) = self.step(&gradient, &coordinates, sd)?;
+        let cosine = self.cosine_of_long_steps(&step);
+        if cosine < -TURNED {
+            self.longest *= 0.5;
+            (step, trust) = self.step(&gradient, &coordinates, sd)?;
+        } else if cosine > TURNED {
+            self.longest = (REGROWN * self.longest).min(LONGEST_STEP);
+        }
+        self.last = self.is_long(&step).then(|| step.clone());
         let step = self.lengthened(step, trust);
         let moved = self.change(&step);
         self.advance(&step);
-        let settled = stage > 0 && trust < SETTLED && moved < 0.7 * LONGEST_STEP;
+        let settled = stage > 0 && trust < SETTLED && moved < LONG * LONGEST_STEP;
         // Without privacy a step is all signal until none is left.
         Ok(!settled && (sd > 0.0 || moved > 1e-6))
     }
@@ -502,13 +537,13 @@ impl<'a> Path<'a> {
             true => self.believed_step(&gradient, coordinates, sd)? * kept,
             false => solve_vector(&precision, &gradient)? * kept,
         };
-        if self.slopes.is_quadratic() || self.change(&whole) <= LONGEST_STEP {
+        if self.slopes.is_quadratic() || self.change(&whole) <= self.longest {
             return Ok((whole, kept));
         }
         let (mut damping, ruler) = (0.01, self.ruler());
         for _ in 0..80 {
             let damped = solve_vector(&(&precision + &ruler * damping), &gradient)? * kept;
-            if self.change(&damped) <= LONGEST_STEP {
+            if self.change(&damped) <= self.longest {
                 return Ok((damped, kept));
             }
             damping *= 1.3;
