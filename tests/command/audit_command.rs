@@ -133,10 +133,17 @@ fn the_smallest_audit_says_nothing_and_does_not_fail() {
             let report = report(&format!("--algorithm {algorithm} {more} --steps 2"));
             assert!(report["epsilon_lower"].as_f64().unwrap() >= 0.0, "{report}");
             assert_eq!(report["steps"], 2);
-            // Beside the steps: an anchor's gradient and curvature, of single rows, long ones and
-            // units, its profile, and moments.
+            // Beside the steps: an anchor's gradient and curvature, of single rows, long ones,
+            // units and heavy ones, its profile, and moments.
             let parts = report["parts"].as_array().map_or(0, Vec::len);
-            assert_eq!(parts, if algorithm == "anchored-barker" { 8 } else { 0 });
+            assert_eq!(
+                parts,
+                if algorithm == "anchored-barker" {
+                    10
+                } else {
+                    0
+                }
+            );
         }
     }
 }
