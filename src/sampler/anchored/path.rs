@@ -122,7 +122,7 @@ struct Path<'a> {
     /// curvature are.
     observations: Vec<Observation>,
     uncertain: f64,
-    /// How long a step may be now; the last one, if it was long.
+    /// How long a step may be now; the last one, if it was long, of a declared law.
     longest: f64,
     last: Option<DVector<f64>>,
 }
@@ -364,7 +364,9 @@ impl<'a> Path<'a> {
         } else if cosine > TURNED {
             self.longest = (REGROWN * self.longest).min(LONGEST_STEP);
         }
-        self.last = self.is_long(&step).then(|| step.clone());
+        // Other laws bend everywhere, and come back by themselves.
+        let declared = matches!(self.slopes.score, Score::Declared(_));
+        self.last = (declared && self.is_long(&step)).then(|| step.clone());
         let step = self.lengthened(step, trust);
         let moved = self.change(&step);
         self.advance(&step);
