@@ -46,7 +46,7 @@ FORBIDDEN = {
     },
 }
 
-PUBLIC = {"bounds": (-10, 10), "epsilon": 20.0, "iterations": 200}
+PUBLIC = {"bounds": (-10, 10), "epsilon": 200.0, "iterations": 200}
 ESTIMATORS = [
     PrivateLogisticRegression(**PUBLIC),
     PrivateLinearRegression(label_bounds=(-100, 100), noise_sd=10.0, **PUBLIC),
