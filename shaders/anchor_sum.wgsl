@@ -1,13 +1,13 @@
 // Gradient Σ s_i z_i and curvature Σ w_i z_i z_iᵀ of an anchor at θ*, over all rows of a chunk.
 //
-// Formula: η = x·θ*, z = L⁻¹x in units of b/2^14, q = z rounded into the ball of 2^14, score s
-// and weight w in units of their bounds over 2^14. A thread makes the integers of one row; then
+// Formula: η = x·θ*, z = L⁻¹x in units of b/2^14, q = z rounded into the ball of 2^14, score s in
+// units of its bound over 2^24, the finest that an f32 tells apart, weight w over 2^14. A thread makes the integers of one row; then
 // threads turn to tiles of 4 × 4 sums. A row that was shortened has s and w multiplied by its
 // model's `influence`. The score is kept as coordinate D with the weight 1, so
 // that the gradient is one more row of the curvature's lower triangle.
 //
 // Why a row's part stays in the ball, whatever floats did: the integers that are summed are the
-// ones that were checked, each made once. |q_j| ≤ 2^14, |s| ≤ 2^14 and 0 ≤ w ≤ 2^14 are clamps
+// ones that were checked, each made once. |q_j| ≤ 2^14, |s| ≤ 2^24 and 0 ≤ w ≤ 2^14 are clamps
 // of integers; Σ q_j² is exact up to 2^28 + 1, where it stops growing; a row beyond 2^28 gets
 // s = w = 0. So NaN, infinities, huge rows and any rounding leave the sensitivities of
 // AnchorSums as they are; shrinking a row to the edge only sees to it that it is kept.
@@ -48,6 +48,7 @@ struct AnchorParams {
 
 const LIMIT: i32 = 16384;
 const LIMIT_SQUARED: u32 = 0x10000000u;
+const STEEPEST: i32 = 16777216;
 // Fours of features, and of features and the score.
 const FEATURE_QUADS: u32 = (D + 3u) / 4u;
 const QUADS: u32 = D / 4u + 1u;
@@ -74,7 +75,7 @@ fn tame(z: f32) -> f32 {
 
 // The nearest integer from low to high, NaN → 0; the clamp that counts is on integers.
 fn to_units(value: f32, low: i32, high: i32) -> i32 {
-    let finite = clamp(value, -32768.0, 32768.0);
+    let finite = clamp(value, -33554432.0, 33554432.0);
     return select(clamp(i32(round(finite)), low, high), 0, is_nan(value));
 }
 
@@ -142,7 +143,7 @@ fn make_integers(row: u32, live: bool, lane: u32) {
     // A row beyond the ball or of too large a weight: its influence is bounded (Slopes::influence).
     let share = min(f32(LIMIT) / sqrt(square), 1.0);
     let factors = influence(share, pair.y * params.weight_scale / f32(LIMIT));
-    let s = to_units(pair.x * params.score_scale * factors.x, -LIMIT, LIMIT);
+    let s = to_units(pair.x * params.score_scale * factors.x, -STEEPEST, STEEPEST);
     let w = to_units(pair.y * params.weight_scale * factors.y, 0, LIMIT);
     cells[D * PITCH + lane] = select(0, s, kept);
     weights[lane] = select(0, w, kept);

@@ -14,15 +14,17 @@ use super::cpu::InstructionSet;
 use crate::data::{Dataset, TILE};
 use crate::model::{Metric, Predictor, Slopes};
 
-/// A row's whitened z in units of b/2^14.
-const FEATURE_BITS: u32 = 14;
-/// Scores and curvature weights in units of their public bounds over 2^14.
+/// A row's whitened z in a curvature, in units of b/2^14.
+pub(super) const FEATURE_BITS: u32 = 14;
+/// Curvature weights in units of their public bound over 2^14.
 pub(super) const WEIGHT_BITS: u32 = 14;
+/// Whitened z and score in a gradient, in units of their bounds over 2^20: at the mode, scores of
+/// either sign cancel, and rows that are equal are rounded the same way, so what rounding leaves
+/// over grows with the number of rows where the posterior's own width grows with its root.
+pub(super) const GRADIENT_BITS: u32 = 20;
 /// Weights in a profile are in finer units by this power of two: the noise of a release is then on
 /// a lattice as fine beside its sensitivity as that of all others.
 pub(super) const PROFILE_SHIFT: u32 = 8;
-/// ‖z‖ of a row in its units, at most.
-pub(super) const ROW_LIMIT: f64 = (1u64 << FEATURE_BITS) as f64;
 
 /// Thresholds of a profile in units of the metric's row bound b: 2^(j/2), from 2^-3.5 to 2^4.5.
 const PROFILE_BITS: std::ops::RangeInclusive<i32> = -7..=9;
@@ -96,8 +98,8 @@ pub(in crate::trusted) struct AnchorSums {
 
 impl AnchorSums {
     /// Bound on the change of the gradient sums in L2 when a row is substituted, units:
-    /// each row's part is s·q with |s| ≤ 2^14 and ‖q‖ ≤ 2^14.
-    pub const GRADIENT_SENSITIVITY: f64 = 2.0 * (1u64 << (WEIGHT_BITS + FEATURE_BITS)) as f64;
+    /// each row's part is s·q with |s| ≤ 2^20 and ‖q‖ ≤ 2^20.
+    pub const GRADIENT_SENSITIVITY: f64 = 2.0 * (1u64 << (2 * GRADIENT_BITS)) as f64;
 
     /// The same for the curvature in the Frobenius norm, **squared**, units²: rows give
     /// w·qqᵀ with 0 ≤ w ≤ 2^14, of norm at most 2^42 and inner product at least 0.
@@ -141,7 +143,7 @@ impl AnchorSums {
 
     /// One unit of the gradient for rows bounded by b, κ and the model's unit left out.
     pub fn gradient_unit(row_bound: f64, slopes: &Slopes) -> f64 {
-        slopes.unit_score() * row_bound * f64::powi(2.0, -((FEATURE_BITS + WEIGHT_BITS) as i32))
+        slopes.unit_score() * row_bound * f64::powi(2.0, -((2 * GRADIENT_BITS) as i32))
     }
 
     /// One unit of the curvature, likewise.
@@ -229,10 +231,6 @@ pub(super) fn share_of_ball(norm: f64, bound: f64) -> f64 {
     (bound / norm).min(1.0)
 }
 
-pub(super) fn quantize_row(z: &[f64], bound: f64, q: &mut [i64]) {
-    quantize_in_ball(FEATURE_BITS, z, bound, q);
-}
-
 /// z in units of `b/2^bits`, rounded; where that leaves the ball, scaled to its edge and truncated
 /// towards zero, so that a row whose norm is b to rounding loses a unit a coordinate at most;
 /// NaN becomes 0. On return `Σ q² ≤ 2^(2 bits)`, checked in integers.
@@ -264,15 +262,17 @@ pub(super) fn quantize_to(most: u128, z: &[f64], scale: f64, q: &mut [i64]) {
     }
 }
 
-/// Score and weight of a row that is shortened by `share`, in units of their bounds over 2^14:
-/// |score| ≤ 2^14, 0 ≤ weight ≤ 2^14 whatever η, the label and the bounds are. NaN becomes 0.
+/// Score and weight of a row that is shortened by `share`, in units of their bounds over 2^20 and
+/// 2^14: |score| ≤ 2^20, 0 ≤ weight ≤ 2^14 whatever η, the label and the bounds are. NaN becomes 0.
 pub(super) fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64) -> (i64, i64) {
-    let limit = 1i64 << WEIGHT_BITS;
+    let (steepest, heaviest) = (1i64 << GRADIENT_BITS, 1i64 << WEIGHT_BITS);
     let (score, weight) = slopes.score_and_weight(share, eta, label);
-    let units = |value: f64, bound: f64| (value * (limit as f64 / bound)).round_ties_even() as i64;
+    let units = |value: f64, limit: i64, bound: f64| {
+        (value * (limit as f64 / bound)).round_ties_even() as i64
+    };
     (
-        units(score, slopes.largest_score).clamp(-limit, limit),
-        units(weight, slopes.largest_weight).clamp(0, limit),
+        units(score, steepest, slopes.largest_score).clamp(-steepest, steepest),
+        units(weight, heaviest, slopes.largest_weight).clamp(0, heaviest),
     )
 }
 
@@ -291,19 +291,20 @@ mod tests {
         /// The integer bound holds whatever the row is: huge, tiny in many coordinates, NaN.
         #[test]
         fn no_row_exceeds_the_bound(
-            d in 1usize..1200, log in -30f64..30.0, bound in 1e-3f64..1e3, kind in 0u8..4
+            d in 1usize..1200, log in -30f64..30.0, bound in 1e-3f64..1e3, kind in 0u8..4,
+            bits in prop::sample::select(vec![FEATURE_BITS, GRADIENT_BITS, 2 * GRADIENT_BITS])
         ) {
             let size = log.exp();
             let z: Vec<f64> = (0..d).map(|j| match kind {
                 0 => size * (j as f64 * 0.7).sin(),
-                1 => if j == 0 { bound } else { bound * f64::powi(2.0, -15) },
+                1 => if j == 0 { bound } else { bound * f64::powi(2.0, -1 - bits as i32) },
                 2 => if j % 7 == 0 { f64::NAN } else { size },
                 _ => if j == 1 { f64::INFINITY } else { size },
             }).collect();
             let mut q = vec![0; d];
-            quantize_row(&z, bound, &mut q);
+            quantize_in_ball(bits, &z, bound, &mut q);
             let squares: u128 = q.iter().map(|v| u128::from(v.unsigned_abs()).pow(2)).sum();
-            prop_assert!(squares <= 1 << (2 * FEATURE_BITS));
+            prop_assert!(squares <= 1 << (2 * bits));
         }
 
         #[test]
@@ -311,7 +312,7 @@ mod tests {
             eta in prop::num::f64::ANY, label in prop::num::f64::ANY, share in prop::num::f64::ANY, which in 0usize..5
         ) {
             let (s, w) = quantize_slopes(&every_slopes()[which], share, eta, label);
-            prop_assert!(s.abs() <= 1 << WEIGHT_BITS && (0..=1 << WEIGHT_BITS).contains(&w));
+            prop_assert!(s.abs() <= 1 << GRADIENT_BITS && (0..=1 << WEIGHT_BITS).contains(&w));
         }
     }
 
@@ -397,12 +398,13 @@ mod tests {
                 }
             }
         }
-        // 5,003 rows, each off by up to b·2^-14 of the bounds: 0.2 by chance, 1 would be a bias.
+        // 5,003 rows, each off by up to b·2^-19 of the bounds: 0.004 by chance.
         let unit = AnchorSums::gradient_unit(metric.row_bound, &slopes);
         for (exact, sum) in gradient.iter().zip(&sums.gradient) {
             let gap = (*sum as f64 * unit - exact).abs();
-            assert!(gap < 0.06 * slopes.largest_score, "{exact} by {gap}");
+            assert!(gap < 1e-3 * slopes.largest_score, "{exact} by {gap}");
         }
+        // Off by up to b²·2^-14: 0.2 by chance, 1 would be a bias.
         let unit = AnchorSums::curvature_unit(metric.row_bound, &slopes);
         for (exact, sum) in curvature.iter().zip(&sums.curvature) {
             let gap = (*sum as f64 * unit - exact).abs();
@@ -434,13 +436,14 @@ mod tests {
             let place = thresholds.position(|t| norm <= t * bound);
             let last = sums.profile.len() - 1;
             sums.profile[place.unwrap_or(last)] += i128::from(weight << PROFILE_SHIFT);
-            let mut q = vec![0; d];
-            quantize_row(&z, bound, &mut q);
+            let (mut fine, mut q) = (vec![0; d], vec![0; d]);
+            quantize_in_ball(GRADIENT_BITS, &z, bound, &mut fine);
+            quantize_in_ball(FEATURE_BITS, &z, bound, &mut q);
             let share = (bound / norm).min(1.0);
             let (score, weight) = quantize_slopes(&query.slopes, share, eta, y);
             let mut entry = 0;
             for j in 0..d {
-                sums.gradient[j] += i128::from(score * q[j]);
+                sums.gradient[j] += i128::from(score * fine[j]);
                 for k in 0..=j {
                     sums.curvature[entry] += i128::from(weight * q[j] * q[k]);
                     entry += 1;
@@ -518,7 +521,7 @@ mod tests {
                 for far in [1.0 + 1e-7, 1.0, 5.0] {
                     let z: Vec<f64> = raw.iter().map(|v| v * far / norm).collect();
                     let mut q = vec![0; d];
-                    quantize_row(&z, 1.0, &mut q);
+                    quantize_in_ball(FEATURE_BITS, &z, 1.0, &mut q);
                     let unit = (1 << FEATURE_BITS) as f64;
                     for (q, z) in q.iter().zip(&z) {
                         assert!(
@@ -543,9 +546,10 @@ mod tests {
         let mut q = vec![0; 2];
         let part =
             |slopes: &Slopes, z: &[f64], share: f64, (eta, y): (f64, f64), q: &mut Vec<i64>| {
-                quantize_row(z, 1.0, q);
                 let (s, w) = quantize_slopes(slopes, share, eta, y);
+                quantize_in_ball(GRADIENT_BITS, z, 1.0, q);
                 let g: Vec<f64> = q.iter().map(|v| (s * v) as f64).collect();
+                quantize_in_ball(FEATURE_BITS, z, 1.0, q);
                 let c = [
                     (w * q[0] * q[0]) as f64,
                     (w * q[1] * q[0]) as f64 * 2f64.sqrt(),

@@ -1,15 +1,17 @@
 //! Rows in an anchor's coordinates, a tile at a time, and their sums: in f64, 16 rows in its lanes,
 //! compiled for every instruction set.
 //!
-//! The sums are of integers. Scores, weights and features are at most 2^14, so that a row adds at
-//! most 2^42 to a sum, and 2^11 rows no more than 2^53: f64 holds every such integer, and neither
-//! rounding, order nor fused operations can change a bit. Lanes see the operations of a single row
+//! The sums are of integers. A curvature's weights and features are at most 2^14, a gradient's
+//! scores and features at most 2^20, so that a row adds at most 2^42 to a sum, and 2^11 rows no more
+//! than 2^53: f64 holds every such integer, and neither rounding, order nor fused operations can
+//! change a bit. Lanes see the operations of a single row
 //! in a single row's order ([`Lower::solve_each`](crate::model::Lower::solve_each)).
 
 use std::ops::Range;
 
 use super::anchor::{
-    AnchorQuery, AnchorSums, PROFILE_SHIFT, ROW_LIMIT, quantize_row, quantize_slopes, share_of_ball,
+    AnchorQuery, AnchorSums, FEATURE_BITS, GRADIENT_BITS, PROFILE_SHIFT, quantize_in_ball,
+    quantize_slopes, share_of_ball,
 };
 use crate::data::{Dataset, TILE};
 use crate::model::Predictor;
@@ -89,17 +91,18 @@ impl<'a> TileRows<'a> {
         self.norms = squares.map(f64::sqrt);
     }
 
-    /// The integers of every row, as [`quantize_row`] makes them, into a row of `q`.
+    /// The integers of every row, as [`quantize_in_ball`] makes them, into a row of `q`.
     #[inline(always)]
-    fn quantize(&self, units: &mut [Lanes], q: &mut [Columns]) {
+    fn quantize(&self, bits: u32, units: &mut [Lanes], q: &mut [Columns]) {
         let (d, bound) = (self.z.len(), self.query.metric.row_bound);
-        let scale = ROW_LIMIT / bound;
+        let limit = (1u64 << bits) as f64;
+        let scale = limit / bound;
         let mut squares = [0.0; TILE];
         for (z, units) in self.z.iter().zip(&mut *units) {
             let (z, mut nearest) = (*z, [0.0; TILE]);
             for i in 0..TILE {
                 let unit = (z[i] * scale).round_ties_even();
-                let unit = unit.clamp(-ROW_LIMIT, ROW_LIMIT);
+                let unit = unit.clamp(-limit, limit);
                 nearest[i] = if unit.is_nan() { 0.0 } else { unit };
                 squares[i] += nearest[i] * nearest[i];
             }
@@ -110,10 +113,10 @@ impl<'a> TileRows<'a> {
             let q = q.as_flattened_mut();
             q.iter_mut().zip(&*units).for_each(|(q, u)| *q = u[i]);
             // A row that rounding takes out of the ball, or that was never in it.
-            if squares[i] > ROW_LIMIT * ROW_LIMIT {
+            if squares[i] > limit * limit {
                 let z: Vec<f64> = self.z.iter().map(|z| z[i]).collect();
                 let mut units = vec![0; d];
-                quantize_row(&z, bound, &mut units);
+                quantize_in_ball(bits, &z, bound, &mut units);
                 q.iter_mut().zip(units).for_each(|(q, u)| *q = u as f64);
             }
         }
@@ -165,13 +168,14 @@ pub(super) fn sums<const FMA: bool>(mut rows: TileRows<'_>, tiles: Range<usize>)
             let (score, weight) = quantize_slopes(&query.slopes, share, eta, label);
             (scores[i], weights[i]) = (score as f64, weight as f64);
         }
-        if parts.gradient || parts.curvature {
-            rows.quantize(&mut units, &mut q);
+        if parts.gradient {
+            rows.quantize(GRADIENT_BITS, &mut units, &mut q);
             for (s, q) in scores.iter().zip(q.chunks_exact(width)) {
                 add::<FMA, 1>(&mut gradient, [*s], [q]);
             }
         }
         if parts.curvature {
+            rows.quantize(FEATURE_BITS, &mut units, &mut q);
             add_products::<FMA>(&mut curvature, &weights, &q, width);
         }
         if (k + 1).is_multiple_of(EXACT_TILES) || t + 1 == tiles.end {
@@ -247,7 +251,7 @@ mod tests {
     fn plain(data: &Dataset, query: &AnchorQuery<'_>) -> (AnchorSums, Vec<f32>) {
         let (d, bound) = (query.at.len(), query.metric.row_bound);
         let (mut sums, mut weights) = (AnchorSums::zero(d), Vec::new());
-        let (mut z, mut q) = (vec![0.0; d], vec![0i64; d]);
+        let (mut z, mut fine, mut q) = (vec![0.0; d], vec![0i64; d], vec![0i64; d]);
         for i in 0..data.lines() {
             data.copy_row(i, &mut z);
             let eta: f64 = z.iter().zip(query.at).map(|(x, t)| x * t).sum();
@@ -260,12 +264,13 @@ mod tests {
                 .position(|t| norm <= t * bound);
             let last = sums.profile.len() - 1;
             sums.profile[place.unwrap_or(last)] += i128::from(whole << PROFILE_SHIFT);
-            quantize_row(&z, bound, &mut q);
+            quantize_in_ball(GRADIENT_BITS, &z, bound, &mut fine);
+            quantize_in_ball(FEATURE_BITS, &z, bound, &mut q);
             let share = share_of_ball(norm, bound);
             let (score, weight) = quantize_slopes(&query.slopes, share, eta, label);
             let mut k = 0;
             for i in 0..d {
-                sums.gradient[i] += i128::from(score * q[i]);
+                sums.gradient[i] += i128::from(score * fine[i]);
                 for j in 0..=i {
                     sums.curvature[k] += i128::from(weight * q[i] * q[j]);
                     k += 1;
@@ -330,19 +335,18 @@ mod tests {
     /// Sums at their largest are exact up to where they are moved: rows that all add the most.
     #[test]
     fn the_largest_sums_are_exact() {
-        let most = f64::from(1 << 14);
         let rows = EXACT_TILES * TILE;
-        let mut sum = vec![[0.0; COLUMNS]];
-        for _ in 0..rows / ROWS {
-            let q = [[most - 1.0; COLUMNS]];
-            add::<false, ROWS>(&mut sum, [most * most; ROWS], [&q; ROWS]);
+        for (by, most) in [(1i64 << 28, 1i64 << 14), (1 << 20, 1 << 20)] {
+            let mut sum = vec![[0.0; COLUMNS]];
+            for _ in 0..rows / ROWS {
+                let q = [[(most - 1) as f64; COLUMNS]];
+                add::<false, ROWS>(&mut sum, [by as f64; ROWS], [&q; ROWS]);
+            }
+            let mut wide = [0i128; COLUMNS];
+            empty(&mut sum, &mut wide);
+            let expected = i128::from(by) * i128::from(most - 1) * rows as i128;
+            assert_eq!(wide, [expected; COLUMNS]);
         }
-        let mut wide = [0i128; COLUMNS];
-        empty(&mut sum, &mut wide);
-        assert_eq!(
-            wide,
-            [(rows as i128) << 28; COLUMNS].map(|v| v * ((1 << 14) - 1))
-        );
         assert_eq!(rows << 42, 1 << 53);
     }
 }

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::anchor::{
-    AnchorQuery, AnchorSums, PROFILE_SHIFT, ROW_LIMIT, WEIGHT_BITS, quantize_in_ball, quantize_to,
-    share_of_ball,
+    AnchorQuery, AnchorSums, FEATURE_BITS, GRADIENT_BITS, PROFILE_SHIFT, WEIGHT_BITS,
+    quantize_in_ball, quantize_to, share_of_ball,
 };
 use nalgebra::DMatrix;
 
@@ -15,10 +15,9 @@ use crate::data::{Dataset, Units};
 use crate::expression::Located;
 use crate::model::{Joint, Slopes};
 
-/// A gradient in units of its bound S b over 2^28.
-const GRADIENT_BITS: u32 = 28;
-/// The vectors of a curvature in units of their bound √W b over 2^21.
-const CURVATURE_BITS: u32 = 21;
+/// The vectors of a curvature in units of their bound √W b over 2^21, so that their products are in
+/// units of W b² over 2^42.
+const CURVATURE_BITS: u32 = FEATURE_BITS + WEIGHT_BITS / 2;
 /// Bound on Σ‖q‖² over these vectors where their products may be taken away as well: 2^42/√2.
 const INDEFINITE: u128 = 3_109_888_511_975;
 /// Units whose curvature is summed in 64 bits: Σ‖q‖² ≤ 2^42 each.
@@ -206,7 +205,7 @@ impl<'a> VectorRows<'a> {
         if parts.gradient {
             q.resize(d, 0);
             let most = self.slopes.unit_score() * bound;
-            quantize_in_ball(GRADIENT_BITS, &unit.gradient, most, q);
+            quantize_in_ball(2 * GRADIENT_BITS, &unit.gradient, most, q);
             let all = sums.gradient.iter_mut().zip(&*q);
             all.for_each(|(s, q)| *s += i128::from(*q));
         }
@@ -345,15 +344,6 @@ fn widen(from: &mut [i64], to: &mut [i128]) {
         .for_each(|(t, f)| *t += i128::from(*f));
     from.fill(0);
 }
-
-/// Units fit what the sums are priced for: S b over 2^28, and W b² over 2^42.
-const _: () = {
-    assert!((1u64 << GRADIENT_BITS) as f64 == ROW_LIMIT * (1u64 << WEIGHT_BITS) as f64);
-    assert!(
-        (1u64 << (2 * CURVATURE_BITS)) as f64
-            == ROW_LIMIT * ROW_LIMIT * (1u64 << WEIGHT_BITS) as f64
-    );
-};
 
 #[cfg(test)]
 mod tests {
@@ -516,8 +506,7 @@ mod tests {
 
     /// Asserts what a unit's part is charged for; its curvature's share of that, squared.
     fn within_bounds(sums: &AnchorSums, partial: bool) -> f64 {
-        let square = |v: &[i128]| v.iter().map(|s| (*s as f64).powi(2)).sum::<f64>();
-        assert!(square(&sums.gradient) <= 2f64.powi(56));
+        assert!(sums.gradient.iter().map(|s| s * s).sum::<i128>() <= 1 << (4 * GRADIENT_BITS));
         let mut whole = 0.0;
         let mut entry = sums.curvature.iter().map(|s| (*s as f64).powi(2));
         for j in 0..sums.gradient.len() {
@@ -674,7 +663,7 @@ mod tests {
         }
     }
 
-    /// Whatever a row is, its part is within the bounds that are charged for: the gradient 2^28,
+    /// Whatever a row is, its part is within the bounds that are charged for: the gradient 2^40,
     /// the curvature 2^42, of an indefinite one 2^42/√2, an entry of the profile 2^22.
     #[test]
     fn no_row_exceeds_its_bounds() {

@@ -2,11 +2,13 @@
 //!
 //! `shaders/anchor_sum.wgsl` says how, why a row's part stays within the bounds of
 //! [`AnchorSums`] and why no sum overflows. A row's integers may differ by a unit from those of
-//! the CPU engine, whose floats are wider; the sensitivities do not depend on them.
+//! the CPU engine, whose floats are wider and whose gradients have finer features; the sensitivities
+//! do not depend on them.
 
 use super::GpuEngine;
 use super::pipelines::Program;
 use super::submit::{Dispatch, Job, uniform};
+use crate::engine::anchor::{FEATURE_BITS, GRADIENT_BITS, WEIGHT_BITS};
 use crate::engine::{AnchorQuery, AnchorSums, EngineError};
 use crate::model::{Metric, Score};
 
@@ -22,8 +24,13 @@ const MOST_ADDITIONS: usize = 32_767;
 const ANSWER_BYTES: usize = 1 << 22;
 /// Limbs of 16 bits of an answer.
 const LIMBS: usize = 3;
-/// The integer ball and the bound of integer scores and weights; twin of the shader's.
-const LIMIT: f64 = 16_384.0;
+/// The integer ball and the bound of integer weights; twin of the shader's.
+const LIMIT: f64 = (1u64 << FEATURE_BITS) as f64;
+const _: () = assert!(FEATURE_BITS == WEIGHT_BITS);
+/// Integer scores are at most 2^24; twin of the shader's `STEEPEST`.
+const SCORE_BITS: u32 = 24;
+/// A gradient's units here are coarser than those of [`AnchorSums`] by this power of two.
+const GRADIENT_SHIFT: u32 = 2 * GRADIENT_BITS - FEATURE_BITS - SCORE_BITS;
 
 const SUM: &str = include_str!("../../../../shaders/anchor_sum.wgsl");
 
@@ -182,7 +189,7 @@ impl GpuEngine {
         // less than the margin.
         let margin = (self.features + 16) as f64 * 1.2e-7;
         let edge = LIMIT * (1.0 - margin) * self.limits.edge.map_or(1.0, f64::from);
-        let units = |bound: f64| (LIMIT / bound) as f32;
+        let units = |bits: u32, bound: f64| ((1u64 << bits) as f64 / bound) as f32;
         let dispatches: Vec<Dispatch> = self
             .chunks
             .iter()
@@ -197,8 +204,8 @@ impl GpuEngine {
                     stride: 4 * chunk.quads() as u32,
                     slots: slots as u32,
                     edge: edge as f32,
-                    score_scale: units(query.slopes.largest_score),
-                    weight_scale: units(query.slopes.largest_weight),
+                    score_scale: units(SCORE_BITS, query.slopes.largest_score),
+                    weight_scale: units(WEIGHT_BITS, query.slopes.largest_weight),
                 }),
             })
             .collect();
@@ -220,7 +227,8 @@ impl GpuEngine {
                 *total += high + i128::from(*low);
             }
         }
-        let gradient = totals.split_off(totals.len() - shape.features);
+        let mut gradient = totals.split_off(totals.len() - shape.features);
+        gradient.iter_mut().for_each(|g| *g <<= GRADIENT_SHIFT);
         Ok(AnchorSums {
             gradient,
             curvature: totals,
