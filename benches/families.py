@@ -16,6 +16,7 @@ Rdatasets has them). Needs numpy, scipy and pandas.
 """
 
 import argparse
+import os
 import re
 import subprocess
 import tempfile
@@ -429,7 +430,7 @@ def main():
     for name, case in CASES.items():
         if options.only not in name:
             continue
-        table = case[0](options.suite)
+        table = case[0](os.path.abspath(options.suite))
         design, label = table.design(), np.asarray(case[4](table.rows), float)
         mode, curvature = fit(design, label, case[5], case[3], *case[6:])
         sds = np.sqrt(np.diag(np.linalg.inv(curvature)))

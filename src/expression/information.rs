@@ -77,6 +77,8 @@ pub struct Information {
     size: usize,
     /// size × size values a grid point, row-major.
     factors: Vec<f64>,
+    /// The labels there, where they are classes.
+    outcomes: Vec<Vec<Outcome>>,
     of_positive_labels: bool,
 }
 
@@ -84,20 +86,24 @@ impl Information {
     /// Of `law` at φ for η between two values.
     pub fn new(law: Law, labels: &LabelRange, shared: &[f64], [low, high]: [f64; 2]) -> Self {
         let size = 1 + shared.len();
-        let mut factors = Vec::new();
+        let (mut factors, mut classes) = (Vec::new(), Vec::new());
         let of_positive_labels = match labels {
             LabelRange::Numbers { low, .. } => *low < 0.0 && law.chooses(),
             _ => false,
         };
         for eta in grid(low, high, PARTS) {
-            let matrix = expected(law, labels, of_positive_labels, eta, shared);
-            factors.extend(factor(matrix));
+            let outcomes = outcomes(law, labels, of_positive_labels, eta, shared);
+            factors.extend(factor(expected(&outcomes, size)));
+            if labels.is_classes() {
+                classes.push(outcomes);
+            }
         }
         Information {
             low,
             step: (high - low) / f64::from(PARTS),
             size,
             factors,
+            outcomes: classes,
             of_positive_labels,
         }
     }
@@ -116,6 +122,16 @@ impl Information {
     /// The lower triangular factor R of the information R Rᵀ at η, row-major; η that is no number
     /// counts as the lowest.
     pub fn factor(&self, eta: f64, out: &mut [f64]) {
+        let (cell, share) = self.place(eta);
+        let entries = self.size * self.size;
+        let (below, above) = self.factors[cell * entries..].split_at(entries);
+        for ((o, a), b) in out.iter_mut().zip(below).zip(above) {
+            *o = a + share * (b - a);
+        }
+    }
+
+    /// The grid point below η, and how far η is on the way to the next one.
+    fn place(&self, eta: f64) -> (usize, f64) {
         let place = ((eta - self.low) / self.step).clamp(0.0, f64::from(PARTS));
         // NaN becomes 0 in the conversion.
         let cell = (place as usize).min(PARTS as usize - 1);
@@ -124,10 +140,32 @@ impl Information {
         } else {
             place - cell as f64
         };
-        let entries = self.size * self.size;
-        let (below, above) = self.factors[cell * entries..].split_at(entries);
-        for ((o, a), b) in out.iter_mut().zip(below).zip(above) {
-            *o = a + share * (b - a);
+        (cell, share)
+    }
+
+    /// What clipping is expected to leave of the scores of classes: `E a(s)·s` over those of the law
+    /// at η, a ≤ 1 the share to which scores of the norm (sᵀ G s)^½ are shortened where they may have
+    /// the norm `most`. `gram`: G, size × size, row-major. Scores of other labels have none here.
+    pub fn clipped_mean(&self, eta: f64, gram: &[f64], most: f64, out: &mut [f64]) {
+        out.fill(0.0);
+        let (cell, share) = self.place(eta);
+        let around = self.outcomes.iter().skip(cell).take(2);
+        for (outcomes, weight) in around.zip([1.0 - share, share]) {
+            for outcome in outcomes {
+                let rows = gram.chunks_exact(self.size).zip(&outcome.scores);
+                let square: f64 = rows
+                    .map(|(row, s)| {
+                        let along = row.iter().zip(&outcome.scores);
+                        s * along.map(|(g, s)| g * s).sum::<f64>()
+                    })
+                    .sum();
+                // Scores have the mean 0, so what is cut is the other side of what is left.
+                if square > most * most {
+                    let cut = weight * outcome.chance * (1.0 - most / square.sqrt());
+                    let sum = out.iter_mut().zip(&outcome.scores);
+                    sum.for_each(|(o, s)| *o -= cut * s);
+                }
+            }
         }
     }
 
@@ -157,13 +195,31 @@ fn factor(matrix: DMatrix<f64>) -> Vec<f64> {
 }
 
 /// `E s sᵀ` at one (η, φ).
-fn expected(
+fn expected(outcomes: &[Outcome], size: usize) -> DMatrix<f64> {
+    let mut sum = DMatrix::zeros(size, size);
+    for outcome in outcomes {
+        let scores = DMatrix::from_column_slice(size, 1, &outcome.scores);
+        sum += &scores * scores.transpose() * outcome.chance;
+    }
+    sum
+}
+
+/// A label, or a few that one stands for: how often the law draws it, and what it says then.
+#[derive(Clone, Debug, PartialEq)]
+struct Outcome {
+    chance: f64,
+    /// d log p in (η, φ).
+    scores: Vec<f64>,
+}
+
+/// The labels of a law at one (η, φ); their chances add up to 1.
+fn outcomes(
     law: Law,
     labels: &LabelRange,
     positive: bool,
     eta: f64,
     shared: &[f64],
-) -> DMatrix<f64> {
+) -> Vec<Outcome> {
     let nodes = match labels {
         LabelRange::Classes(all) => all.iter().map(|y| (*y, 1.0)).collect(),
         LabelRange::Counts(max) => counts(law, *max, eta, shared),
@@ -179,18 +235,17 @@ fn expected(
         .map(|(y, _)| law.log_likelihood(*y, eta, shared))
         .collect();
     let most = largest(&values);
-    let size = 1 + shared.len();
-    let (mut sum, mut whole) = (DMatrix::zeros(size, size), 0.0);
+    let mut outcomes = Vec::new();
     for ((y, weight), value) in nodes.iter().zip(values) {
         let chance = weight * (value - most).exp();
         let scores = law.scores(*y, eta, shared);
         if chance > 0.0 && scores.iter().all(|s| s.is_finite()) {
-            let scores = DMatrix::from_column_slice(size, 1, &scores);
-            sum += &scores * scores.transpose() * chance;
-            whole += chance;
+            outcomes.push(Outcome { chance, scores });
         }
     }
-    if whole > 0.0 { sum / whole } else { sum }
+    let whole: f64 = outcomes.iter().map(|o| o.chance).sum();
+    outcomes.iter_mut().for_each(|o| o.chance /= whole);
+    outcomes
 }
 
 fn largest(values: &[f64]) -> f64 {

@@ -47,6 +47,8 @@ const RARE: f64 = 0.05;
 const PLACES: u32 = 200;
 /// Weights of labels that are not the best fitted come to this many times those that are.
 const MOST_SPREAD: f64 = 4.0;
+/// … and of classes, in all directions together, to this many times the usual one.
+const CLASS_SPREAD: f64 = 2.5;
 
 impl Law {
     /// For labels like these, without shared parameters.
@@ -107,7 +109,7 @@ impl Law {
             let factor = DMatrix::from_row_slice(size, size, &factor);
             &factor * factor.transpose()
         };
-        let middle = scaled(&at(best.get(best.len() / 2).copied().unwrap_or(0.0)));
+        let middle = scaled(&at(median(&best).unwrap_or(0.0)));
         let inner = best.iter().skip(1).take(best.len().saturating_sub(2));
         let rarest = inner.map(|e| at(*e)[(0, 0)]).fold(f64::INFINITY, f64::min);
         let alike = !labels.is_classes() && rarest > 0.5 * most[0];
@@ -117,9 +119,13 @@ impl Law {
             MOST_SDS
         };
         let score = sds * weight.sqrt();
-        // What was observed varies more than what is expected.
+        let usual = middle.trace() / size as f64;
         let weight = if information.is_partial() {
+            // What was observed varies more than what is expected.
             MOST_SPREAD * weight
+        } else if labels.is_classes() {
+            // Cutpoints lie in directions of their own: no row has all of it in the largest.
+            weight.min(CLASS_SPREAD * usual)
         } else {
             weight
         };
@@ -128,7 +134,7 @@ impl Law {
                 score,
                 weight,
                 third: weight.powf(1.5),
-                first_weight: least(middle.trace() / size as f64, 1e-3 * weight).min(weight),
+                first_weight: least(usual, 1e-3 * weight).min(weight),
                 crossing: if alike {
                     (0.5 * (high - low) * weight / score).max(1.0)
                 } else {
@@ -317,4 +323,11 @@ impl Law {
     fn third(self, label: f64, eta: f64, h: f64) -> f64 {
         (self.slopes(label, eta + h, &[]).1 - self.slopes(label, eta - h, &[]).1) / (2.0 * h)
     }
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    Some(0.5 * (values[last / 2] + values[last.div_ceil(2)]))
 }

@@ -9,6 +9,9 @@ use crate::expression::{LabelRange, Law, Located, MOST_SDS, Reach, SUCCESSES};
 use crate::math::remainder::{self, THIRD};
 use crate::model::Score;
 
+/// Sds of counts over those of a Poisson law.
+const OVERDISPERSED: f64 = 2.5;
+
 /// What η is of a row, and z, its gradient in θ.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Predictor {
@@ -237,7 +240,7 @@ impl Slopes {
             typical_weight: if classes { 0.4 } else { 1.0 },
             first_weight: reach.first_weight,
             eta_unit: reach.eta_unit,
-            clips_residuals: !classes,
+            clips_residuals: !classes || matches!(predictor, Predictor::Joint(_)),
             rows_of_unit: 1,
             mean_share: 1.0,
         }
@@ -295,6 +298,33 @@ impl Slopes {
         match self.clips_residuals {
             true => 0.4 * self.largest_score,
             false => self.largest_score,
+        }
+    }
+
+    /// What scores are clipped to over what they usually come to, root mean square, of rows whose
+    /// mean weight is `mean`.
+    pub fn largest_residual(&self, mean: f64) -> f64 {
+        match self.score {
+            Score::Linear => MOST_SDS,
+            _ => self.largest_score / (self.overdispersion() * mean.sqrt()),
+        }
+    }
+
+    /// Sds of labels over those of their law: counts and times of people vary more than it says,
+    /// classes cannot.
+    fn overdispersion(&self) -> f64 {
+        match self.clips_classes() {
+            true => 1.0,
+            false => OVERDISPERSED,
+        }
+    }
+
+    /// Whether what is clipped with a row is the score of a class: bounded, and less what clipping
+    /// is expected to leave of it.
+    pub fn clips_classes(&self) -> bool {
+        match self.predictor {
+            Predictor::Joint(joint) => label_range(joint.label).is_classes(),
+            Predictor::Linear | Predictor::Network(_) => false,
         }
     }
 

@@ -1,9 +1,8 @@
 //! What a released profile of rows' norms says of a bound on them.
 
 use super::path::STAGE_BOUND;
-use crate::expression::MOST_SDS;
 use crate::math::normal::within;
-use crate::model::{Score, Slopes};
+use crate::model::Slopes;
 use crate::privacy::{Expansion, profile_thresholds};
 
 /// Bias of rows beyond the bound, mean square, where the profile is lost in its noise.
@@ -13,13 +12,13 @@ const UNSEEN_BIAS: f64 = 0.1;
 const LOUD: f64 = 4.0;
 /// Bias of down-weighted rows, mean square, over what the model holding would make it …
 const MISFIT: f64 = 2.0;
-/// … and of clipped residuals, which are not quite symmetric.
+/// … of clipped residuals, which are not quite symmetric …
 const SKEWED: f64 = 36.0;
-/// What the predictors of down-weighted rows may be off by since the model does not hold, nats,
-/// root mean square.
+/// … and of scores of classes, which are less what clipping is expected to leave of them.
+const CLASSES: f64 = 8.0;
+/// What the predictors of rows that are weighted down, or of clipped classes, may be off by since
+/// the model does not hold, nats, root mean square.
 const OFF: f64 = 0.3;
-/// Sds of counts over those of a Poisson law: counts of people vary more than it says.
-const OVERDISPERSED: f64 = 2.5;
 /// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
 const TRIED: std::ops::RangeInclusive<i32> = 0..=12;
 /// … and where residuals alone are clipped.
@@ -30,7 +29,15 @@ enum Beyond {
     /// It counts less: mean weight w of rows.
     Weighted { slopes: Slopes, mean: f64 },
     /// Its residual is clipped at the share of this many noise sds.
-    Clipped { sds: f64 },
+    Clipped { sds: f64, misfit: Misfit },
+}
+
+/// What clipping is a bias for.
+struct Misfit {
+    /// Its mean square, over what the model holding would make it.
+    clipping: f64,
+    /// What predictors are off by, nats.
+    off: f64,
 }
 
 /// Rows' norms by a released profile.
@@ -53,13 +60,21 @@ impl Norms {
                 (end * bound / half, if loud { *sum } else { 0.0 })
             })
             .collect();
-        let beyond = match slopes.score {
-            Score::Linear => Beyond::Clipped { sds: MOST_SDS },
-            Score::Declared(_) if !slopes.clips_residuals => Beyond::Weighted { slopes, mean },
-            Score::Poisson | Score::Declared(_) => Beyond::Clipped {
-                sds: slopes.largest_score / (OVERDISPERSED * mean.sqrt()),
+        let beyond = match slopes.clips_residuals {
+            true => Beyond::Clipped {
+                sds: slopes.largest_residual(mean),
+                misfit: match slopes.clips_classes() {
+                    true => Misfit {
+                        clipping: CLASSES,
+                        off: OFF,
+                    },
+                    false => Misfit {
+                        clipping: SKEWED,
+                        off: 0.0,
+                    },
+                },
             },
-            Score::Logistic => Beyond::Weighted { slopes, mean },
+            false => Beyond::Weighted { slopes, mean },
         };
         Norms { ranges, beyond }
     }
@@ -88,14 +103,18 @@ impl Norms {
                 MISFIT * self.mean(away).unwrap_or(0.0) + off
             }
             // E(ψ/M − r)² of a standard normal residual r.
-            Beyond::Clipped { sds } => {
+            Beyond::Clipped { sds, misfit } => {
                 let away = |n: f64| {
                     let clip = sds * (bound / n).min(1.0);
                     let m = within(clip);
                     let square = m - 2.0 * clip * density(clip) + clip * clip * (1.0 - m);
                     (square / (kept * kept) - 2.0 * m / kept + 1.0).max(0.0)
                 };
-                SKEWED * self.mean(away).unwrap_or(0.0)
+                // As of down-weighted rows: of predictors off by e the part of e that is clipped.
+                let cut = |n: f64| (1.0 - within(sds * (bound / n).min(1.0))).powi(2);
+                let off: f64 = self.ranges.iter().map(|(n, w)| w * cut(*n)).sum();
+                misfit.clipping * self.mean(away).unwrap_or(0.0)
+                    + misfit.off * misfit.off * off / whole.max(1e-300)
             }
         };
         lost * whole / d as f64
@@ -105,7 +124,7 @@ impl Norms {
     pub(super) fn kept(&self, bound: f64) -> f64 {
         let kept = match &self.beyond {
             Beyond::Weighted { slopes, mean } => self.mean(|n| weight(slopes, *mean, bound / n)),
-            Beyond::Clipped { sds } => self.mean(|n| within(sds * (bound / n).min(1.0))),
+            Beyond::Clipped { sds, .. } => self.mean(|n| within(sds * (bound / n).min(1.0))),
         };
         kept.unwrap_or(1.0)
     }

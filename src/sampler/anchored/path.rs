@@ -27,8 +27,10 @@ const STAGE_SHARES: [f64; 2] = [0.01, 0.06];
 const PROFILE_SHARE: f64 = 0.1;
 /// Rows of a stage are clipped at this multiple of the root mean square norm.
 pub(super) const STAGE_BOUND: f64 = 1.5;
-/// … and where residuals are clipped with their rows, gradients at this one.
+/// … and where residuals are clipped with their rows, gradients at this one …
 pub(super) const STAGE_CLIP: f64 = 0.75;
+/// … or, of classes, whose scores are far from S where few classes are rare, at so many sds.
+const STAGE_SDS: f64 = 2.4;
 /// Longest step, root mean square of the change of η …
 const LONGEST_STEP: f64 = 2.0;
 /// … of which a step is long from this share on. It is halved where a long step turns back on the
@@ -248,6 +250,20 @@ impl<'a> Path<'a> {
         purse.rho.map_or(0.0, |rho| sensitivity * multiplier(rho))
     }
 
+    /// Row bound of a stage's gradient over the usual norm.
+    fn stage_clip(&self) -> f64 {
+        match (self.slopes.clips_classes(), self.slopes.clips_residuals) {
+            (true, _) => STAGE_SDS / self.slopes.largest_residual(self.mean_weight()),
+            (false, true) => STAGE_CLIP,
+            (false, false) => STAGE_BOUND,
+        }
+    }
+
+    /// Mean weight of rows.
+    fn mean_weight(&self) -> f64 {
+        self.weight / (self.plan.unit * self.plan.expected_rows())
+    }
+
     /// What steps are measured in: the first curvature, and for parameters that rows share what
     /// their scales stand for.
     fn ruler(&self) -> DMatrix<f64> {
@@ -322,10 +338,7 @@ impl<'a> Path<'a> {
         let (_, prior) = self.prior_slopes();
         let longest = self.row_norm() * lower(&coordinates.factor)?.inverse_norm();
         let wide = (STAGE_BOUND * coordinates.usual).min(longest);
-        let bound = match self.slopes.clips_residuals {
-            true => wide.min(STAGE_CLIP * coordinates.usual),
-            false => wide,
-        };
+        let bound = wide.min(self.stage_clip() * coordinates.usual);
         let whole = self.whole_noise(bound, purse);
         let spread = solve(&(&self.curvature + &prior), &coordinates.factor)?;
         let noise = (spread.transpose() * &self.first * &spread)
@@ -618,8 +631,7 @@ impl<'a> Path<'a> {
             s.curvature / (s.gradient + s.curvature)
         }) * purse.left;
         let gradients = purse.left - curvature_share;
-        let mean = self.weight / (self.plan.unit * self.plan.expected_rows());
-        let norms = Norms::new(&seen, wide, self.slopes, mean);
+        let norms = Norms::new(&seen, wide, self.slopes, self.mean_weight());
         let (bound, bias) = match self.plan.clip {
             Some(multiple) => {
                 let bound = multiple * coordinates.usual;

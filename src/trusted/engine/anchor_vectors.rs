@@ -103,6 +103,7 @@ impl<'a> VectorRows<'a> {
             x: vec![0.0; self.data.width()],
             z: vec![0.0; d],
             parts: Parts::new(1 + self.directions.len()),
+            usual: Usual::new(&self.directions),
         };
         let mut q = Vec::new();
         for (k, number) in units.enumerate() {
@@ -146,16 +147,25 @@ impl<'a> VectorRows<'a> {
         });
         if parts.gradient {
             let mut v = vec![0.0; d];
+            let most = self.slopes.largest_score * bound;
             match (self.shared, alone) {
-                (Some((joint, _)), _) => {
+                (Some((joint, located)), _) => {
                     let shared = joint.shared(self.query.at);
                     self.combine(z, &joint.law.scores(label, eta, shared), &mut v);
+                    shorten(&mut v, most);
+                    // Classes are lopsided: what clipping is expected to leave would be a bias.
+                    if self.slopes.clips_classes() {
+                        let Usual { gram, mean } = &mut row.usual;
+                        self.measure(z, gram);
+                        located.information.clipped_mean(eta, gram, most, mean);
+                        self.add(z, mean, -1.0, &mut v);
+                    }
                 }
                 (None, Some((score, _))) => self.combine(z, &[score], &mut v),
                 (None, None) => {}
             }
             if several {
-                shorten(&mut v, self.slopes.largest_score * bound);
+                shorten(&mut v, most);
             }
             let sum = unit.gradient.iter_mut().zip(v);
             sum.for_each(|(g, v)| *g += part * v);
@@ -280,11 +290,28 @@ impl<'a> VectorRows<'a> {
 
     /// `by[0]·z + Σ by[k] z_k`.
     fn combine(&self, z: &[f64], by: &[f64], out: &mut [f64]) {
-        out.iter_mut().zip(z).for_each(|(o, z)| *o = by[0] * z);
-        for (by, direction) in by[1..].iter().zip(&self.directions) {
-            out.iter_mut()
-                .zip(direction)
-                .for_each(|(o, z)| *o += by * z);
+        out.fill(0.0);
+        self.add(z, by, 1.0, out);
+    }
+
+    /// Adds a multiple of it.
+    fn add(&self, z: &[f64], by: &[f64], times: f64, out: &mut [f64]) {
+        let all = std::iter::once(z).chain(self.directions.iter().map(|z| &z[..]));
+        for (by, direction) in by.iter().zip(all) {
+            let by = times * by;
+            let sum = out.iter_mut().zip(direction);
+            sum.for_each(|(o, z)| *o += by * z);
+        }
+    }
+
+    /// Products of z and the directions with each other: those of z, into a matrix that has the
+    /// others.
+    fn measure(&self, z: &[f64], gram: &mut [f64]) {
+        let size = 1 + self.directions.len();
+        gram[0] = square(z);
+        for (k, direction) in self.directions.iter().enumerate() {
+            let along = product(z, direction);
+            (gram[k + 1], gram[(k + 1) * size]) = (along, along);
         }
     }
 
@@ -302,6 +329,31 @@ struct Row {
     x: Vec<f64>,
     z: Vec<f64>,
     parts: Parts,
+    usual: Usual,
+}
+
+/// What rows like one usually add where they are clipped.
+struct Usual {
+    /// Products of the Jacobian's columns with each other.
+    gram: Vec<f64>,
+    /// By η and the shared parameters.
+    mean: Vec<f64>,
+}
+
+impl Usual {
+    fn new(directions: &[Vec<f64>]) -> Self {
+        let size = 1 + directions.len();
+        let mut gram = vec![0.0; size * size];
+        for (k, a) in directions.iter().enumerate() {
+            for (l, b) in directions.iter().enumerate() {
+                gram[(k + 1) * size + l + 1] = product(a, b);
+            }
+        }
+        Usual {
+            gram,
+            mean: vec![0.0; size],
+        }
+    }
 }
 
 /// A symmetric matrix as a sum of outer products of columns, each with its sign.
@@ -327,7 +379,11 @@ fn place(norm: f64, bound: f64) -> usize {
 }
 
 fn square(v: &[f64]) -> f64 {
-    v.iter().map(|v| v * v).sum()
+    product(v, v)
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Scales a vector to a norm of `most` where it is longer; NaN stays, and becomes 0 in integers.
@@ -372,6 +428,7 @@ mod tests {
             let shared: Vec<String> = shared.iter().map(|n| n.to_string()).collect();
             Law::new(name, family(name).unwrap().likelihood, &shared, &[]).unwrap()
         };
+        let ordered = ["cut_1".to_string(), "log_gap_2".to_string()];
         vec![
             (
                 law("gaussian", &["log_sigma"]),
@@ -387,6 +444,11 @@ mod tests {
                 law("negative-binomial", &["log_shape"]),
                 LabelKind::Count { max: 60 },
                 vec![0.3],
+            ),
+            (
+                Law::new("ordinal", &crate::expression::ordinal(3), &ordered, &[]).unwrap(),
+                LabelKind::Class { classes: 3 },
+                vec![-0.7, 0.4],
             ),
             (
                 law("weibull", &["log_shape"]),
@@ -519,6 +581,53 @@ mod tests {
         assert!(sums.profile.iter().all(|s| *s >= 0));
         assert!(sums.profile.iter().sum::<i128>() <= 1 << 22);
         whole / most
+    }
+
+    /// Rows of three classes as often as their law draws them, the rarest far beyond the bound: what
+    /// is clipped adds up to nothing. Clipped scores alone would leave a tenth of a row's bound or
+    /// more.
+    #[test]
+    fn clipped_classes_add_up_to_nothing_where_the_law_holds() {
+        let kind = LabelKind::Class { classes: 3 };
+        let names: Vec<String> = crate::expression::ordinal_parameters(3)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        let law = Law::new("ordinal", &crate::expression::ordinal(3), &names, &[]).unwrap();
+        // At η = 0 the classes are seen 12, 7 and 1 in 20 times.
+        let cuts = [(0.6f64 / 0.4).ln(), (0.95f64 / 0.05).ln()];
+        let at = [0.0, 0.0, cuts[0], (cuts[1] - cuts[0]).ln()];
+        let labels = [(0.0, 12), (1.0, 7), (2.0, 1)];
+        let each = labels.iter().flat_map(|(y, times)| vec![*y; *times]);
+        let rows: Vec<([f32; 2], f64)> = each.map(|y| ([0.8, -0.5], y)).collect();
+        let slopes = slopes(law, kind, &at);
+        let row_bound = 0.3;
+        let metric = Metric {
+            factor: Lower::identity(4),
+            row_bound,
+        };
+        let query = AnchorQuery {
+            at: &at,
+            metric: &metric,
+            slopes,
+            parts: ALL,
+        };
+        let sums = CpuEngine::new(table(kind, &rows))
+            .anchor_sums(&query)
+            .unwrap();
+        let unit = AnchorSums::gradient_unit(row_bound, &slopes);
+        let left: Vec<f64> = sums.gradient.iter().map(|s| *s as f64 * unit).collect();
+        let most = slopes.largest_score * row_bound;
+        let mut plain = vec![0.0; 4];
+        for (x, y) in &rows {
+            let s = law.scores(*y, 0.0, &at[2..]);
+            let mut v = [0.8 * s[0], -0.5 * s[0], s[1], s[2]].to_vec();
+            assert_eq!(x, &[0.8, -0.5]);
+            shorten(&mut v, most);
+            plain.iter_mut().zip(v).for_each(|(p, v)| *p += v);
+        }
+        assert!(square(&plain).sqrt() > 0.1 * most, "{plain:?} {most}");
+        assert!(square(&left).sqrt() < 0.005 * most, "{left:?} {most}");
     }
 
     /// Units of random rows of every kind, which agree or not, are within the same bounds, and rows
