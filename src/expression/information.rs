@@ -49,6 +49,8 @@ fn grid(low: f64, high: f64, parts: u32) -> Vec<f64> {
     (0..=parts).map(at).collect()
 }
 
+/// Chances of later events are as far from those of unseen ones at most.
+const UNLIKE: f64 = 0.02;
 /// Points of η in a table, less one.
 const PARTS: u32 = 128;
 /// Labels of one sum, less one; the same while the sum's range is looked for.
@@ -77,34 +79,60 @@ pub struct Information {
     size: usize,
     /// size × size values a grid point, row-major.
     factors: Vec<f64>,
-    /// The labels there, where they are classes.
+    /// What labels tell there, where clipped scores are centred: of classes, or of times, the
+    /// shortest first.
     outcomes: Vec<Vec<Outcome>>,
-    of_positive_labels: bool,
+    source: Source,
+}
+
+/// What a row's information is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// As the law expects it at η.
+    Expected,
+    /// Of an event at the time t z zᵀ, z the derivatives of its log hazard, and nothing where the
+    /// event was not seen: the mean is Fisher's, whatever ends the waiting.
+    Events,
+    /// As observed, for the law does not say what signs of labels stand for: it may be indefinite.
+    Observed,
 }
 
 impl Information {
     /// Of `law` at φ for η between two values.
     pub fn new(law: Law, labels: &LabelRange, shared: &[f64], [low, high]: [f64; 2]) -> Self {
         let size = 1 + shared.len();
-        let (mut factors, mut classes) = (Vec::new(), Vec::new());
-        let of_positive_labels = match labels {
+        let (mut factors, mut told) = (Vec::new(), Vec::new());
+        let positive = match labels {
             LabelRange::Numbers { low, .. } => *low < 0.0 && law.chooses(),
             _ => false,
         };
-        for eta in grid(low, high, PARTS) {
-            let outcomes = outcomes(law, labels, of_positive_labels, eta, shared);
-            factors.extend(factor(expected(&outcomes, size)));
-            if labels.is_classes() {
-                classes.push(outcomes);
-            }
+        let all: Vec<Vec<Outcome>> = grid(low, high, PARTS)
+            .into_iter()
+            .map(|eta| outcomes(law, labels, positive, eta, shared))
+            .collect();
+        for outcomes in &all {
+            factors.extend(factor(expected(outcomes, size)));
+        }
+        let centre = 0.5 * (low + high);
+        let source = match positive {
+            false => Source::Expected,
+            true if tells_times(law, &all[PARTS as usize / 2], centre, shared) => Source::Events,
+            true => Source::Observed,
+        };
+        if labels.is_classes() {
+            told = all;
+        } else if source == Source::Events {
+            let etas = grid(low, high, PARTS);
+            let each = all.into_iter().zip(etas);
+            told = each.map(|(o, eta)| hazards(law, o, eta, shared)).collect();
         }
         Information {
             low,
             step: (high - low) / f64::from(PARTS),
             size,
             factors,
-            outcomes: classes,
-            of_positive_labels,
+            outcomes: told,
+            source,
         }
     }
 
@@ -113,10 +141,14 @@ impl Information {
         self.size
     }
 
-    /// Whether it is of some labels alone, those above 0, and so not what a row is expected to
-    /// tell: a sign says that an event was not seen.
-    pub fn is_partial(&self) -> bool {
-        self.of_positive_labels
+    /// What a row's is.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// Whether clipped scores are less what clipping is expected to leave of them.
+    pub fn is_centred(&self) -> bool {
+        !self.outcomes.is_empty()
     }
 
     /// The lower triangular factor R of the information R Rᵀ at η, row-major; η that is no number
@@ -143,30 +175,115 @@ impl Information {
         (cell, share)
     }
 
-    /// What clipping is expected to leave of the scores of classes: `E a(s)·s` over those of the law
-    /// at η, a ≤ 1 the share to which scores of the norm (sᵀ G s)^½ are shortened where they may have
-    /// the norm `most`. `gram`: G, size × size, row-major. Scores of other labels have none here.
-    pub fn clipped_mean(&self, eta: f64, gram: &[f64], most: f64, out: &mut [f64]) {
-        out.fill(0.0);
-        let (cell, share) = self.place(eta);
-        let around = self.outcomes.iter().skip(cell).take(2);
-        for (outcomes, weight) in around.zip([1.0 - share, share]) {
-            for outcome in outcomes {
-                let rows = gram.chunks_exact(self.size).zip(&outcome.scores);
-                let square: f64 = rows
-                    .map(|(row, s)| {
-                        let along = row.iter().zip(&outcome.scores);
-                        s * along.map(|(g, s)| g * s).sum::<f64>()
-                    })
-                    .sum();
-                // Scores have the mean 0, so what is cut is the other side of what is left.
-                if square > most * most {
-                    let cut = weight * outcome.chance * (1.0 - most / square.sqrt());
-                    let sum = out.iter_mut().zip(&outcome.scores);
-                    sum.for_each(|(o, s)| *o -= cut * s);
+    /// What a row's information is made of; what is no number counts as 0.
+    pub fn split(&self, law: Law, [label, eta]: [f64; 2], shared: &[f64], parts: &mut Parts) {
+        let size = self.size;
+        parts.minus.fill(false);
+        match self.source {
+            Source::Expected => {
+                let mut factor = vec![0.0; size * size];
+                self.factor(eta, &mut factor);
+                for j in 0..size {
+                    for k in 0..size {
+                        parts.columns[j * size + k] = factor[k * size + j];
+                    }
+                }
+            }
+            Source::Events => {
+                parts.columns.fill(0.0);
+                if label > 0.0 {
+                    let event = law.hazard_scores(label, eta, shared);
+                    let all = parts.columns.iter_mut().zip(event);
+                    all.for_each(|(c, z)| *c = if z.is_finite() { z } else { 0.0 });
+                }
+            }
+            Source::Observed => {
+                let mut triangle = law.bends(label, eta, shared).into_iter();
+                let mut matrix = DMatrix::zeros(size, size);
+                for k in 0..size {
+                    for l in 0..=k {
+                        let value = triangle.next().filter(|v| v.is_finite());
+                        matrix[(k, l)] = value.unwrap_or(0.0);
+                        matrix[(l, k)] = matrix[(k, l)];
+                    }
+                }
+                let eigen = matrix.symmetric_eigen();
+                for j in 0..size {
+                    let value = eigen.eigenvalues[j];
+                    parts.minus[j] = value < 0.0;
+                    for k in 0..size {
+                        parts.columns[j * size + k] =
+                            eigen.eigenvectors[(k, j)] * value.abs().sqrt();
+                    }
                 }
             }
         }
+    }
+
+    /// The scores of a row, clipped, and less what clipping is expected to leave of them where the
+    /// law holds, which would be a bias: labels of classes and of times are lopsided
+    /// (docs/proofs/anchors.md, "Parameters that rows share").
+    pub fn centred(
+        &self,
+        law: Law,
+        [label, eta]: [f64; 2],
+        shared: &[f64],
+        clip: &Clip,
+    ) -> Vec<f64> {
+        let mut until = f64::INFINITY;
+        let mut scores = match self.source {
+            Source::Events => {
+                until = self.stop(eta, clip, label.abs());
+                let seen = label > 0.0 && until >= label;
+                let mut scores = law.scores(if seen { label } else { -until }, eta, shared);
+                if seen {
+                    let event = law.hazard_scores(label, eta, shared);
+                    add(&mut scores, &event, clip.share(&event) - 1.0);
+                }
+                scores
+            }
+            Source::Expected | Source::Observed => {
+                let mut scores = law.scores(label, eta, shared);
+                let share = clip.share(&scores);
+                scores.iter_mut().for_each(|s| *s *= share);
+                scores
+            }
+        };
+        add(&mut scores, &self.clipped_mean(eta, clip, until), -1.0);
+        scores
+    }
+
+    /// What clipping is expected to leave of scores: `E a(s)·s` over those of the law at η, a the
+    /// clip's share; of times, whose events alone are shortened, until `until`.
+    fn clipped_mean(&self, eta: f64, clip: &Clip, until: f64) -> Vec<f64> {
+        let mut mean = vec![0.0; self.size];
+        let (cell, share) = self.place(eta);
+        let around = self.outcomes.iter().skip(cell).take(2);
+        for (outcomes, weight) in around.zip([1.0 - share, share]) {
+            for outcome in outcomes.iter().take_while(|o| o.label <= until) {
+                // Scores have the mean 0, so what is cut is the other side of what is left.
+                let cut = 1.0 - clip.share(&outcome.scores);
+                add(&mut mean, &outcome.scores, -cut * weight * outcome.chance);
+            }
+        }
+        mean
+    }
+
+    /// Until when a row counts that was waited for until `time`: no longer than until what it is
+    /// expected to add has the largest norm. It follows from the row's features, so what it adds
+    /// until then has the mean 0 too.
+    fn stop(&self, eta: f64, clip: &Clip, time: f64) -> f64 {
+        let (cell, share) = self.place(eta);
+        let nearest = cell + usize::from(share > 0.5);
+        let mut sum = vec![0.0; self.size];
+        let outcomes = self.outcomes.get(nearest).into_iter().flatten();
+        for outcome in outcomes.take_while(|o| o.label < time) {
+            add(&mut sum, &outcome.scores, outcome.chance);
+            if clip.share(&sum) < 1.0 {
+                return outcome.label;
+            }
+        }
+        time
     }
 
     /// R Rᵀ at each grid point.
@@ -204,12 +321,83 @@ fn expected(outcomes: &[Outcome], size: usize) -> DMatrix<f64> {
     sum
 }
 
+/// A symmetric matrix as a sum of outer products of columns.
+pub struct Parts {
+    /// One column after the other.
+    pub columns: Vec<f64>,
+    /// Whether a column's product is taken away.
+    pub minus: Vec<bool>,
+}
+
+impl Parts {
+    /// Of a size × size matrix.
+    pub fn new(size: usize) -> Self {
+        Parts {
+            columns: vec![0.0; size * size],
+            minus: vec![false; size],
+        }
+    }
+}
+
+/// What scores are shortened to.
+pub struct Clip<'a> {
+    /// Products of the columns that scores go with, size × size, row-major.
+    pub gram: &'a [f64],
+    /// Largest norm (sᵀ G s)^½.
+    pub most: f64,
+}
+
+impl Clip<'_> {
+    /// The share ≤ 1 of scores that is left; 1 of what is no number.
+    fn share(&self, scores: &[f64]) -> f64 {
+        let rows = self.gram.chunks_exact(scores.len()).zip(scores);
+        let square: f64 = rows
+            .map(|(row, s)| s * row.iter().zip(scores).map(|(g, s)| g * s).sum::<f64>())
+            .sum();
+        if square > self.most * self.most {
+            self.most / square.sqrt()
+        } else {
+            1.0
+        }
+    }
+}
+
+fn add(sum: &mut [f64], other: &[f64], times: f64) {
+    let both = sum.iter_mut().zip(other);
+    both.for_each(|(s, o)| *s += times * o);
+}
+
 /// A label, or a few that one stands for: how often the law draws it, and what it says then.
 #[derive(Clone, Debug, PartialEq)]
 struct Outcome {
+    label: f64,
+    /// Of times: of an event then, where there was none before.
     chance: f64,
-    /// d log p in (η, φ).
+    /// d log p in (η, φ); of times those of the log hazard.
     scores: Vec<f64>,
+}
+
+/// Whether a label below 0 says that there was no event until then: it has the chance of all later
+/// ones.
+fn tells_times(law: Law, outcomes: &[Outcome], eta: f64, shared: &[f64]) -> bool {
+    let mut later = 1.0;
+    !outcomes.is_empty()
+        && outcomes.iter().all(|o| {
+            later -= o.chance;
+            let unseen = law.log_likelihood(-o.label, eta, shared).exp();
+            (later + 0.5 * o.chance - unseen).abs() < UNLIKE
+        })
+}
+
+/// Events by their hazards, of times that are drawn.
+fn hazards(law: Law, outcomes: Vec<Outcome>, eta: f64, shared: &[f64]) -> Vec<Outcome> {
+    let each = outcomes.into_iter().map(|o| Outcome {
+        label: o.label,
+        chance: o.chance / law.log_likelihood(-o.label, eta, shared).exp(),
+        scores: law.hazard_scores(o.label, eta, shared),
+    });
+    each.filter(|o| o.chance.is_finite() && o.scores.iter().all(|s| s.is_finite()))
+        .collect()
 }
 
 /// The labels of a law at one (η, φ); their chances add up to 1.
@@ -240,7 +428,11 @@ fn outcomes(
         let chance = weight * (value - most).exp();
         let scores = law.scores(*y, eta, shared);
         if chance > 0.0 && scores.iter().all(|s| s.is_finite()) {
-            outcomes.push(Outcome { chance, scores });
+            outcomes.push(Outcome {
+                label: *y,
+                chance,
+                scores,
+            });
         }
     }
     let whole: f64 = outcomes.iter().map(|o| o.chance).sum();

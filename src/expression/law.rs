@@ -162,6 +162,15 @@ impl Law {
         (score, -self.0.bends[0].at(&inputs))
     }
 
+    /// The derivatives in (η, φ) of the log hazard of an event at a time, whose label is minus that
+    /// where it was not seen.
+    pub fn hazard_scores(self, time: f64, eta: f64, shared: &[f64]) -> Vec<f64> {
+        let mut scores = self.scores(time, eta, shared);
+        let unseen = self.scores(-time, eta, shared);
+        scores.iter_mut().zip(unseen).for_each(|(s, u)| *s -= u);
+        scores
+    }
+
     /// −d² log p in (η, φ): the lower triangle, row by row.
     pub fn bends(self, label: f64, eta: f64, shared: &[f64]) -> Vec<f64> {
         let (label, eta) = ([label], [eta]);

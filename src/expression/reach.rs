@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::{Information, LabelRange, Law};
+use super::{Information, LabelRange, Law, Source};
 
 /// How large scores, weights and third derivatives of rows that a law fits come to be: what an
 /// anchor clips at (a choice, and no bound: privacy rests on none of it).
@@ -18,6 +18,8 @@ pub struct Reach {
     pub first_weight: f64,
     /// Newton steps on clipped scores from η = 0 to the farthest label.
     pub crossing: f64,
+    /// Whether clipped scores are less what clipping is expected to leave of them.
+    pub centred: bool,
     /// A change of η that is large: 1 where links bend, an sd where η is on the labels' own scale.
     pub eta_unit: f64,
 }
@@ -68,6 +70,7 @@ impl Law {
             third: if bends { reach.third } else { 0.0 },
             first_weight: usable(reach.first_weight, 1e-3 * weight).min(weight),
             crossing: usable(reach.crossing, 1.0),
+            centred: false,
             // Where η is on the labels' own scale, as for linear models.
             eta_unit: match bends && reach.crossing.is_nan() | (reach.crossing <= 1.0) {
                 true => 1.0,
@@ -120,7 +123,7 @@ impl Law {
         };
         let score = sds * weight.sqrt();
         let usual = middle.trace() / size as f64;
-        let weight = if information.is_partial() {
+        let weight = if information.source() != Source::Expected {
             // What was observed varies more than what is expected.
             MOST_SPREAD * weight
         } else if labels.is_classes() {
@@ -140,6 +143,7 @@ impl Law {
                 } else {
                     1.0
                 },
+                centred: information.is_centred(),
                 eta_unit: if alike { 1.0 / weight.sqrt() } else { 1.0 },
             },
             scales: scales[1..].to_vec(),
@@ -237,6 +241,7 @@ impl Law {
             third,
             first_weight: first,
             crossing: 1.0,
+            centred: false,
             eta_unit: 1.0,
         }
     }
@@ -278,6 +283,7 @@ impl Law {
             third,
             first_weight,
             crossing: if alike { far * weight / score } else { 1.0 },
+            centred: false,
             eta_unit: 1.0,
         }
     }

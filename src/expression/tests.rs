@@ -1,9 +1,10 @@
 //! Derivatives against differences, changes against plain differences, f32 against f64, bounds
 //! against values.
 
+use nalgebra::{DMatrix, DVector};
 use proptest::prelude::*;
 
-use super::{FAMILIES, Information, LabelRange, Labels, Law, Range, family};
+use super::{Clip, FAMILIES, Information, LabelRange, Labels, Law, Range, Source, family};
 
 /// Laws with a value of each shared parameter, and a label of each kind.
 fn laws() -> Vec<(Law, Vec<f64>, Vec<f64>)> {
@@ -505,4 +506,111 @@ fn ordered_classes_have_the_chances_of_cumulative_logits() {
             assert!((whole - 1.0).abs() < 1e-12);
         }
     }
+}
+
+/// Of four ordered classes: clipped scores by the chances of the classes have the mean 0, to what
+/// interpolation leaves, and their own mean has not.
+#[test]
+fn clipped_classes_have_the_mean_0() {
+    use super::{ordinal, ordinal_parameters};
+    let names: Vec<String> = ordinal_parameters(4).into_iter().map(|p| p.0).collect();
+    let law = Law::new("ordinal", &ordinal(4), &names, &[]).unwrap();
+    let shared = [-1.3, 0.2, 0.6];
+    let classes = LabelRange::Classes(vec![0.0, 1.0, 2.0, 3.0]);
+    // Products of four vectors of three coordinates.
+    let vectors = DMatrix::from_fn(3, 4, |i, j| (1.0 + 2.0 * i as f64 + 5.0 * j as f64).sin());
+    let gram = vectors.transpose() * &vectors;
+    for (eta, most) in [(-1.1, 0.2), (0.4, 0.6), (1.9, 1e9)] {
+        let information = Information::new(law, &classes, &shared, [eta - 0.1, eta + 0.1]);
+        let gram = gram.as_slice();
+        let clip = Clip { gram, most };
+        let (mut centred, mut plain) = (DVector::zeros(4), DVector::zeros(4));
+        for y in 0..4 {
+            let chance = law.log_likelihood(f64::from(y), eta, &shared).exp();
+            let found = information.centred(law, [f64::from(y), eta], &shared, &clip);
+            let scores = DVector::from_vec(law.scores(f64::from(y), eta, &shared));
+            let norm = (&vectors * &scores).norm();
+            centred += DVector::from_vec(found) * chance;
+            plain += scores * chance * (most / norm).min(1.0);
+        }
+        assert!(centred.norm() < 1e-5, "{centred}");
+        assert_eq!(plain.norm() > 1e-2, most < 1e3, "{plain}");
+    }
+}
+
+/// Times at a Weibull law's quantiles, a third of which end before the event where that is late:
+/// events are shortened, rows stop early, and what their scores add up to is a fiftieth at most of
+/// what clipped scores alone leave.
+#[test]
+fn clipped_times_have_the_mean_0() {
+    let text = family("weibull").unwrap().likelihood;
+    let law = Law::new("weibull", text, &["log_shape".to_string()], &[]).unwrap();
+    let times = LabelRange::Numbers {
+        low: -40.0,
+        high: 40.0,
+    };
+    let (eta, shared, count) = (1.21, [0.2], 3000);
+    let information = Information::new(law, &times, &shared, [0.0, 3.0]);
+    for most in [1.0, 2.0, 4.0] {
+        let clip = Clip {
+            gram: &[0.9, 0.1, 0.1, 1.0],
+            most,
+        };
+        let (mut centred, mut plain) = (DVector::zeros(2), DVector::zeros(2));
+        for i in 0..count {
+            let hazard = -((f64::from(i) + 0.5) / f64::from(count)).ln();
+            let time = (eta + hazard.ln() / 0.2f64.exp()).exp();
+            let end = if i % 3 == 0 { 2.5 } else { 1e9 };
+            let label = if time <= end { time } else { -end };
+            let scores = DVector::from_vec(law.scores(label, eta, &shared));
+            let norm = (scores.dot(&(DMatrix::from_row_slice(2, 2, clip.gram) * &scores))).sqrt();
+            centred += DVector::from_vec(information.centred(law, [label, eta], &shared, &clip));
+            plain += scores * (most / norm).min(1.0);
+        }
+        assert!(plain.norm() > 0.02 * f64::from(count), "{plain}");
+        assert!(centred.norm() < 0.02 * plain.norm(), "{centred} {plain}");
+    }
+}
+
+/// Of times: events tell on average what Fisher's information says, where nothing ends the waiting;
+/// laws that give labels below 0 another meaning are not taken for such.
+#[test]
+fn events_of_times_tell_what_is_expected() {
+    let times = LabelRange::Numbers {
+        low: -40.0,
+        high: 40.0,
+    };
+    let of = |name: &str, shared: &str| {
+        let text = family(name).unwrap().likelihood;
+        Law::new(name, text, &[shared.to_string()], &[]).unwrap()
+    };
+    let (eta, step) = (0.7, 1e-3);
+    for (law, shared) in [
+        (of("weibull", "log_shape"), 0.3),
+        (of("log-normal-survival", "log_sigma"), -0.2f64),
+    ] {
+        let information = Information::new(law, &times, &[shared], [eta - 0.1, eta + 0.1]);
+        assert_eq!(information.source(), Source::Events, "{law:?}");
+        let mut factor = vec![0.0; 4];
+        information.factor(eta, &mut factor);
+        let factor = DMatrix::from_row_slice(2, 2, &factor);
+        let known = &factor * factor.transpose();
+        let mut mean = DMatrix::zeros(2, 2);
+        for i in -30_000..8_000 {
+            let time = (eta + step * f64::from(i)).exp();
+            let chance = law.log_likelihood(time, eta, &[shared]).exp() * time * step;
+            let z = DVector::from_vec(law.hazard_scores(time, eta, &[shared]));
+            if chance > 0.0 {
+                mean += &z * z.transpose() * chance;
+            }
+        }
+        assert!(
+            (mean.clone() - &known).norm() < 0.01 * known.norm(),
+            "{mean} {known}"
+        );
+    }
+    let text = "if(y > 0, -y * exp(-eta - log_gain), y * exp(-eta)) - eta";
+    let signed = Law::new("signed", text, &["log_gain".to_string()], &[]).unwrap();
+    let information = Information::new(signed, &times, &[0.2], [0.0, 1.0]);
+    assert_eq!(information.source(), Source::Observed);
 }

@@ -101,6 +101,8 @@ pub struct Slopes {
     /// Residuals of numbers and counts allow that; those of two classes are too lopsided, and
     /// their rows are weighted down instead (Mallows' type).
     pub clips_residuals: bool,
+    /// Whether clipped scores are less what clipping is expected to leave of them.
+    pub centred: bool,
     /// Rows of a unit at most, whose sums are clipped together; 1 where rows are units.
     pub rows_of_unit: u32,
     /// What a row is expected to add of what it would add with the largest weight of rows; 1 where
@@ -135,6 +137,7 @@ impl Slopes {
             first_weight: 0.25,
             eta_unit: 1.0,
             clips_residuals: false,
+            centred: false,
             rows_of_unit: 1,
             mean_share: 1.0,
         }
@@ -169,6 +172,7 @@ impl Slopes {
             first_weight: 1.0,
             eta_unit: largest_score / MOST_SDS,
             clips_residuals: true,
+            centred: false,
             rows_of_unit: 1,
             mean_share: 1.0,
         }
@@ -192,6 +196,7 @@ impl Slopes {
             first_weight: 1.0,
             eta_unit: 1.0,
             clips_residuals: true,
+            centred: false,
             rows_of_unit: 1,
             mean_share: 1.0,
         }
@@ -237,10 +242,17 @@ impl Slopes {
             crossing: reach.crossing,
             largest_weight: reach.weight,
             largest_third: reach.third,
-            typical_weight: if classes { 0.4 } else { 1.0 },
+            typical_weight: match (classes, reach.centred) {
+                (true, false) => 0.4,
+                // The first weight is that of usual classes already.
+                (true, true) | (false, false) => 1.0,
+                // Of times one event in three is seen.
+                (false, true) => 0.3,
+            },
             first_weight: reach.first_weight,
             eta_unit: reach.eta_unit,
             clips_residuals: !classes || matches!(predictor, Predictor::Joint(_)),
+            centred: reach.centred,
             rows_of_unit: 1,
             mean_share: 1.0,
         }
@@ -304,27 +316,31 @@ impl Slopes {
     /// What scores are clipped to over what they usually come to, root mean square, of rows whose
     /// mean weight is `mean`.
     pub fn largest_residual(&self, mean: f64) -> f64 {
+        // Rows whose event was not seen have no weight, and scores as large as others.
+        let mean = match self.waits() {
+            true => mean.max(self.first_weight),
+            false => mean,
+        };
         match self.score {
             Score::Linear => MOST_SDS,
             _ => self.largest_score / (self.overdispersion() * mean.sqrt()),
         }
     }
 
-    /// Sds of labels over those of their law: counts and times of people vary more than it says,
-    /// classes cannot.
-    fn overdispersion(&self) -> f64 {
-        match self.clips_classes() {
-            true => 1.0,
-            false => OVERDISPERSED,
+    /// Whether labels are times of events, some of which were not seen.
+    pub fn waits(&self) -> bool {
+        match self.predictor {
+            Predictor::Joint(joint) => self.centred && !label_range(joint.label).is_classes(),
+            Predictor::Linear | Predictor::Network(_) => false,
         }
     }
 
-    /// Whether what is clipped with a row is the score of a class: bounded, and less what clipping
-    /// is expected to leave of it.
-    pub fn clips_classes(&self) -> bool {
-        match self.predictor {
-            Predictor::Joint(joint) => label_range(joint.label).is_classes(),
-            Predictor::Linear | Predictor::Network(_) => false,
+    /// Sds of labels over those of their law: counts of people vary more than it says, classes
+    /// cannot.
+    fn overdispersion(&self) -> f64 {
+        match self.centred {
+            true => 1.0,
+            false => OVERDISPERSED,
         }
     }
 

@@ -14,11 +14,13 @@ const LOUD: f64 = 4.0;
 const MISFIT: f64 = 2.0;
 /// … of clipped residuals, which are not quite symmetric …
 const SKEWED: f64 = 36.0;
-/// … and of scores of classes, which are less what clipping is expected to leave of them.
-const CLASSES: f64 = 8.0;
-/// What the predictors of rows that are weighted down, or of clipped classes, may be off by since
-/// the model does not hold, nats, root mean square.
+/// … and of scores that are less what clipping is expected to leave of them.
+const CENTRED: f64 = 8.0;
+/// What the predictors of rows that are weighted down, or of centred scores, may be off by since the
+/// model does not hold, nats, root mean square.
 const OFF: f64 = 0.3;
+/// … and those of times, whose law says how hazards grow too.
+const OFF_TIMES: f64 = 1.2;
 /// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
 const TRIED: std::ops::RangeInclusive<i32> = 0..=12;
 /// … and where residuals alone are clipped.
@@ -29,15 +31,66 @@ enum Beyond {
     /// It counts less: mean weight w of rows.
     Weighted { slopes: Slopes, mean: f64 },
     /// Its residual is clipped at the share of this many noise sds.
-    Clipped { sds: f64, misfit: Misfit },
+    Clipped { sds: f64, labels: Labels },
 }
 
-/// What clipping is a bias for.
-struct Misfit {
-    /// Its mean square, over what the model holding would make it.
-    clipping: f64,
-    /// What predictors are off by, nats.
-    off: f64,
+/// Whose residuals are clipped.
+#[derive(Clone, Copy, PartialEq)]
+enum Labels {
+    Numbers,
+    /// Less what clipping is expected to leave of them.
+    Classes,
+    /// Waited for until so many events are expected: hazards add up to an exponential number.
+    Times,
+}
+
+impl Labels {
+    fn of(slopes: &Slopes) -> Self {
+        match (slopes.centred, slopes.waits()) {
+            (false, _) => Labels::Numbers,
+            (true, false) => Labels::Classes,
+            (true, true) => Labels::Times,
+        }
+    }
+
+    /// Share of the information of rows whose residuals are clipped at so many sds.
+    fn kept(self, clip: f64) -> f64 {
+        match self {
+            Labels::Numbers | Labels::Classes => within(clip),
+            Labels::Times => 1.0 - (-clip).exp(),
+        }
+    }
+
+    /// Mean square of what clipping moves them by where the model holds, a row, noise sds squared;
+    /// `kept`: the share of all rows. E(ψ/M − r)² of a standard normal residual r; of times what
+    /// estimates from less information differ by from those of all.
+    fn away(self, clip: f64, kept: f64) -> f64 {
+        if self == Labels::Times {
+            let kept = self.kept(clip).max(1e-9);
+            return (1.0 - kept) / kept;
+        }
+        let m = within(clip);
+        let square = m - 2.0 * clip * density(clip) + clip * clip * (1.0 - m);
+        (square / (kept * kept) - 2.0 * m / kept + 1.0).max(0.0)
+    }
+
+    /// What that counts, for the model does not hold; of times that is in what they are off by.
+    fn misfit(self) -> f64 {
+        match self {
+            Labels::Numbers => SKEWED,
+            Labels::Classes => CENTRED,
+            Labels::Times => 1.0,
+        }
+    }
+
+    /// What predictors are off by, nats, root mean square.
+    fn off(self) -> f64 {
+        match self {
+            Labels::Numbers => 0.0,
+            Labels::Classes => OFF,
+            Labels::Times => OFF_TIMES,
+        }
+    }
 }
 
 /// Rows' norms by a released profile.
@@ -63,16 +116,7 @@ impl Norms {
         let beyond = match slopes.clips_residuals {
             true => Beyond::Clipped {
                 sds: slopes.largest_residual(mean),
-                misfit: match slopes.clips_classes() {
-                    true => Misfit {
-                        clipping: CLASSES,
-                        off: OFF,
-                    },
-                    false => Misfit {
-                        clipping: SKEWED,
-                        off: 0.0,
-                    },
-                },
+                labels: Labels::of(&slopes),
             },
             false => Beyond::Weighted { slopes, mean },
         };
@@ -102,19 +146,14 @@ impl Norms {
                 let off = OFF * OFF * off / whole.max(1e-300);
                 MISFIT * self.mean(away).unwrap_or(0.0) + off
             }
-            // E(ψ/M − r)² of a standard normal residual r.
-            Beyond::Clipped { sds, misfit } => {
-                let away = |n: f64| {
-                    let clip = sds * (bound / n).min(1.0);
-                    let m = within(clip);
-                    let square = m - 2.0 * clip * density(clip) + clip * clip * (1.0 - m);
-                    (square / (kept * kept) - 2.0 * m / kept + 1.0).max(0.0)
-                };
+            Beyond::Clipped { sds, labels } => {
+                let clip = |n: f64| sds * (bound / n).min(1.0);
+                let away = |n: f64| labels.away(clip(n), kept);
                 // As of down-weighted rows: of predictors off by e the part of e that is clipped.
-                let cut = |n: f64| (1.0 - within(sds * (bound / n).min(1.0))).powi(2);
+                let cut = |n: f64| (1.0 - labels.kept(clip(n))).powi(2);
                 let off: f64 = self.ranges.iter().map(|(n, w)| w * cut(*n)).sum();
-                misfit.clipping * self.mean(away).unwrap_or(0.0)
-                    + misfit.off * misfit.off * off / whole.max(1e-300)
+                labels.misfit() * self.mean(away).unwrap_or(0.0)
+                    + labels.off().powi(2) * off / whole.max(1e-300)
             }
         };
         lost * whole / d as f64
@@ -124,7 +163,9 @@ impl Norms {
     pub(super) fn kept(&self, bound: f64) -> f64 {
         let kept = match &self.beyond {
             Beyond::Weighted { slopes, mean } => self.mean(|n| weight(slopes, *mean, bound / n)),
-            Beyond::Clipped { sds, .. } => self.mean(|n| within(sds * (bound / n).min(1.0))),
+            Beyond::Clipped { sds, labels } => {
+                self.mean(|n| labels.kept(sds * (bound / n).min(1.0)))
+            }
         };
         kept.unwrap_or(1.0)
     }

@@ -29,7 +29,7 @@ const PROFILE_SHARE: f64 = 0.1;
 pub(super) const STAGE_BOUND: f64 = 1.5;
 /// … and where residuals are clipped with their rows, gradients at this one …
 pub(super) const STAGE_CLIP: f64 = 0.75;
-/// … or, of classes, whose scores are far from S where few classes are rare, at so many sds.
+/// … or, of centred scores, most of which are far from S, at so many sds.
 const STAGE_SDS: f64 = 2.4;
 /// Longest step, root mean square of the change of η …
 const LONGEST_STEP: f64 = 2.0;
@@ -252,7 +252,7 @@ impl<'a> Path<'a> {
 
     /// Row bound of a stage's gradient over the usual norm.
     fn stage_clip(&self) -> f64 {
-        match (self.slopes.clips_classes(), self.slopes.clips_residuals) {
+        match (self.slopes.centred, self.slopes.clips_residuals) {
             (true, _) => STAGE_SDS / self.slopes.largest_residual(self.mean_weight()),
             (false, true) => STAGE_CLIP,
             (false, false) => STAGE_BOUND,

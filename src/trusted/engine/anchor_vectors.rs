@@ -9,10 +9,8 @@ use super::anchor::{
     AnchorQuery, AnchorSums, FEATURE_BITS, GRADIENT_BITS, PROFILE_SHIFT, WEIGHT_BITS,
     quantize_in_ball, quantize_to, share_of_ball,
 };
-use nalgebra::DMatrix;
-
 use crate::data::{Dataset, Units};
-use crate::expression::Located;
+use crate::expression::{Clip, Located, Parts, Source};
 use crate::model::{Joint, Slopes};
 
 /// The vectors of a curvature in units of their bound √W b over 2^21, so that their products are in
@@ -41,9 +39,9 @@ pub(super) struct VectorRows<'a> {
 /// What a unit adds up to, before it is clipped.
 struct Unit {
     gradient: Vec<f64>,
-    /// Vectors of d values whose outer products its curvature is, and the sign of each.
+    /// Vectors of d values whose outer products its curvature is, and whether each is taken away.
     vectors: Vec<f64>,
-    signs: Vec<i64>,
+    minus: Vec<bool>,
     profile: Vec<i64>,
 }
 
@@ -96,20 +94,20 @@ impl<'a> VectorRows<'a> {
         let mut unit = Unit {
             gradient: vec![0.0; d],
             vectors: Vec::new(),
-            signs: Vec::new(),
+            minus: Vec::new(),
             profile: vec![0; sums.profile.len()],
         };
         let mut row = Row {
             x: vec![0.0; self.data.width()],
             z: vec![0.0; d],
             parts: Parts::new(1 + self.directions.len()),
-            usual: Usual::new(&self.directions),
+            gram: self.gram(),
         };
         let mut q = Vec::new();
         for (k, number) in units.enumerate() {
             unit.gradient.fill(0.0);
             unit.vectors.clear();
-            unit.signs.clear();
+            unit.minus.clear();
             unit.profile.fill(0);
             for i in self.rows(number) {
                 self.add_row(i, &mut row, &mut unit);
@@ -149,18 +147,7 @@ impl<'a> VectorRows<'a> {
             let mut v = vec![0.0; d];
             let most = self.slopes.largest_score * bound;
             match (self.shared, alone) {
-                (Some((joint, located)), _) => {
-                    let shared = joint.shared(self.query.at);
-                    self.combine(z, &joint.law.scores(label, eta, shared), &mut v);
-                    shorten(&mut v, most);
-                    // Classes are lopsided: what clipping is expected to leave would be a bias.
-                    if self.slopes.clips_classes() {
-                        let Usual { gram, mean } = &mut row.usual;
-                        self.measure(z, gram);
-                        located.information.clipped_mean(eta, gram, most, mean);
-                        self.add(z, mean, -1.0, &mut v);
-                    }
-                }
+                (Some(joint), _) => self.score(joint, z, [label, eta], &mut row.gram, &mut v),
                 (None, Some((score, _))) => self.combine(z, &[score], &mut v),
                 (None, None) => {}
             }
@@ -173,28 +160,32 @@ impl<'a> VectorRows<'a> {
         if !(parts.curvature || parts.profile) {
             return;
         }
-        match alone {
-            Some((_, weight)) => {
-                row.parts.columns.fill(weight.sqrt());
-                row.parts.signs.fill(1);
+        match (self.shared, alone) {
+            (Some((joint, located)), _) => {
+                let (law, shared) = (joint.law, joint.shared(self.query.at));
+                let information = &located.information;
+                information.split(law, [label, eta], shared, &mut row.parts);
             }
-            None => self.split(label, eta, &mut row.parts),
+            (None, Some((_, weight))) => row.parts.columns.fill(weight.sqrt()),
+            (None, None) => {}
         }
         let first = unit.vectors.len();
-        unit.vectors.resize(first + d * row.parts.signs.len(), 0.0);
-        let columns = row.parts.columns.chunks_exact(row.parts.signs.len());
+        unit.vectors.resize(first + d * row.parts.minus.len(), 0.0);
+        let columns = row.parts.columns.chunks_exact(row.parts.minus.len());
         let vectors = unit.vectors[first..].chunks_exact_mut(d);
         columns
             .zip(vectors)
             .for_each(|(column, v)| self.combine(z, column, v));
-        unit.signs.extend_from_slice(&row.parts.signs);
+        unit.minus.extend_from_slice(&row.parts.minus);
         if parts.profile {
             let weight = match self.shared {
                 None => self.slopes.score_and_weight(1.0, eta, label).1,
                 Some(_) => {
                     let vectors = unit.vectors[first..].chunks_exact(d);
-                    let signed = vectors.zip(&row.parts.signs);
-                    let trace: f64 = signed.map(|(v, sign)| *sign as f64 * square(v)).sum();
+                    let signed = vectors.zip(&row.parts.minus);
+                    let trace: f64 = signed
+                        .map(|(v, minus)| if *minus { -square(v) } else { square(v) })
+                        .sum();
                     trace / (norm * norm)
                 }
             };
@@ -206,6 +197,30 @@ impl<'a> VectorRows<'a> {
         }
         let vectors = unit.vectors[first..].iter_mut();
         vectors.for_each(|v| *v *= part.sqrt());
+    }
+
+    /// The score of a row in whitened coordinates, clipped by what the law says of it.
+    fn score(
+        &self,
+        (joint, located): (Joint, &Located),
+        z: &[f64],
+        [label, eta]: [f64; 2],
+        gram: &mut [f64],
+        out: &mut [f64],
+    ) {
+        let most = self.slopes.largest_score * self.query.metric.row_bound;
+        let (law, shared) = (joint.law, joint.shared(self.query.at));
+        if located.information.is_centred() {
+            self.measure(z, gram);
+            let clip = Clip { gram, most };
+            let scores = located
+                .information
+                .centred(law, [label, eta], shared, &clip);
+            self.combine(z, &scores, out);
+        } else {
+            self.combine(z, &law.scores(label, eta, shared), out);
+            shorten(out, most);
+        }
     }
 
     /// Clips a unit as the sums are priced, in integers, and adds it to them.
@@ -231,15 +246,19 @@ impl<'a> VectorRows<'a> {
         if parts.curvature {
             q.resize(unit.vectors.len(), 0);
             let most = self.slopes.unit_weight().sqrt() * bound;
-            match self.shared {
-                Some((_, located)) if located.information.is_partial() => {
+            let shared = self.shared.map(|(_, located)| located.information.source());
+            let indefinite = shared == Some(Source::Observed);
+            match indefinite {
+                true => {
                     let scale = (1u64 << CURVATURE_BITS) as f64 / most;
                     quantize_to(INDEFINITE, &unit.vectors, scale, q);
                 }
-                _ => quantize_in_ball(CURVATURE_BITS, &unit.vectors, most, q),
+                false => quantize_in_ball(CURVATURE_BITS, &unit.vectors, most, q),
             }
-            for (q, sign) in q.chunks_exact(d).zip(&unit.signs) {
+            for (q, minus) in q.chunks_exact(d).zip(&unit.minus) {
                 let mut entry = narrow.iter_mut();
+                // Whatever a law says, nothing is taken away that was not priced so.
+                let sign = if indefinite && *minus { -1 } else { 1 };
                 for (k, a) in q.iter().enumerate() {
                     let a = a * sign;
                     for (b, sum) in q[..=k].iter().zip(entry.by_ref()) {
@@ -250,62 +269,28 @@ impl<'a> VectorRows<'a> {
         }
     }
 
-    /// What a row's information is made of: as expected of its η, or, where the law does not tell
-    /// how labels come about (the times of events that were not seen), as it was observed.
-    fn split(&self, label: f64, eta: f64, parts: &mut Parts) {
-        let Some((joint, located)) = self.shared else {
-            return;
-        };
-        let (size, information) = (parts.signs.len(), &located.information);
-        if !information.is_partial() {
-            parts.signs.fill(1);
-            let mut factor = vec![0.0; size * size];
-            information.factor(eta, &mut factor);
-            for j in 0..size {
-                for k in 0..size {
-                    parts.columns[j * size + k] = factor[k * size + j];
-                }
-            }
-            return;
-        }
-        let shared = joint.shared(self.query.at);
-        let mut triangle = joint.law.bends(label, eta, shared).into_iter();
-        let mut matrix = DMatrix::zeros(size, size);
-        for k in 0..size {
-            for l in 0..=k {
-                let value = triangle.next().filter(|v| v.is_finite());
-                matrix[(k, l)] = value.unwrap_or(0.0);
-                matrix[(l, k)] = matrix[(k, l)];
-            }
-        }
-        let eigen = matrix.symmetric_eigen();
-        for j in 0..size {
-            let value = eigen.eigenvalues[j];
-            parts.signs[j] = if value < 0.0 { -1 } else { 1 };
-            for k in 0..size {
-                parts.columns[j * size + k] = eigen.eigenvectors[(k, j)] * value.abs().sqrt();
-            }
-        }
-    }
-
     /// `by[0]·z + Σ by[k] z_k`.
     fn combine(&self, z: &[f64], by: &[f64], out: &mut [f64]) {
-        out.fill(0.0);
-        self.add(z, by, 1.0, out);
-    }
-
-    /// Adds a multiple of it.
-    fn add(&self, z: &[f64], by: &[f64], times: f64, out: &mut [f64]) {
-        let all = std::iter::once(z).chain(self.directions.iter().map(|z| &z[..]));
-        for (by, direction) in by.iter().zip(all) {
-            let by = times * by;
+        out.iter_mut().zip(z).for_each(|(o, z)| *o = by[0] * z);
+        for (by, direction) in by[1..].iter().zip(&self.directions) {
             let sum = out.iter_mut().zip(direction);
             sum.for_each(|(o, z)| *o += by * z);
         }
     }
 
-    /// Products of z and the directions with each other: those of z, into a matrix that has the
-    /// others.
+    /// Products of the directions with each other, and room for those of z.
+    fn gram(&self) -> Vec<f64> {
+        let size = 1 + self.directions.len();
+        let mut gram = vec![0.0; size * size];
+        for (k, a) in self.directions.iter().enumerate() {
+            for (l, b) in self.directions.iter().enumerate() {
+                gram[(k + 1) * size + l + 1] = product(a, b);
+            }
+        }
+        gram
+    }
+
+    /// Those of z, into a matrix that has the others.
     fn measure(&self, z: &[f64], gram: &mut [f64]) {
         let size = 1 + self.directions.len();
         gram[0] = square(z);
@@ -329,46 +314,8 @@ struct Row {
     x: Vec<f64>,
     z: Vec<f64>,
     parts: Parts,
-    usual: Usual,
-}
-
-/// What rows like one usually add where they are clipped.
-struct Usual {
     /// Products of the Jacobian's columns with each other.
     gram: Vec<f64>,
-    /// By η and the shared parameters.
-    mean: Vec<f64>,
-}
-
-impl Usual {
-    fn new(directions: &[Vec<f64>]) -> Self {
-        let size = 1 + directions.len();
-        let mut gram = vec![0.0; size * size];
-        for (k, a) in directions.iter().enumerate() {
-            for (l, b) in directions.iter().enumerate() {
-                gram[(k + 1) * size + l + 1] = product(a, b);
-            }
-        }
-        Usual {
-            gram,
-            mean: vec![0.0; size],
-        }
-    }
-}
-
-/// A symmetric matrix as a sum of outer products of columns, each with its sign.
-struct Parts {
-    columns: Vec<f64>,
-    signs: Vec<i64>,
-}
-
-impl Parts {
-    fn new(size: usize) -> Self {
-        Parts {
-            columns: vec![0.0; size * size],
-            signs: vec![1; size],
-        }
-    }
 }
 
 /// The range of a profile that a norm is in; NaN lies beyond the last.
@@ -422,6 +369,10 @@ mod tests {
         LabelKind::Number { low, high }
     }
 
+    /// Another expression for labels below 0, which says nothing of events that were not seen.
+    const TWO_SIDED: &str = "if(y > 0, -0.5 * ((y - eta) * exp(-log_sigma))^2, \
+                             -0.5 * ((eta - y) * exp(-log_sigma))^2) - log_sigma";
+
     /// A law of each kind of information, its label and shared parameters.
     fn laws() -> Vec<(Law, LabelKind, Vec<f64>)> {
         let law = |name: &str, shared: &[&str]| {
@@ -449,6 +400,11 @@ mod tests {
                 Law::new("ordinal", &crate::expression::ordinal(3), &ordered, &[]).unwrap(),
                 LabelKind::Class { classes: 3 },
                 vec![-0.7, 0.4],
+            ),
+            (
+                Law::new("two-sided", TWO_SIDED, &["log_sigma".into()], &[]).unwrap(),
+                number(-9.0, 9.0),
+                vec![-0.4],
             ),
             (
                 law("weibull", &["log_shape"]),
@@ -485,6 +441,7 @@ mod tests {
                     let t = f64::from(i);
                     let y = match label {
                         LabelKind::Count { .. } => f64::from(i % 7),
+                        LabelKind::Class { .. } => f64::from(i % 3),
                         // An event in three.
                         _ if law.name() == "weibull" && i % 3 > 0 => -(1.0 + 0.5 * t.sin()),
                         _ if law.name() == "weibull" => 1.2 + t.sin(),
@@ -550,8 +507,8 @@ mod tests {
                         + along(&[(i, -h), (j, -h)]);
                     let bend = -bend / (4.0 * h * h);
                     let found = sums.curvature[entry] as f64 * curvature;
-                    // What is expected is what was observed where rows are censored alone.
-                    if law.name() == "weibull" {
+                    // What signs stand for is not known: as observed.
+                    if law.name() == "two-sided" {
                         assert!(
                             (found - bend).abs() < 2e-3 * (1.0 + bend.abs()),
                             "{i} {j} {found} {bend}"
@@ -583,28 +540,20 @@ mod tests {
         whole / most
     }
 
-    /// Rows of three classes as often as their law draws them, the rarest far beyond the bound: what
-    /// is clipped adds up to nothing. Clipped scores alone would leave a tenth of a row's bound or
-    /// more.
+    /// Rows of three classes as often as their law draws them, a rare one beyond the bound: what
+    /// clipped scores add up to is gone but for that row's share of it, which is clipped again.
     #[test]
-    fn clipped_classes_add_up_to_nothing_where_the_law_holds() {
-        let kind = LabelKind::Class { classes: 3 };
-        let names: Vec<String> = crate::expression::ordinal_parameters(3)
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
-        let law = Law::new("ordinal", &crate::expression::ordinal(3), &names, &[]).unwrap();
+    fn clipped_classes_add_up_to_little_where_the_law_holds() {
+        let (law, kind, _) = laws().swap_remove(3);
         // At η = 0 the classes are seen 12, 7 and 1 in 20 times.
         let cuts = [(0.6f64 / 0.4).ln(), (0.95f64 / 0.05).ln()];
         let at = [0.0, 0.0, cuts[0], (cuts[1] - cuts[0]).ln()];
-        let labels = [(0.0, 12), (1.0, 7), (2.0, 1)];
-        let each = labels.iter().flat_map(|(y, times)| vec![*y; *times]);
-        let rows: Vec<([f32; 2], f64)> = each.map(|y| ([0.8, -0.5], y)).collect();
+        let each = [(0.0, 12), (1.0, 7), (2.0, 1)].map(|(y, times)| vec![y; times]);
+        let rows: Vec<([f32; 2], f64)> = each.concat().iter().map(|y| ([0.8, -0.5], *y)).collect();
         let slopes = slopes(law, kind, &at);
-        let row_bound = 0.3;
         let metric = Metric {
             factor: Lower::identity(4),
-            row_bound,
+            row_bound: 0.3,
         };
         let query = AnchorQuery {
             at: &at,
@@ -612,22 +561,26 @@ mod tests {
             slopes,
             parts: ALL,
         };
-        let sums = CpuEngine::new(table(kind, &rows))
-            .anchor_sums(&query)
-            .unwrap();
-        let unit = AnchorSums::gradient_unit(row_bound, &slopes);
-        let left: Vec<f64> = sums.gradient.iter().map(|s| *s as f64 * unit).collect();
-        let most = slopes.largest_score * row_bound;
+        let sums = CpuEngine::new(table(kind, &rows)).anchor_sums(&query);
+        let unit = AnchorSums::gradient_unit(0.3, &slopes);
+        let left: Vec<f64> = sums
+            .unwrap()
+            .gradient
+            .iter()
+            .map(|s| *s as f64 * unit)
+            .collect();
         let mut plain = vec![0.0; 4];
-        for (x, y) in &rows {
+        for (_, y) in &rows {
             let s = law.scores(*y, 0.0, &at[2..]);
-            let mut v = [0.8 * s[0], -0.5 * s[0], s[1], s[2]].to_vec();
-            assert_eq!(x, &[0.8, -0.5]);
-            shorten(&mut v, most);
+            let mut v = [0.8 * s[0], -0.5 * s[0], s[1], s[2]];
+            shorten(&mut v, 0.3 * slopes.largest_score);
             plain.iter_mut().zip(v).for_each(|(p, v)| *p += v);
         }
-        assert!(square(&plain).sqrt() > 0.1 * most, "{plain:?} {most}");
-        assert!(square(&left).sqrt() < 0.005 * most, "{left:?} {most}");
+        assert!(square(&plain) > 1.0, "{plain:?}");
+        assert!(
+            square(&left) < 0.06f64.powi(2) * square(&plain),
+            "{left:?} {plain:?}"
+        );
     }
 
     /// Units of random rows of every kind, which agree or not, are within the same bounds, and rows
@@ -691,14 +644,16 @@ mod tests {
                 };
                 let shared = joint.as_ref().map(|(joint, located)| (*joint, located));
                 let rows = VectorRows::new(&set, &query, shared);
-                let partial = shared.is_some_and(|(_, l)| l.information.is_partial());
+                let partial =
+                    shared.is_some_and(|(_, l)| l.information.source() == Source::Observed);
                 let mut whole = AnchorSums::zero(at.len());
                 for unit in 0..rows.count() {
                     let sums = rows.sums(unit..unit + 1);
                     let share = within_bounds(&sums, partial);
                     if most > 1 {
                         let gradient: f64 = sums.gradient.iter().map(|s| (*s as f64).powi(2)).sum();
-                        nearest[0] = nearest[0].max(gradient / 2f64.powi(56));
+                        let most = 2f64.powi(4 * GRADIENT_BITS as i32);
+                        nearest[0] = nearest[0].max(gradient / most);
                         nearest[1] = nearest[1].max(share);
                     }
                     whole.add(sums);
@@ -810,7 +765,7 @@ mod tests {
                 };
                 let located = joint.located(&at);
                 let each = VectorRows::new(&set, &query, Some((joint, &located)));
-                let partial = located.information.is_partial();
+                let partial = located.information.source() == Source::Observed;
                 for i in 0..rows.len() {
                     let share = within_bounds(&each.sums(i..i + 1), partial);
                     indefinite += usize::from(partial && share > 0.1);
