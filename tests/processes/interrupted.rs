@@ -14,7 +14,8 @@ use dpmc::model::{Model, Prior, Regression, Support};
 use dpmc::output::{RunDirectory, read_draws};
 use dpmc::posterior_run::{Draw, PosteriorRun, RunLength, RunState, Status};
 use dpmc::privacy::{
-    Batch, Budget, Certificate, Curator, DrawRequest, GradientNoise, Ledger, Measure,
+    Batch, Budget, Certificate, Curator, DrawRequest, GradientNoise, Ledger, LedgerFileError,
+    Measure,
 };
 use dpmc::sampler::{Chains, Dpvi, PosteriorDraws, Sampler, Variational};
 use dpmc::synthetic;
@@ -259,7 +260,13 @@ fn a_resumed_run_still_says_that_it_kept_its_first_anchor() {
             .sampler(&*model(prior()), d.rows(), d.row_norm())
             .unwrap();
         let path = folder.path().join("ledger.json");
-        let ledger = Ledger::open(&path, "made up", d.rows(), budget, Measure::Zcdp).unwrap();
+        let ledger = loop {
+            // A process that another test starts holds this one's files until it is another program.
+            match Ledger::open(&path, "made up", d.rows(), budget, Measure::Zcdp) {
+                Err(LedgerFileError::Locked(_)) => std::thread::sleep(Duration::from_millis(10)),
+                other => break other.unwrap(),
+            }
+        };
         let curator = Curator::private(d, model(prior()), EngineChoice::Cpu, ledger, None);
         let length = RunLength {
             warmup: 100,
