@@ -585,9 +585,13 @@ fn events_of_times_tell_what_is_expected() {
         Law::new(name, text, &[shared.to_string()], &[]).unwrap()
     };
     let (eta, step) = (0.7, 1e-3);
+    let text = "if(y > 0, log_shape + exp(log_shape) * (log(y) - eta) - log(y), 0) \
+                - if(y > 0, 2, 1) * log1p_exp(exp(log_shape) * (log(if(y > 0, y, -y)) - eta))";
+    let own = Law::new("log-logistic", text, &["log_shape".to_string()], &[]).unwrap();
     for (law, shared) in [
         (of("weibull", "log_shape"), 0.3),
         (of("log-normal-survival", "log_sigma"), -0.2f64),
+        (own, 0.3),
     ] {
         let information = Information::new(law, &times, &[shared], [eta - 0.1, eta + 0.1]);
         assert_eq!(information.source(), Source::Events, "{law:?}");
