@@ -147,6 +147,15 @@ def history(suite):
     return table.level("afam", "yes").level("insurance", "yes")
 
 
+def written(columns):
+    """A table of these columns, in a file that goes with it."""
+    folder = tempfile.TemporaryDirectory()
+    pd.DataFrame(columns).to_csv(f"{folder.name}/made_up.csv", index=False)
+    table = Table(folder.name, "made_up.csv")
+    table.folder = folder
+    return table
+
+
 CUTPOINTS = [-1.0, 0.5, 3.0, 5.0]
 SHARES = [40, 30, 20, 5, 2, 1, 1, 0.5, 0.3]
 
@@ -161,10 +170,7 @@ def made_up(rows, seed, cuts, shares):
         wealth = np.clip(rng.lognormal(0, 1, rows), 0, 30)
         eta = 0.6 * rng.normal(size=len(shares))[level] + 0.2 * wealth
         y = 1 + np.searchsorted(cuts, eta + rng.logistic(size=rows))
-        folder = tempfile.mkdtemp()
-        frame = pd.DataFrame({"level": level, "wealth": wealth, "y": y})
-        frame.to_csv(f"{folder}/made_up.csv", index=False)
-        result = Table(folder, "made_up.csv")
+        result = written({"level": level, "wealth": wealth, "y": y})
         result.rows = result.rows.astype({"level": str})
         result.columns, result.features = [], ""
         names = [str(k) for k in range(len(shares))]
@@ -206,10 +212,8 @@ def times(draw):
         eta = 3.0 - 1.5 * age + np.array([0.0, 0.3, -0.4, -0.8])[level]
         time, end = np.exp(eta + draw(rng)), rng.uniform(1, 20, 8_000)
         seen, time = 1 * (time <= end), np.minimum(time, end)
-        folder = tempfile.mkdtemp()
-        rows = pd.DataFrame({"level": level, "age": age, "time": time, "seen": seen})
-        rows.to_csv(f"{folder}/times.csv", index=False)
-        result = Table(folder, "times.csv").scale("age", 0, 1)
+        result = written({"level": level, "age": age, "time": time, "seen": seen})
+        result.scale("age", 0, 1)
         result.rows = result.rows.astype({"level": str})
         return result.one_hot("level", list("0123"))
 
@@ -218,7 +222,8 @@ def times(draw):
 
 def log_normal_survival(y, eta, log_sigma):
     u = (np.log(np.abs(y)) - eta) / np.exp(log_sigma)
-    return np.where(y > 0, stats.norm.logpdf(u) - log_sigma - np.log(np.abs(y)), stats.norm.logsf(u))
+    seen = stats.norm.logpdf(u) - log_sigma - np.log(np.abs(y))
+    return np.where(y > 0, seen, stats.norm.logsf(u))
 
 
 def weibull(y, eta, log_shape):

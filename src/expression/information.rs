@@ -49,7 +49,8 @@ fn grid(low: f64, high: f64, parts: u32) -> Vec<f64> {
     (0..=parts).map(at).collect()
 }
 
-/// Chances of later events are as far from those of unseen ones at most.
+/// A label below 0 is a time without its event where its likelihood is no farther than this from
+/// the chance of all later events.
 const UNLIKE: f64 = 0.02;
 /// Points of η in a table, less one.
 const PARTS: u32 = 128;
@@ -377,8 +378,8 @@ struct Outcome {
     scores: Vec<f64>,
 }
 
-/// Whether a label below 0 says that there was no event until then: it has the chance of all later
-/// ones.
+/// Whether a label below 0 says that there was no event until then: its likelihood is the chance of
+/// all later ones.
 fn tells_times(law: Law, outcomes: &[Outcome], eta: f64, shared: &[f64]) -> bool {
     let mut later = 1.0;
     !outcomes.is_empty()

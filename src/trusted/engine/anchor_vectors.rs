@@ -583,6 +583,58 @@ mod tests {
         );
     }
 
+    /// Times at a Weibull law's quantiles, the first third of which end before the event where that
+    /// is late: events are clipped, rows stop early, and what they add up to is a fiftieth at
+    /// most of what clipped scores alone would leave.
+    #[test]
+    fn clipped_times_add_up_to_little_where_the_law_holds() {
+        let kind = number(-40.0, 40.0);
+        let text = family("weibull").unwrap().likelihood;
+        let law = Law::new("weibull", text, &["log_shape".into()], &[]).unwrap();
+        let at = [1.2, -0.5, 0.2];
+        let eta = 0.8 * 1.2 + 0.5 * 0.5;
+        let count = 3000;
+        let rows: Vec<([f32; 2], f64)> = (0..count)
+            .map(|i| {
+                let hazard = -((f64::from(i) + 0.5) / f64::from(count)).ln();
+                let time = (eta + hazard.ln() / 0.2f64.exp()).exp();
+                let end = if i % 3 == 0 { 2.5 } else { 1e9 };
+                let label = if time <= end { time } else { -end };
+                ([0.8, -0.5], label)
+            })
+            .collect();
+        let slopes = slopes(law, kind, &at);
+        let row_bound = 0.15;
+        let metric = Metric {
+            factor: Lower::identity(3),
+            row_bound,
+        };
+        let query = AnchorQuery {
+            at: &at,
+            metric: &metric,
+            slopes,
+            parts: ALL,
+        };
+        let sums = CpuEngine::new(table(kind, &rows))
+            .anchor_sums(&query)
+            .unwrap();
+        let unit = AnchorSums::gradient_unit(row_bound, &slopes);
+        let left: Vec<f64> = sums.gradient.iter().map(|s| *s as f64 * unit).collect();
+        let most = slopes.largest_score * row_bound;
+        let mut plain = vec![0.0; 3];
+        let mut clipped = 0;
+        for (_, y) in &rows {
+            let s = law.scores(f64::from(*y as f32), eta, &at[2..]);
+            let mut v = [0.8 * s[0], -0.5 * s[0], s[1]].to_vec();
+            clipped += usize::from(square(&v).sqrt() > most);
+            shorten(&mut v, most);
+            plain.iter_mut().zip(v).for_each(|(p, v)| *p += v);
+        }
+        let norms = [&left, &plain].map(|v| square(v).sqrt() / most);
+        assert!(clipped > 100 && norms[1] > 30.0, "{clipped} {norms:?}");
+        assert!(norms[0] < 0.02 * norms[1], "{left:?} {plain:?}");
+    }
+
     /// Units of random rows of every kind, which agree or not, are within the same bounds, and rows
     /// that agree come near to them.
     #[test]
