@@ -335,9 +335,10 @@ fn a_shared_ledger_is_cumulative_and_refuses_when_spent() {
 fn a_resumed_run_keeps_its_anchor() {
     let text = RUN.replace(
         "algorithm = \"barker\"\nstep = 0.0001",
-        "estimator = \"all\"\nacceptance = \"barker\"\nanchored = true\nanchor = { radius = 1000.0 }",
+        "estimator = \"all\"\nacceptance = \"barker\"\nanchored = true\nclip = { share = 1e-3 }\nanchor = { radius = 1000.0 }",
     );
-    // Enough for the anchor to be found and every step to be made, whatever the coins.
+    // Enough for the anchor to be found and, as a step's price goes with the square of its clip, for
+    // every step to be made, whatever the coins.
     let text = text.replace("epsilon = 5.0", "epsilon = 300.0");
     let place = Place::new(&text);
     place.works("sample run.toml --iterations 10 --out out");
