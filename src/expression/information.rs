@@ -59,6 +59,8 @@ const NODES: u32 = 128;
 const COARSE: u32 = 40;
 /// Densities below this share of the largest do not count.
 const NEGLIGIBLE: f64 = 1e-7;
+/// Nats that a density's logarithm differs by where its peak is found.
+const FLAT: f64 = 0.01;
 /// Rounds of looking for where a density is.
 const ROUNDS: usize = 20;
 /// Labels are looked for this many times their declared range beyond its ends.
@@ -413,24 +415,23 @@ fn outcomes(
         LabelRange::Classes(all) => all.iter().map(|y| (*y, 1.0)).collect(),
         LabelRange::Counts(max) => counts(law, *max, eta, shared),
         LabelRange::Numbers { low, high } => {
-            let value = |y: f64| law.log_likelihood(y, eta, shared);
+            let values = |ys: &[f64]| law.log_likelihoods(ys, eta, shared);
             // What it says of other signs is another matter than a label's density.
             let positive = positive || *low >= 0.0 && law.chooses();
-            numbers(value, [*low, *high], positive)
+            numbers(values, [*low, *high], positive)
         }
     };
-    let values: Vec<f64> = nodes
-        .iter()
-        .map(|(y, _)| law.log_likelihood(*y, eta, shared))
-        .collect();
+    let (labels, weights): (Vec<f64>, Vec<f64>) = nodes.into_iter().unzip();
+    let values = law.log_likelihoods(&labels, eta, shared);
+    let scores = law.score_lists(&labels, eta, shared);
     let most = largest(&values);
     let mut outcomes = Vec::new();
-    for ((y, weight), value) in nodes.iter().zip(values) {
-        let chance = weight * (value - most).exp();
-        let scores = law.scores(*y, eta, shared);
+    for (k, label) in labels.into_iter().enumerate() {
+        let chance = weights[k] * (values[k] - most).exp();
+        let scores: Vec<f64> = scores.iter().map(|list| list[k]).collect();
         if chance > 0.0 && scores.iter().all(|s| s.is_finite()) {
             outcomes.push(Outcome {
-                label: *y,
+                label,
                 chance,
                 scores,
             });
@@ -504,9 +505,14 @@ impl Scale {
 }
 
 /// Numbers where a density of one peak is not negligible, close to each other at the peak and far
-/// apart in the tails, with their weights; `value`: its logarithm. Where numbers below 0 have none,
+/// apart in the tails, with their weights; `values`: its logarithms. Where numbers below 0 have none,
 /// these are even on a log scale, and where those above 1 have none either on that of log-odds.
-fn numbers(value: impl Fn(f64) -> f64, [low, high]: [f64; 2], positive: bool) -> Vec<(f64, f64)> {
+fn numbers(
+    values: impl Fn(&[f64]) -> Vec<f64>,
+    [low, high]: [f64; 2],
+    positive: bool,
+) -> Vec<(f64, f64)> {
+    let value = |y: f64| values(&[y])[0];
     // Labels beyond the range are clamped, and the law knows nothing of that.
     let width = FAR * (high - low);
     let none = |y: f64| !value(y).is_finite();
@@ -516,7 +522,12 @@ fn numbers(value: impl Fn(f64) -> f64, [low, high]: [f64; 2], positive: bool) ->
         true => Scale::Log,
     };
     let label = |t: f64| scale_of.label(t);
-    let density = |t: f64| value(label(t)) + scale_of.slope(t).ln();
+    let densities = |ts: &[f64]| -> Vec<f64> {
+        let labels: Vec<f64> = ts.iter().map(|t| label(*t)).collect();
+        let both = values(&labels).into_iter().zip(ts);
+        both.map(|(v, t)| v + scale_of.slope(*t).ln()).collect()
+    };
+    let density = |t: f64| densities(&[t])[0];
     let [low, high] = match scale_of {
         Scale::Log => [high.ln() - LOG_REACH, high.ln() + FAR.ln()],
         // Beyond that 1 − y is no number any more.
@@ -526,17 +537,20 @@ fn numbers(value: impl Fn(f64) -> f64, [low, high]: [f64; 2], positive: bool) ->
     let (mut from, mut to) = (low, high);
     for _ in 0..ROUNDS {
         let points = grid(from, to, COARSE);
-        let values: Vec<f64> = points.iter().map(|t| density(*t)).collect();
+        let values = densities(&points);
         let most = largest(&values);
         let Some(peak) = values.iter().position(|v| *v == most) else {
             break;
         };
-        from = points[peak.saturating_sub(1)];
-        to = points[(peak + 1).min(points.len() - 1)];
+        let beside = [peak.saturating_sub(1), (peak + 1).min(points.len() - 1)];
+        [from, to] = beside.map(|k| points[k]);
+        if beside.iter().all(|k| values[*k] > most - FLAT) {
+            break;
+        }
     }
     let peak = 0.5 * (from + to);
     let top = density(peak);
-    let mut scale = 1e-14 * (high - low);
+    let mut scale = (0.25 * (to - from)).max(1e-14 * (high - low));
     while scale < high - low {
         let fallen = |t: f64| density(t).is_nan() || density(t) < top - 0.5;
         if fallen(peak - scale) || fallen(peak + scale) {
@@ -545,21 +559,35 @@ fn numbers(value: impl Fn(f64) -> f64, [low, high]: [f64; 2], positive: bool) ->
         scale *= 2.0;
     }
     let place = |u: f64| peak + scale * u.sinh();
-    let counts = |u: f64| {
-        let t = place(u);
-        let v = density(t);
-        (low..=high).contains(&t) && v.is_finite() && v >= top + NEGLIGIBLE.ln()
+    let counts = |us: &[f64]| -> Vec<bool> {
+        let ts: Vec<f64> = us.iter().map(|u| place(*u)).collect();
+        let each = densities(&ts).into_iter().zip(&ts);
+        each.map(|(v, t)| (low..=high).contains(t) && v.is_finite() && v >= top + NEGLIGIBLE.ln())
+            .collect()
     };
     let far = ((high - low) / scale).asinh();
     let whole = grid(-far, far, 4 * NODES);
-    let first = whole.iter().find(|u| counts(**u)).copied().unwrap_or(0.0);
-    let end = whole.iter().rfind(|u| counts(**u)).copied().unwrap_or(0.0);
+    let [first, end] = ends(&whole, counts).unwrap_or([0.0; 2]);
     let each = grid(first, end, NODES).into_iter();
     each.map(|u| {
         let t = place(u);
         (label(t), u.cosh() * scale_of.slope(t))
     })
     .collect()
+}
+
+/// The first and the last of points in a row that count, found by looking at every fourth.
+fn ends(points: &[f64], counts: impl Fn(&[f64]) -> Vec<bool>) -> Option<[f64; 2]> {
+    let fourths: Vec<f64> = points.iter().step_by(4).copied().collect();
+    let counted = counts(&fourths);
+    let first = 4 * counted.iter().position(|c| *c)?;
+    let last = 4 * counted.iter().rposition(|c| *c)?;
+    let before = &points[first.saturating_sub(3)..first];
+    let after = &points[last..(last + 4).min(points.len())];
+    let [earlier, later] = [before, after].map(|p| (p, counts(p)));
+    let earliest = earlier.1.iter().position(|c| *c).map(|k| earlier.0[k]);
+    let latest = later.1.iter().rposition(|c| *c).map(|k| later.0[k]);
+    Some([earliest.unwrap_or(points[first]), latest?])
 }
 
 /// The part of a range in which a density of one peak is not negligible.
@@ -572,10 +600,7 @@ fn narrowed(
 ) -> [f64; 2] {
     for _ in 0..ROUNDS {
         let points = nodes(low, high);
-        let values: Vec<f64> = points
-            .iter()
-            .map(|y| law.log_likelihood(*y, eta, shared))
-            .collect();
+        let values = law.log_likelihoods(&points, eta, shared);
         let least = largest(&values) + NEGLIGIBLE.ln();
         let counts = |v: &f64| v.is_finite() && *v >= least;
         let (Some(first), Some(last)) = (

@@ -130,6 +130,11 @@ impl Law {
         self.0.value.at(&at(&[label], &[eta], shared))
     }
 
+    /// The same of many labels.
+    pub fn log_likelihoods(self, labels: &[f64], eta: f64, shared: &[f64]) -> Vec<f64> {
+        self.0.value.along(labels, eta, shared)
+    }
+
     /// log p(y | η + Δη, φ + Δφ) − log p(y | η, φ), with as many digits for small moves.
     pub fn change(self, label: f64, eta: [f64; 2], shared: [&[f64]; 2]) -> f64 {
         self.0.change.at(&Inputs {
@@ -147,6 +152,12 @@ impl Law {
         programs
             .map(|p| p.at(&at(&[label], &[eta], shared)))
             .collect()
+    }
+
+    /// The same of many labels: one list of them for η, and one for each shared parameter.
+    pub fn score_lists(self, labels: &[f64], eta: f64, shared: &[f64]) -> Vec<Vec<f64>> {
+        let programs = self.0.score_programs.iter();
+        programs.map(|p| p.along(labels, eta, shared)).collect()
     }
 
     /// Whether it is another expression for other labels.
@@ -186,6 +197,49 @@ impl Law {
         let weight = weight.max(0.0).min(most);
         let whole = self.change(label, [eta + offset, delta], [&[], &[]]);
         score * delta - weight * delta * (offset + 0.5 * delta) - whole
+    }
+
+    /// [`Law::remainder`] of many rows, each weighed: of the label, the predictor, its offset and
+    /// its move.
+    #[inline(always)]
+    pub(crate) fn remainders(
+        self,
+        most: f64,
+        [labels, eta, offset, delta]: [&[f32]; 4],
+        weights: &[f32],
+        mut each: impl FnMut(usize, f64),
+    ) {
+        let rows = labels.len();
+        for first in (0..rows).step_by(LANES) {
+            let count = LANES.min(rows - first);
+            let wide = |values: &[f32]| -> [f64; LANES] {
+                std::array::from_fn(|i| {
+                    if i < count {
+                        values[first + i].into()
+                    } else {
+                        0.0
+                    }
+                })
+            };
+            let [y, eta, offset, delta] = [labels, eta, offset, delta].map(wide);
+            let to: [f64; LANES] = std::array::from_fn(|i| eta[i] + offset[i]);
+            let [mut score, mut weight, mut whole] = [[0.0; LANES]; 3];
+            let here = at(&y, &eta, &[]);
+            self.0.score_programs[0].run::<f64, f64, LANES>(&here, &mut score);
+            self.0.bends[0].run::<f64, f64, LANES>(&here, &mut weight);
+            let moves = Inputs {
+                change: &delta,
+                ..at(&y, &to, &[])
+            };
+            self.0.change.run::<f64, f64, LANES>(&moves, &mut whole);
+            for i in 0..count {
+                let omega = f64::from(weights[first + i]);
+                let weight = (-weight[i]).max(0.0).min(omega * most);
+                let expanded =
+                    score[i] * delta[i] - weight * delta[i] * (offset[i] + 0.5 * delta[i]);
+                each(first + i, omega * (expanded - whole[i]));
+            }
+        }
     }
 
     /// Changes of many rows in f32; no number where η or Δη is none.

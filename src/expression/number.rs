@@ -63,21 +63,27 @@ pub(crate) trait Number: Copy {
 }
 
 impl Number for f64 {
+    #[inline(always)]
     fn of(value: f64) -> Self {
         value
     }
+    #[inline(always)]
     fn add(self, other: Self) -> Self {
         self + other
     }
+    #[inline(always)]
     fn subtract(self, other: Self) -> Self {
         self - other
     }
+    #[inline(always)]
     fn multiply(self, other: Self) -> Self {
         self * other
     }
+    #[inline(always)]
     fn divide(self, other: Self) -> Self {
         self / other
     }
+    #[inline(always)]
     fn fused(self, by: Self, more: Self) -> Self {
         self * by + more
     }

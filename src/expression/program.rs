@@ -140,7 +140,8 @@ impl Program {
         for (n, out) in out.chunks_mut(R).enumerate() {
             for instruction in &self.instructions {
                 let to = instruction.to as usize;
-                let [a, b, c] = instruction.from.map(usize::from);
+                let [a, b, c] = instruction.from;
+                let [a, b, c] = [a as usize, b as usize, c as usize];
                 match instruction.operation {
                     Operation::Number(v) => slots[to] = [T::of(v); R],
                     Operation::Label => load(&mut slots[to], inputs.labels, n),
@@ -169,6 +170,21 @@ impl Program {
                 *out = (*value).into();
             }
         }
+    }
+
+    /// The value at each of many labels.
+    pub fn along(&self, labels: &[f64], eta: f64, shared: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; labels.len()];
+        let predictor = vec![eta; labels.len()];
+        let inputs = Inputs {
+            labels,
+            predictor: &predictor,
+            change: &[],
+            shared,
+            shared_change: &[],
+        };
+        self.run::<f64, f64, LANES>(&inputs, &mut out);
+        out
     }
 
     /// The value at one row.

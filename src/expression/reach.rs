@@ -1,5 +1,8 @@
 //! Public bounds that labels of a declared range come to where a law fits them.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
 use nalgebra::{DMatrix, DVector};
 
 use super::{Information, LabelRange, Law, Source};
@@ -35,6 +38,15 @@ pub struct Located {
     /// The information of rows.
     pub information: Information,
 }
+
+/// What was located last, the latest first: sampler, engine and forecast ask for the same in turn,
+/// and it takes as long as a pass over many rows.
+static LATEST: Mutex<VecDeque<(Question, Arc<Located>)>> = Mutex::new(VecDeque::new());
+/// How many of these are kept.
+const KEPT: usize = 8;
+
+/// What is located: a law, its labels, and the bits of shared parameters.
+type Question = (Law, LabelRange, Vec<u64>);
 
 /// Sds of a class's score beyond which it is clipped.
 const CLASS_SDS: f64 = 4.0;
@@ -80,7 +92,21 @@ impl Law {
     }
 
     /// For labels like these at given shared parameters: where typical labels are best fitted.
-    pub fn located(self, labels: &LabelRange, shared: &[f64]) -> Located {
+    pub fn located(self, labels: &LabelRange, shared: &[f64]) -> Arc<Located> {
+        let bits = shared.iter().map(|v| v.to_bits()).collect();
+        let question: Question = (self, labels.clone(), bits);
+        let latest = || LATEST.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, known)) = latest().iter().find(|(asked, _)| *asked == question) {
+            return known.clone();
+        }
+        let located = Arc::new(self.locate(labels, shared));
+        let mut latest = latest();
+        latest.push_front((question, located.clone()));
+        latest.truncate(KEPT);
+        located
+    }
+
+    fn locate(self, labels: &LabelRange, shared: &[f64]) -> Located {
         let best = self.best_fits(labels, shared);
         let low = best.iter().fold(f64::INFINITY, |m, e| m.min(*e));
         let high = best.iter().fold(f64::NEG_INFINITY, |m, e| m.max(*e));

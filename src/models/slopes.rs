@@ -1,6 +1,8 @@
 //! Score and weight of a row in its predictor η, with the public bounds that an anchor clips
 //! them to (mathematics, section 4.1).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::NetworkShape;
@@ -41,7 +43,7 @@ impl Joint {
     }
 
     /// What rows come to at θ.
-    pub fn located(self, theta: &[f64]) -> Located {
+    pub fn located(self, theta: &[f64]) -> Arc<Located> {
         self.law
             .located(&label_range(self.label), self.shared(theta))
     }
@@ -229,7 +231,7 @@ impl Slopes {
         let predictor = Predictor::Joint(joint);
         let slopes = Slopes::of_reach(predictor, joint.law, joint.label, located.reach);
         let slopes = slopes.of_units(self.rows_of_unit);
-        (slopes.of_weights(self.mean_share), located.scales)
+        (slopes.of_weights(self.mean_share), located.scales.clone())
     }
 
     fn of_reach(predictor: Predictor, law: Law, label: LabelKind, reach: Reach) -> Self {

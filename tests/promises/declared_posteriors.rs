@@ -54,7 +54,8 @@ fn data(kind: LabelKind) -> Dataset {
 
 /// A coefficient and a shared parameter, by sums over all rows and by minibatches.
 fn check_shared(name: &str, shared: &str, kind: LabelKind, log_density: fn(f64, f64, f64) -> f64) {
-    let (kappa, sds, limit) = (0.6, [0.5, 0.4], 2.0);
+    // Bounds of steps grow with the box, and minibatches with them.
+    let (kappa, sds, limit) = (0.6, [0.5, 0.4], 1.3);
     let prior = Prior {
         density: dpmc::model::Density::Normal {
             mean: vec![0.0, 0.2],
@@ -244,7 +245,7 @@ fn check_anchored(
         let mut chains = Chains::new(&[AT.to_vec()], [k as u8; 32]);
         sampler.start_at_anchor(&mut chains);
         let mut draws = [Vec::new(), Vec::new()];
-        for _ in 0..length.of(120_000) {
+        for _ in 0..length.of(70_000) {
             sampler.step(&mut chains, &mut curator).unwrap();
             for (column, v) in draws.iter_mut().zip(chains.thetas.row(0)) {
                 column.push(*v);

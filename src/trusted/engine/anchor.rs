@@ -164,7 +164,7 @@ pub(super) fn sums(
         Predictor::Joint(joint) => Some((joint, joint.located(query.at))),
         Predictor::Linear | Predictor::Network(_) => None,
     };
-    let shared = joint.as_ref().map(|(joint, located)| (*joint, located));
+    let shared = joint.as_ref().map(|(joint, located)| (*joint, &**located));
     // Small shares need finer integers than tiles have.
     let finely = shared.is_some() || data.units().is_some() || data.weighted();
     Ok(match finely {

@@ -694,7 +694,7 @@ mod tests {
                     crate::model::Predictor::Joint(joint) => Some((joint, joint.located(&at))),
                     _ => None,
                 };
-                let shared = joint.as_ref().map(|(joint, located)| (*joint, located));
+                let shared = joint.as_ref().map(|(joint, located)| (*joint, &**located));
                 let rows = VectorRows::new(&set, &query, shared);
                 let partial =
                     shared.is_some_and(|(_, l)| l.information.source() == Source::Observed);

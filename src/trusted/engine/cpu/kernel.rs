@@ -455,18 +455,10 @@ pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32,
             labels,
             weights,
         } => {
-            let rows = eta
-                .iter()
-                .zip(*offset)
-                .zip(*delta)
-                .zip(*labels)
-                .zip(*weights);
-            for (q, ((((a, t), d), y), omega)) in out.iter_mut().zip(rows) {
-                let [y, a, t, d, omega] = [y, a, t, d, omega].map(|v| f64::from(*v));
-                let rest = omega * law.remainder(y, omega * most, [a, t, d]);
-                let rest = rest as f32;
-                *q = quantize(-rest * scale, bound);
-            }
+            let rows = [*labels, *eta, *offset, *delta].map(|v| &v[..out.len()]);
+            law.remainders(*most, rows, weights, |i, rest| {
+                out[i] = quantize(-(rest as f32) * scale, bound);
+            });
         }
     }
 }
