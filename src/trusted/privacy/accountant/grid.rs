@@ -235,7 +235,8 @@ impl Slices {
         (p, gap)
     }
 
-    /// A pair on the grid that this one dominates. Empty where the grid is too coarse.
+    /// A pair on the grid that this one dominates: where the grid is too coarse, that of two equal
+    /// laws, which every pair dominates.
     pub(super) fn lower(&self) -> Knots {
         let n = self.knots.len();
         let (p, gap) = self.chords();
@@ -259,9 +260,9 @@ impl Slices {
         }
         let bottom = (0..=zero).rev().find(|&k| excess[k] <= gap[k]);
         let top = (zero..n).find(|&k| profile[k] <= gap[k]);
-        let empty = self.dense(&[0.0], 0, 0.0);
+        let equal = self.dense(&[1.0], zero, 0.0);
         let (Some(bottom), Some(top)) = (bottom, top) else {
-            return empty;
+            return equal;
         };
         // The lowered profile touches its two asymptotes at the knots a and b. Where a value
         // was raised to the asymptote, the next one inwards is lowered to it too: the chord
@@ -269,7 +270,7 @@ impl Slices {
         let a = bottom + usize::from(excess[bottom] < gap[bottom]);
         let b = top.saturating_sub(usize::from(profile[top] < gap[top]));
         if b < a + 4 || a + 2 >= excess.len() {
-            return empty;
+            return equal;
         }
         let mut low = vec![0.0; n];
         for k in a + 2..b - 1 {
@@ -286,7 +287,7 @@ impl Slices {
         low[b - 1] = (d(b - 2) - d(b - 1)) / self.widths(b - 2).1 - d(b - 1) / up;
         match hull(&low[a..=b], &self.knots[a..=b], self.h) {
             Some(p) => self.dense(&p, a, 0.0),
-            None => empty,
+            None => equal,
         }
     }
 }

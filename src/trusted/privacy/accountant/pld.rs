@@ -150,12 +150,12 @@ fn located(
 }
 
 /// A width at most `h` that puts the atoms of the most frequent randomised response on
-/// knots.
+/// knots, unless they lie closer to each other than that.
 fn snapped(parts: &[Counted], h: f64) -> f64 {
     parts
         .iter()
         .filter_map(|part| match part.pair {
-            Pair::Pure { epsilon } => Some((part.upper, epsilon)),
+            Pair::Pure { epsilon } if epsilon >= h => Some((part.upper, epsilon)),
             _ => None,
         })
         .max_by_key(|(count, _)| *count)

@@ -145,6 +145,30 @@ fn without_delta_only_pure_events_have_a_bound() {
     assert!(open.upper.is_infinite());
 }
 
+/// Events next to nothing beside a large one add next to nothing, to either bound: no grid has to
+/// be as fine as their losses.
+#[test]
+fn events_of_next_to_nothing_need_no_fine_grid() {
+    let large = Event::Gaussian {
+        sensitivity: 1.0,
+        sigma: 0.33,
+    };
+    let question = Question::Epsilon { delta: 1e-6 };
+    let alone = account(&of(SUBSTITUTION, &[(large.clone(), 1)]), question);
+    for small in [1e-12, 1e-8, 1e-5] {
+        let pure = Event::Pure { epsilon: small };
+        let both = account(
+            &of(SUBSTITUTION, &[(large.clone(), 1), (pure, 60)]),
+            question,
+        );
+        let losses = both.accountants.iter().find(|a| a.grid.is_some()).unwrap();
+        assert!(losses.grid.unwrap() > 1e-3, "{small}: {losses:?}");
+        let most = (alone.upper + 60.0 * small) * 1.002;
+        assert!(losses.upper < most, "{small}: {losses:?}, alone {alone:?}");
+        assert!(losses.lower > 0.998 * alone.lower, "{small}: {losses:?}");
+    }
+}
+
 /// The discrete Gaussian's bound is that of its own exact profile, summed over the
 /// lattice, and not far above it.
 #[test]
