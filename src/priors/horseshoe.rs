@@ -3,7 +3,7 @@
 /// Euler's constant.
 const EULER: f64 = 0.577_215_664_901_532_9;
 /// From here on by a continued fraction.
-const LARGE: f64 = 1.0;
+const LARGE: f64 = 2.0;
 
 /// `e^q E₁(q)`, E₁ the exponential integral; b with q = b²/(2τ²) has the density (2π³)^−½/τ times
 /// it. By the series 5.1.11 and the continued fraction 5.1.22 of Abramowitz & Stegun.
@@ -35,7 +35,7 @@ pub(super) fn kernel(q: f64) -> f64 {
         c = b + a / c;
         let by = c * d;
         value *= by;
-        if (by - 1.0).abs() < 1e-15 {
+        if (by - 1.0).abs() < 1e-14 {
             break;
         }
     }

@@ -4,11 +4,13 @@
 use rand::RngExt;
 
 /// Points of an integral, and how far the logarithm has fallen at the ends.
-const POINTS: usize = 240;
+const POINTS: usize = 120;
 const FALLEN: f64 = 42.0;
 /// Rounds that look for a mode or for a fall: a range of 2^60 times the first step.
 const DOUBLINGS: usize = 60;
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
+/// A mode is looked for to a ten-thousandth of the last step: hats and grids need no more.
+const GOLDEN_ROUNDS: usize = 20;
 /// Rejections at most: hats are at most a few times as large as what they cover.
 const MOST_TRIES: usize = 100_000;
 
@@ -31,7 +33,7 @@ fn mode(log: &impl Fn(f64) -> f64, from: f64) -> f64 {
     let (mut low, mut high) = (before, at + sign * step);
     let (mut a, mut b) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
     let (mut log_a, mut log_b) = (log(a), log(b));
-    for _ in 0..40 {
+    for _ in 0..GOLDEN_ROUNDS {
         if log_a > log_b {
             (high, b, log_b) = (b, a, log_a);
             a = high - GOLDEN * (high - low);
