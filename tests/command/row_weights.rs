@@ -125,6 +125,7 @@ fn a_row_counts_as_often_as_it_weighs() {
             &[
                 ("\"dp-laplace\"", "\"hmc\""),
                 (not_private, "not_private = true"),
+                ("iterations = 2000", "iterations = 600\nwarmup = 200"),
             ],
         ),
     ];
