@@ -220,6 +220,35 @@ def times(draw):
     return table
 
 
+def numbers_about(draw):
+    """A made-up table of 20,000 numbers, `draw` about their predictor, with a rare level."""
+
+    def table(_):
+        rng = np.random.default_rng(4)
+        level = rng.choice(4, 20_000, p=[0.6, 0.3, 0.09, 0.01])
+        age = rng.beta(2, 4, 20_000)
+        y = 1.0 - 1.5 * age + np.array([0.0, 0.3, -0.4, -0.8])[level] + draw(rng, 20_000)
+        result = written({"level": level, "age": age, "y": y})
+        result.scale("age", 0, 1)
+        result.rows = result.rows.astype({"level": str})
+        return result.one_hot("level", list("0123"))
+
+    return table
+
+
+def heavy_tails(draw):
+    """The case of a t law of 4 degrees with its scale sampled, on numbers drawn like this."""
+    return (
+        numbers_about(draw),
+        'column = "y"\nclamp = [-8, 8]',
+        "constants = { nu = 4 }\nparameters = { log_sigma = { mean = 0, sd = 1 } }",
+        10,
+        lambda r: np.clip(r.y, -8, 8),
+        lambda y, e, s: stats.t.logpdf((y - e) / np.exp(s), 4) - s,
+        [[0.0, 1.0]],
+    )
+
+
 def log_normal_survival(y, eta, log_sigma):
     u = (np.log(np.abs(y)) - eta) / np.exp(log_sigma)
     seen = stats.norm.logpdf(u) - log_sigma - np.log(np.abs(y))
@@ -302,6 +331,8 @@ CASES = {
         lambda y, e, s: stats.t.logpdf((y - e) / np.exp(s), 4) - s,
         [[5.0, 2.0]],
     ),
+    "student-t, made up": heavy_tails(lambda rng, n: 0.5 * rng.standard_t(4, n)),
+    "student-t, made up, skewed": heavy_tails(lambda rng, n: 0.6 * rng.exponential(size=n)),
     "negative-binomial, shape sampled": (
         randhie,
         'column = "mdvis"\ncount = 80',

@@ -85,6 +85,8 @@ pub struct Information {
     /// What labels tell there, where clipped scores are centred: of classes, or of times, the
     /// shortest first.
     outcomes: Vec<Vec<Outcome>>,
+    /// Largest score of any label, in η and in each shared parameter.
+    largest: Vec<f64>,
     source: Source,
 }
 
@@ -113,8 +115,13 @@ impl Information {
             .into_iter()
             .map(|eta| outcomes(law, labels, positive, eta, shared))
             .collect();
+        let mut largest = vec![0.0f64; size];
         for outcomes in &all {
             factors.extend(factor(expected(outcomes, size)));
+            for outcome in outcomes {
+                let all = largest.iter_mut().zip(&outcome.scores);
+                all.for_each(|(most, score)| *most = most.max(score.abs()));
+            }
         }
         let centre = 0.5 * (low + high);
         let source = match positive {
@@ -135,8 +142,14 @@ impl Information {
             size,
             factors,
             outcomes: told,
+            largest,
             source,
         }
+    }
+
+    /// The largest score in η, and in each shared parameter, of labels that the law expects.
+    pub fn largest_scores(&self) -> &[f64] {
+        &self.largest
     }
 
     /// 1 + the number of shared parameters.

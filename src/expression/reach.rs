@@ -23,6 +23,8 @@ pub struct Reach {
     pub crossing: f64,
     /// Whether clipped scores are less what clipping is expected to leave of them.
     pub centred: bool,
+    /// Whether scores of numbers end of themselves, as those of laws with heavy tails do.
+    pub ends: bool,
     /// A change of η that is large: 1 where links bend, an sd where η is on the labels' own scale.
     pub eta_unit: f64,
 }
@@ -83,6 +85,7 @@ impl Law {
             first_weight: usable(reach.first_weight, 1e-3 * weight).min(weight),
             crossing: usable(reach.crossing, 1.0),
             centred: false,
+            ends: false,
             // Where η is on the labels' own scale, as for linear models.
             eta_unit: match bends && reach.crossing.is_nan() | (reach.crossing <= 1.0) {
                 true => 1.0,
@@ -147,7 +150,16 @@ impl Law {
         } else {
             MOST_SDS
         };
-        let score = sds * weight.sqrt();
+        let usually = sds * weight.sqrt();
+        let most = information.largest_scores().iter().zip(&scales);
+        let end = most.map(|(m, s)| (m / s).powi(2)).sum::<f64>().sqrt();
+        let expected = information.source() == Source::Expected && !labels.is_classes();
+        let ends = expected && end < usually;
+        let score = if ends {
+            least(end, 1e-6 * usually)
+        } else {
+            usually
+        };
         let usual = middle.trace() / size as f64;
         let weight = if information.source() != Source::Expected {
             // What was observed varies more than what is expected.
@@ -170,6 +182,7 @@ impl Law {
                     1.0
                 },
                 centred: information.is_centred(),
+                ends,
                 eta_unit: if alike { 1.0 / weight.sqrt() } else { 1.0 },
             },
             scales: scales[1..].to_vec(),
@@ -268,6 +281,7 @@ impl Law {
             first_weight: first,
             crossing: 1.0,
             centred: false,
+            ends: false,
             eta_unit: 1.0,
         }
     }
@@ -310,6 +324,7 @@ impl Law {
             first_weight,
             crossing: if alike { far * weight / score } else { 1.0 },
             centred: false,
+            ends: false,
             eta_unit: 1.0,
         }
     }

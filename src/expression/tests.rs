@@ -618,3 +618,31 @@ fn events_of_times_tell_what_is_expected() {
     let information = Information::new(signed, &times, &[0.2], [0.0, 1.0]);
     assert_eq!(information.source(), Source::Observed);
 }
+
+/// Scores of a t law end at (ν + 1)/(2√ν σ) in η and at ν in log σ, and it is clipped there; those
+/// of a normal law do not end.
+#[test]
+fn scores_of_heavy_tails_end() {
+    let labels = LabelRange::Numbers {
+        low: -9.0,
+        high: 9.0,
+    };
+    let sampled = ["log_sigma".to_string()];
+    let of = |name: &str, fixed: &[(String, f64)]| {
+        let text = family(name).unwrap().likelihood;
+        Law::new(name, text, &sampled, fixed).unwrap()
+    };
+    let sigma = 0.4f64;
+    let heavy = of("student-t", &[("nu".to_string(), 4.0)]).located(&labels, &[sigma.ln()]);
+    let largest = heavy.information.largest_scores();
+    for (found, known) in largest.iter().zip([1.25 / sigma, 4.0]) {
+        assert!((found / known - 1.0).abs() < 0.02, "{found} {known}");
+    }
+    // In log σ over the scale of that score, which has the information 2ν/(ν + 3).
+    let scale = (8.0f64 / 7.0).sqrt() / ((5.0f64 / 7.0).sqrt() / sigma);
+    let known = (1.25 / sigma).hypot(4.0 / scale);
+    assert!(heavy.reach.ends);
+    assert!((heavy.reach.score / known - 1.0).abs() < 0.02);
+    let light = of("gaussian", &[]).located(&labels, &[sigma.ln()]).reach;
+    assert!(!light.ends && light.score > 7.9 * light.weight.sqrt());
+}

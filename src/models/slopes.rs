@@ -105,6 +105,8 @@ pub struct Slopes {
     pub clips_residuals: bool,
     /// Whether clipped scores are less what clipping is expected to leave of them.
     pub centred: bool,
+    /// Whether scores of numbers end of themselves before they are clipped.
+    pub ends: bool,
     /// Rows of a unit at most, whose sums are clipped together; 1 where rows are units.
     pub rows_of_unit: u32,
     /// What a row is expected to add of what it would add with the largest weight of rows; 1 where
@@ -140,6 +142,7 @@ impl Slopes {
             eta_unit: 1.0,
             clips_residuals: false,
             centred: false,
+            ends: false,
             rows_of_unit: 1,
             mean_share: 1.0,
         }
@@ -175,6 +178,7 @@ impl Slopes {
             eta_unit: largest_score / MOST_SDS,
             clips_residuals: true,
             centred: false,
+            ends: false,
             rows_of_unit: 1,
             mean_share: 1.0,
         }
@@ -199,6 +203,7 @@ impl Slopes {
             eta_unit: 1.0,
             clips_residuals: true,
             centred: false,
+            ends: false,
             rows_of_unit: 1,
             mean_share: 1.0,
         }
@@ -255,6 +260,7 @@ impl Slopes {
             eta_unit: reach.eta_unit,
             clips_residuals: !classes || matches!(predictor, Predictor::Joint(_)),
             centred: reach.centred,
+            ends: reach.ends,
             rows_of_unit: 1,
             mean_share: 1.0,
         }

@@ -14,7 +14,8 @@ const LOUD: f64 = 4.0;
 const MISFIT: f64 = 2.0;
 /// … of clipped residuals, which are not quite symmetric …
 const SKEWED: f64 = 36.0;
-/// … and of scores that are less what clipping is expected to leave of them.
+/// … of those whose scores end of themselves, and of scores that are less what clipping is expected
+/// to leave of them.
 const CENTRED: f64 = 8.0;
 /// What the predictors of rows that are weighted down, or of centred scores, may be off by since the
 /// model does not hold, nats, root mean square.
@@ -38,6 +39,8 @@ enum Beyond {
 #[derive(Clone, Copy, PartialEq)]
 enum Labels {
     Numbers,
+    /// The same of a law with heavy tails.
+    Tailed,
     /// Less what clipping is expected to leave of them.
     Classes,
     /// Waited for until so many events are expected: hazards add up to an exponential number.
@@ -47,6 +50,7 @@ enum Labels {
 impl Labels {
     fn of(slopes: &Slopes) -> Self {
         match (slopes.centred, slopes.waits()) {
+            (false, _) if slopes.ends => Labels::Tailed,
             (false, _) => Labels::Numbers,
             (true, false) => Labels::Classes,
             (true, true) => Labels::Times,
@@ -56,7 +60,7 @@ impl Labels {
     /// Share of the information of rows whose residuals are clipped at so many sds.
     fn kept(self, clip: f64) -> f64 {
         match self {
-            Labels::Numbers | Labels::Classes => within(clip),
+            Labels::Numbers | Labels::Tailed | Labels::Classes => within(clip),
             Labels::Times => 1.0 - (-clip).exp(),
         }
     }
@@ -78,7 +82,7 @@ impl Labels {
     fn misfit(self) -> f64 {
         match self {
             Labels::Numbers => SKEWED,
-            Labels::Classes => CENTRED,
+            Labels::Tailed | Labels::Classes => CENTRED,
             Labels::Times => 1.0,
         }
     }
@@ -86,7 +90,7 @@ impl Labels {
     /// What predictors are off by, nats, root mean square.
     fn off(self) -> f64 {
         match self {
-            Labels::Numbers => 0.0,
+            Labels::Numbers | Labels::Tailed => 0.0,
             Labels::Classes => OFF,
             Labels::Times => OFF_TIMES,
         }

@@ -154,13 +154,10 @@ fn events_of_next_to_nothing_need_no_fine_grid() {
         sigma: 0.33,
     };
     let question = Question::Epsilon { delta: 1e-6 };
-    let alone = account(&of(SUBSTITUTION, &[(large.clone(), 1)]), question);
+    let alone = account(&of(SUBSTITUTION, &[(large, 1)]), question);
     for small in [1e-12, 1e-8, 1e-5] {
         let pure = Event::Pure { epsilon: small };
-        let both = account(
-            &of(SUBSTITUTION, &[(large.clone(), 1), (pure, 60)]),
-            question,
-        );
+        let both = account(&of(SUBSTITUTION, &[(large, 1), (pure, 60)]), question);
         let losses = both.accountants.iter().find(|a| a.grid.is_some()).unwrap();
         assert!(losses.grid.unwrap() > 1e-3, "{small}: {losses:?}");
         let most = (alone.upper + 60.0 * small) * 1.002;
