@@ -43,9 +43,9 @@ fn even() -> String {
     edit(RUN, "\"barker\"", "\"dp-penalty\"\ntau = 100.0")
 }
 
-/// Many steps, each of which costs some 30,000th of the budget: a write every thirty.
+/// Eight million steps, far longer than a test takes, and some two hundred writes meanwhile.
 fn slow() -> String {
-    let run = edit(RUN, "step = 0.0001", "step = 0.01");
+    let run = edit(RUN, "\"barker\"", "\"dp-penalty\"\ntau = 3000.0");
     edit(&run, "iterations = 300", "iterations = 10000000")
 }
 

@@ -166,7 +166,6 @@ impl LedgerFile {
                 })
                 .collect(),
         };
-        self.unchanged()?;
         let damaged = |what: String| LedgerFileError::File {
             path: self.path.clone(),
             what,
@@ -181,6 +180,7 @@ impl LedgerFile {
         bytes.extend_from_slice(text.as_bytes());
         // What will be read is what is written.
         let history = parse(&self.path, &bytes)?;
+        self.unchanged()?;
         if let Err(e) = self.write(text.as_bytes()) {
             self.put_back();
             return Err(fail(&self.path, "cannot be written", &e));
