@@ -2,6 +2,9 @@
 
 use nalgebra::{DMatrix, DVector, SymmetricEigen};
 
+use super::algebra::solve_vector;
+use crate::privacy::Halt;
+
 /// A matrix observed with noise of standard deviation `sd` on the diagonal and `sd/√2` off it,
 /// drawn towards `target` as the noise's share of the distance between them says (Ledoit & Wolf
 /// 2004, with the noise's law known), and the share that was kept of the noise. Directions in which
@@ -62,6 +65,20 @@ pub(super) fn floored(matrix: &DMatrix<f64>, floor: f64) -> DMatrix<f64> {
 /// Largest eigenvalue that noise alone has, about: `√(2d)` sds (Wigner's edge of variances sd²/2).
 pub(super) fn noise_edge(d: usize, sd: f64) -> f64 {
     (2.0 * d as f64).sqrt() * sd
+}
+
+/// What is heeded of a gradient seen with noise of covariance `noise`: that of the step P⁻¹g whose
+/// entries are normal a priori with the sds `far`, given what was seen, P `precision`. Where noise
+/// is small it is the gradient itself, where it would lead further than `far` next to nothing.
+pub(super) fn heeded(
+    gradient: &DVector<f64>,
+    precision: &DMatrix<f64>,
+    noise: &DMatrix<f64>,
+    far: &DVector<f64>,
+) -> Result<DVector<f64>, Halt> {
+    let squares = DMatrix::from_diagonal(&far.map(|v| v * v));
+    let usual = precision * squares * precision;
+    Ok(&usual * solve_vector(&(&usual + noise), gradient)?)
 }
 
 #[cfg(test)]
@@ -144,5 +161,34 @@ mod tests {
         for (e, g) in expected.iter().zip(&got) {
             assert!((e - g).abs() < 1e-10);
         }
+    }
+
+    /// Two coefficients, one of which 100 times fewer rows tell of: its step, which is all noise,
+    /// stays within what is far, and the other's is what the rows ask for.
+    #[test]
+    fn steps_that_are_noise_are_not_heeded() {
+        let mut rng = ChaCha20Rng::seed_from_u64(5);
+        let precision = DMatrix::from_row_slice(2, 2, &[400.0, 4.0, 4.0, 4.0]);
+        let noise = DMatrix::from_diagonal(&DVector::from_vec(vec![400.0, 400.0]));
+        let far = DVector::from_vec(vec![1.0, 1.0]);
+        let truth = DVector::from_vec(vec![-0.7, 0.2]);
+        let draws = 400;
+        let (mut plain, mut drawn) = (DVector::zeros(2), DVector::zeros(2));
+        for _ in 0..draws {
+            let z = DVector::from_fn(2, |_, _| -> f64 { StandardNormal.sample(&mut rng) });
+            let seen = &precision * &truth + z * 20.0;
+            let step = |g: &DVector<f64>| solve_vector(&precision, g).unwrap() - &truth;
+            let heeded = heeded(&seen, &precision, &noise, &far).unwrap();
+            plain += step(&seen).map(|v| v * v) / f64::from(draws);
+            drawn += step(&heeded).map(|v| v * v) / f64::from(draws);
+        }
+        // The plain step's error is of sd 5 there; what is far has sd 1.
+        assert!(plain[1] > 20.0, "{plain}");
+        assert!(drawn[1] < 0.15 * plain[1] && drawn[1] < 1.0, "{drawn}");
+        assert!(drawn[0] < 1.2 * plain[0] + 1e-3, "{drawn} {plain}");
+        // Without noise it is the gradient.
+        let seen = &precision * &truth;
+        let all = heeded(&seen, &precision, &(noise * 1e-12), &far).unwrap();
+        assert!((all - &seen).amax() < 1e-6 * seen.amax());
     }
 }

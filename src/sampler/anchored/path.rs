@@ -7,7 +7,7 @@ use nalgebra::{DMatrix, DVector};
 use super::Anchoring;
 use super::algebra::{factor, forward, forward_matrix, lower, solve, solve_vector, square, whiten};
 use super::centre::{centre_of, spread};
-use super::denoise::{compose, eigen, floored, noise_edge, shrink};
+use super::denoise::{compose, eigen, floored, heeded, noise_edge, shrink};
 use super::norms::Norms;
 use super::scales;
 use super::secant::{self, Observation};
@@ -39,6 +39,8 @@ const LONGEST_STEP: f64 = 2.0;
 const LONG: f64 = 0.7;
 const TURNED: f64 = 0.3;
 const REGROWN: f64 = 1.2;
+/// A step of this many large changes of η, which noise alone makes, is drawn in (declared laws).
+const FAR: f64 = 0.4;
 /// A shared parameter's change counts this many times in that: scales and shapes overshoot.
 const SHARED_LENGTH: f64 = 2.0;
 /// A stage whose step keeps less than this of what was seen (the rest is what its noise alone would
@@ -548,6 +550,12 @@ impl<'a> Path<'a> {
         let seen = forward(&root, &gradient)?.norm_squared();
         let noise = forward_matrix(&root, &coordinates.factor)?.norm_squared() * sd * sd;
         let kept = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
+        let gradient = match self.slopes.score {
+            Score::Declared(_) if sd > 0.0 => {
+                self.heeded(&gradient, &precision, coordinates, sd)?
+            }
+            _ => gradient,
+        };
         let whole = match self.alone && sd > 0.0 {
             true => self.believed_step(&gradient, coordinates, sd)? * kept,
             false => solve_vector(&precision, &gradient)? * kept,
@@ -564,6 +572,27 @@ impl<'a> Path<'a> {
             damping *= 1.3;
         }
         Ok((whole * 0.0, kept))
+    }
+
+    /// What is heeded of a gradient in which the levels of few rows are mostly noise: no coefficient
+    /// is to follow it further than all rows' predictors change, or than is far.
+    fn heeded(
+        &self,
+        gradient: &DVector<f64>,
+        precision: &DMatrix<f64>,
+        coordinates: &Coordinates,
+        sd: f64,
+    ) -> Result<DVector<f64>, Halt> {
+        let shared = self.dim() - self.scales.len();
+        let mut step = solve_vector(precision, gradient)?;
+        step.rows_mut(shared, self.scales.len()).fill(0.0);
+        let far = self.change(&step).max(FAR) * self.slopes.eta_unit;
+        let far = DVector::from_fn(self.dim(), |k, _| match k.checked_sub(shared) {
+            None => far,
+            Some(k) => far / self.scales[k],
+        });
+        let l = &coordinates.factor;
+        heeded(gradient, precision, &(l * l.transpose() * (sd * sd)), &far)
     }
 
     /// The step where gradients count by what their noise leaves of them, direction by direction,
