@@ -67,9 +67,10 @@ pub(super) fn noise_edge(d: usize, sd: f64) -> f64 {
     (2.0 * d as f64).sqrt() * sd
 }
 
-/// What is heeded of a gradient seen with noise of covariance `noise`: that of the step P⁻¹g whose
-/// entries are normal a priori with the sds `far`, given what was seen, P `precision`. Where noise
-/// is small it is the gradient itself, where it would lead further than `far` next to nothing.
+/// What is heeded of a gradient g seen with noise of covariance N = `noise`: PFP(PFP + N)⁻¹g, with
+/// P = `precision` and F = diag(`far`²). P⁻¹ times it is the most probable step where its entries
+/// are normal a priori with the sds `far`. Without noise it is g itself; of what is mostly noise
+/// next to nothing is left.
 pub(super) fn heeded(
     gradient: &DVector<f64>,
     precision: &DMatrix<f64>,

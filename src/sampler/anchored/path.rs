@@ -39,7 +39,8 @@ const LONGEST_STEP: f64 = 2.0;
 const LONG: f64 = 0.7;
 const TURNED: f64 = 0.3;
 const REGROWN: f64 = 1.2;
-/// A step of this many large changes of η, which noise alone makes, is drawn in (declared laws).
+/// Before its gradient is seen, a coefficient's step has at least this sd, in large changes of η
+/// (declared laws): what noise makes longer is drawn in.
 const FAR: f64 = 0.4;
 /// A shared parameter's change counts this many times in that: scales and shapes overshoot.
 const SHARED_LENGTH: f64 = 2.0;
@@ -574,8 +575,8 @@ impl<'a> Path<'a> {
         Ok((whole * 0.0, kept))
     }
 
-    /// What is heeded of a gradient in which the levels of few rows are mostly noise: no coefficient
-    /// is to follow it further than all rows' predictors change, or than is far.
+    /// What is heeded of a gradient, some of whose entries are mostly noise: those of coefficients
+    /// that few rows tell of. A step's prior sd is the change of all rows' predictors, or FAR.
     fn heeded(
         &self,
         gradient: &DVector<f64>,
