@@ -97,6 +97,12 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
             100.0 * doubts.weighted_down
         ));
     }
+    if doubts.narrow > 0 {
+        notes.push(format!(
+            "in {} of {d} columns most values are less than a tenth of what their bounds allow: should a few rows lie far out, they are weighted down, and these draws cannot show what they would have said. If you know tighter bounds, declare them",
+            doubts.narrow
+        ));
+    }
     notes
 }
 

@@ -3,6 +3,7 @@
 
 mod algebra;
 mod centre;
+mod columns;
 mod denoise;
 mod moments;
 mod moves;

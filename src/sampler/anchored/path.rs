@@ -7,6 +7,7 @@ use nalgebra::{DMatrix, DVector};
 use super::Anchoring;
 use super::algebra::{factor, forward, forward_matrix, lower, solve, solve_vector, square, whiten};
 use super::centre::{centre_of, spread};
+use super::columns;
 use super::denoise::{compose, eigen, floored, heeded, noise_edge, shrink};
 use super::norms::Norms;
 use super::scales;
@@ -18,6 +19,12 @@ use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 /// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
 /// curvature there in the coordinates which that gives.
 const START: [f64; 2] = [0.02, 0.05];
+/// Share of the whole for profiles of single columns, those whose mean square may be so many times
+/// less than that from which on the coordinates are raised for rare levels.
+const COLUMNS: f64 = 0.01;
+const NARROW: f64 = 3.0;
+/// Columns of a less mean square are said to be narrow.
+const TENTH: f64 = 0.01;
 /// The coordinates' floor, over the largest diagonal entry.
 const DIAGONAL_FLOOR: f64 = 0.01;
 /// A stage's gradient gets so much that its noise changes η by this, root mean square …
@@ -39,8 +46,8 @@ const LONGEST_STEP: f64 = 2.0;
 const LONG: f64 = 0.7;
 const TURNED: f64 = 0.3;
 const REGROWN: f64 = 1.2;
-/// Before its gradient is seen, a coefficient's step has at least this sd, in large changes of η
-/// (declared laws): what noise makes longer is drawn in.
+/// Before its gradient is seen, a coefficient's step has at least this sd, in large changes of η:
+/// what noise makes longer is drawn in.
 const FAR: f64 = 0.4;
 /// A shared parameter's change counts this many times in that: scales and shapes overshoot.
 const SHARED_LENGTH: f64 = 2.0;
@@ -59,9 +66,9 @@ const FINAL_GRADIENTS: usize = 4;
 const GROWTH: f64 = 2.0;
 /// Share of the first curvature in the coordinates of gradients: keeps them from following a
 /// noisy curvature to where it is lost.
-const BLEND: f64 = 0.15;
+const BLEND: f64 = 0.01;
 /// The diagonal of the coordinates is at least the inverse square of this many root mean square
-/// norms: rows of rare levels are not longer than that.
+/// norms: rows of rare levels are not longer than that. In narrow columns it may be less.
 const LONGEST_LEVEL: f64 = 1.2;
 /// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
 const LEAST_CURVATURE: f64 = 0.03;
@@ -120,6 +127,9 @@ struct Path<'a> {
     /// Curvature of the log likelihood, and what was released of it at the start, d × d.
     curvature: DMatrix<f64>,
     first: DMatrix<f64>,
+    /// Mean square of features where their information lies, at most 1 and taken to be that but
+    /// for columns that are known to be narrow.
+    far: DVector<f64>,
     /// Σ κw, now and at the start.
     weight: f64,
     first_weight: f64,
@@ -204,11 +214,12 @@ impl<'a> Path<'a> {
         // like much curvature.
         let most = heaviest * longest * longest;
         let diagonal = &diagonal * (most / diagonal.sum()).min(1.0);
-        let floor = DIAGONAL_FLOOR * diagonal.max();
-        let factor = DMatrix::from_diagonal(&diagonal.map(|v| (v + floor).sqrt()));
-        let target = DMatrix::from_diagonal(&diagonal.map(|v| v / (v + floor)));
+        let (diagonal, far) = narrow_columns(plan, (&diagonal, least), weight, purse, releases)?;
+        let floor = &far * (DIAGONAL_FLOOR * diagonal.max());
+        let factor = DMatrix::from_diagonal(&(&diagonal + &floor).map(f64::sqrt));
+        let target = DMatrix::from_diagonal(&diagonal.zip_map(&floor, |v, f| v / (v + f)));
         let usual = (target.trace() / weight).sqrt();
-        let bound = (2.0 * usual).min(longest / floor.sqrt());
+        let bound = (2.0 * usual).min(longest / floor.min().sqrt());
         let factor = units * factor;
         let metric = Metric {
             factor: lower(&factor)?,
@@ -229,6 +240,7 @@ impl<'a> Path<'a> {
             scales,
             curvature: first.clone(),
             first,
+            far,
             weight,
             first_weight: weight,
             observations: Vec::new(),
@@ -297,7 +309,7 @@ impl<'a> Path<'a> {
         let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
         let least = 1.0 / (LONGEST_LEVEL * LONGEST_LEVEL * squares);
         for j in 0..self.dim() {
-            matrix[(j, j)] += (least - ratio * self.first[(j, j)]).max(0.0);
+            matrix[(j, j)] += (self.far[j] * least - ratio * self.first[(j, j)]).max(0.0);
         }
         let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
         Ok(Coordinates {
@@ -551,11 +563,9 @@ impl<'a> Path<'a> {
         let seen = forward(&root, &gradient)?.norm_squared();
         let noise = forward_matrix(&root, &coordinates.factor)?.norm_squared() * sd * sd;
         let kept = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
-        let gradient = match self.slopes.score {
-            Score::Declared(_) if sd > 0.0 => {
-                self.heeded(&gradient, &precision, coordinates, sd)?
-            }
-            _ => gradient,
+        let gradient = match sd > 0.0 {
+            true => self.heeded(&gradient, &precision, coordinates, sd)?,
+            false => gradient,
         };
         let whole = match self.alone && sd > 0.0 {
             true => self.believed_step(&gradient, coordinates, sd)? * kept,
@@ -589,7 +599,7 @@ impl<'a> Path<'a> {
         step.rows_mut(shared, self.scales.len()).fill(0.0);
         let far = self.change(&step).max(FAR) * self.slopes.eta_unit;
         let far = DVector::from_fn(self.dim(), |k, _| match k.checked_sub(shared) {
-            None => far,
+            None => far / self.far[k].sqrt(),
             Some(k) => far / self.scales[k],
         });
         let l = &coordinates.factor;
@@ -804,6 +814,7 @@ impl<'a> Path<'a> {
                 lost: bent.lost,
                 weighted_down: 0.0,
                 unsettled,
+                narrow: self.far.iter().filter(|far| **far < TENTH).count(),
             },
             alone,
         })
@@ -824,6 +835,39 @@ impl<'a> Path<'a> {
         let doubt = 0.5 * CURVATURE_DOUBT * self.uncertain * self.uncertain;
         &one * (sd * sd) + precision * bias + turned * doubt
     }
+}
+
+/// The curvature's diagonal at the start and the mean squares of features where their information
+/// lies, where profiles of narrow columns tell more than the released diagonal and its noise.
+fn narrow_columns(
+    plan: &Anchoring,
+    (diagonal, sd): (&DVector<f64>, f64),
+    weight: f64,
+    purse: &mut Purse,
+    releases: &mut dyn Releases,
+) -> Result<(DVector<f64>, DVector<f64>), Halt> {
+    let d = diagonal.len();
+    let (_, scales) = plan.slopes.and_scales(&plan.start);
+    let (mut diagonal, mut far) = (diagonal.clone(), DVector::from_element(d, 1.0));
+    let raised = weight / (LONGEST_LEVEL * LONGEST_LEVEL * d as f64);
+    let asked: Vec<usize> = (0..d - scales.len())
+        .filter(|j| NARROW * (diagonal[*j] - 2.0 * sd) < raised)
+        .collect();
+    let share = COLUMNS / asked.len().max(1) as f64;
+    // Of a unit's rows together the profile says nothing column by column.
+    if plan.slopes.rows_of_unit > 1 || share < purse.least_share() {
+        return Ok((diagonal, far));
+    }
+    let longest = row_norm(plan.row_norm, &scales);
+    for j in asked {
+        let unit = (diagonal[j] / weight).sqrt();
+        let tau = purse.pay(share);
+        if let Some(told) = columns::narrow(&plan.start, j, unit, longest, tau, releases)? {
+            diagonal[j] = told.square;
+            far[j] = told.far.min(1.0);
+        }
+    }
+    Ok((diagonal, far))
 }
 
 /// What a released curvature is believed to be in intervals, in its coordinates.
