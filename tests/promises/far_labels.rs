@@ -36,7 +36,7 @@ fn data() -> Dataset {
     set.finish().unwrap()
 }
 
-/// Of 24 runs at ε = 6 no more than 3 end far from the mode (none does); where steps that turn back
+/// Of 24 runs at ε = 6 no more than 3 end far from the mode (one does); where steps that turn back
 /// on each other were not shortened, 9 did.
 #[test]
 fn the_way_from_far_labels_does_not_bounce() {
