@@ -22,7 +22,7 @@ Errors of dpmc and its peers on the development tables, in posterior standard de
   --from A.json,B   what earlier studies found, in place of a new one
 
 tables: adult4, adult12, adult85; hmda, diamonds, cps1988, randhie (with --suite); made up:
-rare, skewed, small, collinear, leverage, separated, wide, linear-rare, poisson-rare";
+rare, skewed, small, collinear, leverage, narrow, separated, wide, linear-rare, poisson-rare";
 
 pub struct Arguments {
     pub tables: Vec<String>,

@@ -11,12 +11,13 @@ use super::chance::{generator, normal};
 use super::glm::{Model, sigmoid};
 use super::table::{Column, Table, Values};
 
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "rare",
     "skewed",
     "small",
     "collinear",
     "leverage",
+    "narrow",
     "separated",
     "wide",
     "linear-rare",
@@ -33,6 +34,7 @@ pub fn table(name: &str) -> Option<Table> {
         "small" => small(),
         "collinear" => collinear(),
         "leverage" => leverage(),
+        "narrow" => narrow(),
         "separated" => separated(),
         "wide" => wide(),
         "linear-rare" => linear_rare(),
@@ -112,6 +114,23 @@ fn leverage() -> Table {
         }
         m.number(&format!("x{}", i + 1), [-1.0, 1.0], cells, slope);
     }
+    m.finish(Model::Logistic, [0.0, 1.0])
+}
+
+/// 20,000 × 8: three columns whose values are a fiftieth of what their bounds allow, beside two flags
+/// of about sixty rows.
+fn narrow() -> Table {
+    let mut m = Maker::new("narrow", 20_000, -0.5);
+    for (name, slope) in [("x1", 12.0), ("x2", -8.0)] {
+        let cells = m.draw(|rng| 0.02 * normal(rng));
+        m.number(name, [-1.0, 1.0], cells, slope);
+    }
+    let cells = m.draw(|rng| (0.01 * (0.8 * normal(rng)).exp()).min(1.0));
+    m.number("amount", [-1.0, 1.0], cells, 6.0);
+    m.flag("rare1", 0.003, 1.0);
+    m.flag("rare2", 0.003, -1.0);
+    m.uniform("age", 0.8);
+    m.uniform("term", -0.5);
     m.finish(Model::Logistic, [0.0, 1.0])
 }
 

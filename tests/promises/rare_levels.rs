@@ -257,8 +257,8 @@ fn narrow() -> Table {
 }
 
 /// In eight runs at ε = 3 five means lie within 1.5 posterior sds, root mean square over all, and
-/// no mean beyond 6 of its stated sds. (Found: 0.4, and 0.7 by a hundred runs of another drawing.
-/// For that noise to look like 1.5 a χ² of 40 would have to be four times its mean: 1e-20.) Where
+/// no mean beyond 6 of its stated sds. (Found: 0.4. For noise of 0.75, which is what it is at most,
+/// to look like 1.5 a χ² of 40 would have to be four times its mean: 1e-16.) Where
 /// columns of small values were taken for rare levels the errors were 3.6.
 #[test]
 fn columns_of_small_values_are_not_taken_for_rare_levels() {
