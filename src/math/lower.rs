@@ -91,17 +91,24 @@ impl Lower {
 
     /// Solves `L z = x` in place.
     pub fn solve(&self, x: &mut [f64]) {
-        self.solve_each(x.as_chunks_mut::<1>().0);
+        self.solve_each(&self.starts(), x.as_chunks_mut::<1>().0);
+    }
+
+    /// The first column of each row that is not zero.
+    pub(crate) fn starts(&self) -> Vec<usize> {
+        let zeros = |i| self.row(i).iter().take_while(|l| **l == 0.0).count();
+        (0..self.dim()).map(zeros).collect()
     }
 
     /// [`Lower::solve`] for N right sides at once, each with the operations of that in its order.
+    /// From [`Lower::starts`], so that a diagonal matrix takes d divisions.
     #[inline(always)]
-    pub(crate) fn solve_each<const N: usize>(&self, x: &mut [[f64; N]]) {
-        for i in 0..self.dim() {
+    pub(crate) fn solve_each<const N: usize>(&self, starts: &[usize], x: &mut [[f64; N]]) {
+        for (i, start) in starts.iter().enumerate() {
             let (known, rest) = x.split_at_mut(i);
             // Copies stay in registers.
             let (row, mut right, mut sum) = (self.row(i), rest[0], [0.0; N]);
-            for (l, z) in row.iter().zip(known) {
+            for (l, z) in row[*start..].iter().zip(&known[*start..]) {
                 for n in 0..N {
                     sum[n] += l * z[n];
                 }

@@ -29,6 +29,8 @@ type Columns = [f64; COLUMNS];
 pub(super) struct TileRows<'a> {
     data: &'a Dataset,
     query: &'a AnchorQuery<'a>,
+    /// Of the metric's factor.
+    starts: Vec<usize>,
     x: Vec<Lanes>,
     /// In the anchor's coordinates.
     z: Vec<Lanes>,
@@ -42,6 +44,7 @@ impl<'a> TileRows<'a> {
         TileRows {
             data,
             query,
+            starts: query.metric.factor.starts(),
             x: vec![[0.0; TILE]; data.width()],
             z: vec![[0.0; TILE]; query.at.len()],
             eta: [0.0; TILE],
@@ -81,7 +84,8 @@ impl<'a> TileRows<'a> {
                 }
             }
         }
-        self.query.metric.factor.solve_each(&mut self.z);
+        let factor = &self.query.metric.factor;
+        factor.solve_each(&self.starts, &mut self.z);
         let mut squares = [0.0; TILE];
         for z in &self.z {
             for i in 0..TILE {
