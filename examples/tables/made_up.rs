@@ -117,8 +117,8 @@ fn leverage() -> Table {
     m.finish(Model::Logistic, [0.0, 1.0])
 }
 
-/// 20,000 × 8: three columns whose values are a fiftieth of what their bounds allow, beside two flags
-/// of about sixty rows.
+/// 20,000 × 8: three columns whose values are a fiftieth of what their bounds allow, beside two
+/// flags of about sixty rows.
 fn narrow() -> Table {
     let mut m = Maker::new("narrow", 20_000, -0.5);
     for (name, slope) in [("x1", 12.0), ("x2", -8.0)] {

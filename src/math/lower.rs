@@ -94,14 +94,14 @@ impl Lower {
         self.solve_each(&self.starts(), x.as_chunks_mut::<1>().0);
     }
 
-    /// The first column of each row that is not zero.
+    /// Where each row's first entry lies that is not zero.
     pub(crate) fn starts(&self) -> Vec<usize> {
         let zeros = |i| self.row(i).iter().take_while(|l| **l == 0.0).count();
         (0..self.dim()).map(zeros).collect()
     }
 
     /// [`Lower::solve`] for N right sides at once, each with the operations of that in its order.
-    /// From [`Lower::starts`], so that a diagonal matrix takes d divisions.
+    /// Rows are taken from their `starts` on, so that a diagonal matrix costs d divisions.
     #[inline(always)]
     pub(crate) fn solve_each<const N: usize>(&self, starts: &[usize], x: &mut [[f64; N]]) {
         for (i, start) in starts.iter().enumerate() {
@@ -232,6 +232,19 @@ mod tests {
         // L⁻¹ I L⁻ᵀ has trace ‖L⁻¹‖².
         let m = l.congruent_inverse(&[1.0; 3]);
         assert!((m[0] + m[4] + m[8] - l.inverse_norm().powi(2)).abs() < 1e-12);
+    }
+
+    /// Rows that begin with zeros, a whole diagonal among them.
+    #[test]
+    fn leading_zeros_are_passed_over() {
+        let sparse = Lower::new(vec![2.0, 0.0, 0.0, 0.0, 1.5, 0.0, 0.0, 0.25, 0.5]).unwrap();
+        assert_eq!(sparse.starts(), [0, 1, 1]);
+        let mut x = sparse.times(&[3.0, -2.0, 4.0]);
+        sparse.solve(&mut x);
+        assert_eq!(x, [3.0, -2.0, 4.0]);
+        let mut x = [3.0, -2.0];
+        Lower::new(vec![2.0, 0.0, 0.0, 4.0]).unwrap().solve(&mut x);
+        assert_eq!(x, [1.5, -0.5]);
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
     }
     if doubts.narrow > 0 {
         notes.push(format!(
-            "in {} of {d} columns most values are less than a tenth of what their bounds allow: should a few rows lie far out, they are weighted down, and these draws cannot show what they would have said. If you know tighter bounds, declare them",
+            "in {} of {d} columns of the model most values lie within 0.1 of zero: if their bounds allow much more, a few rows far out would be weighted down, and these draws could not show what they would have said. Declare tighter bounds where you know them",
             doubts.narrow
         ));
     }

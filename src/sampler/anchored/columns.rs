@@ -1,41 +1,98 @@
 //! How far from zero the rows of a narrow column lie. The curvature's diagonal cannot tell a column
-//! that is 1 in few rows from one whose values are all small; a profile of that column alone can.
+//! that is 1 in few rows from one whose values are all small; a profile of that column alone can
+//! (docs/proofs/anchors.md, "Narrow columns").
 
 use nalgebra::{DMatrix, DVector};
 
+use super::Anchoring;
 use super::algebra::lower;
+use super::norms::ranges;
+use super::path::{LONGEST_LEVEL, Purse, row_norm};
 use crate::model::Metric;
-use crate::privacy::{AnchorNoise, Expansion, Halt, Releases, profile_thresholds};
+use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
+/// Share of the whole for the profiles of all columns that are asked about: those whose mean square
+/// may be so many times less than that from which on coordinates are raised for rare levels.
+const SHARE: f64 = 0.01;
+const ASKED: f64 = 3.0;
 /// A column that holds this share of all weight away from zero is not one of a rare level.
 const BULK: f64 = 0.1;
-/// Entries of a profile below this many sds of its noise are taken for empty.
-const LOUD: f64 = 4.0;
 /// Other columns are divided by so many times the longest row.
 const ASIDE: f64 = 1e3;
+/// Columns of a less mean square, where their information lies, are said to be narrow.
+const SAID: f64 = 0.01;
 
-/// What a profile tells of a narrow column most of whose rows are not zero.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Narrow {
-    /// Σ κw x².
-    pub square: f64,
-    /// Mean of x² where its information lies: Σ κw x⁴ over Σ κw x².
-    pub far: f64,
+/// What is known of the columns one by one at the start.
+pub(super) struct Columns {
+    /// The curvature's diagonal.
+    pub diagonal: DVector<f64>,
+    /// Mean square of features where their information lies, at most 1, and taken to be 1 of a
+    /// column of which no profile tells.
+    pub far: DVector<f64>,
 }
 
-/// Asks for the profile of column j at `at`, its values measured in `unit`, for noise of τ.
-/// `None`: the column is mostly zero, or lost in noise.
-///
-/// # Errors
-/// [`Halt`] of the curator.
-pub(super) fn narrow(
+/// What a profile tells of a column most of whose rows are not zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Told {
+    /// Σ κw x².
+    square: f64,
+    /// Σ κw x⁴ over Σ κw x².
+    far: f64,
+}
+
+impl Columns {
+    /// Asks for the profiles of columns that may be narrow by the released diagonal, whose noise
+    /// has this sd; `weight`: Σ κw.
+    ///
+    /// # Errors
+    /// [`Halt`] of the curator.
+    pub fn ask(
+        plan: &Anchoring,
+        (diagonal, sd): (DVector<f64>, f64),
+        weight: f64,
+        purse: &mut Purse,
+        releases: &mut dyn Releases,
+    ) -> Result<Self, Halt> {
+        let d = diagonal.len();
+        let far = DVector::from_element(d, 1.0);
+        let mut known = Columns { diagonal, far };
+        let (_, scales) = plan.slopes.and_scales(&plan.start);
+        let raised = weight / (LONGEST_LEVEL * LONGEST_LEVEL * d as f64);
+        let asked: Vec<usize> = (0..d - scales.len())
+            .filter(|j| ASKED * (known.diagonal[*j] - 2.0 * sd) < raised)
+            .collect();
+        let share = SHARE / asked.len().max(1) as f64;
+        // A unit's rows are added up: their profile says nothing of single columns.
+        if plan.slopes.rows_of_unit > 1 || share < purse.least_share() {
+            return Ok(known);
+        }
+        let longest = row_norm(plan.row_norm, &scales);
+        for j in asked {
+            let unit = (known.diagonal[j] / weight).sqrt();
+            let tau = purse.pay(share);
+            let seen = profile(&plan.start, (j, unit), longest, tau, releases)?;
+            if let Some(told) = told(&seen, unit) {
+                known.diagonal[j] = told.square;
+                known.far[j] = told.far.min(1.0);
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// How many columns are narrow, by their mean squares where their information lies.
+pub(super) fn narrow(far: &DVector<f64>) -> usize {
+    far.iter().filter(|far| **far < SAID).count()
+}
+
+/// The profile of column j at `at`, its values measured in `unit`.
+fn profile(
     at: &[f64],
-    j: usize,
-    unit: f64,
+    (j, unit): (usize, f64),
     longest: f64,
     tau: f64,
     releases: &mut dyn Releases,
-) -> Result<Option<Narrow>, Halt> {
+) -> Result<Expansion, Halt> {
     let scale = |k| if k == j { unit } else { ASIDE * longest };
     let scales = DVector::from_fn(at.len(), |k, _| scale(k));
     let metric = Metric {
@@ -46,28 +103,15 @@ pub(super) fn narrow(
         profile: Some(tau),
         ..AnchorNoise::default()
     };
-    Ok(of_profile(&releases.anchor(at, &metric, noise)?, unit))
+    releases.anchor(at, &metric, noise)
 }
 
-fn of_profile(seen: &Expansion, unit: f64) -> Option<Narrow> {
-    let half = 2f64.powf(0.25);
-    let mut ends = profile_thresholds();
-    ends.extend(ends.last().map(|e| 1.4 * e));
-    let loud = |sum: f64| {
-        if sum > LOUD * seen.profile_sd {
-            sum
-        } else {
-            0.0
-        }
-    };
-    let ranges: Vec<(f64, f64)> = ends
-        .iter()
-        .zip(&seen.profile)
-        .map(|(end, sum)| (unit * end / half, loud(*sum)))
-        .collect();
+/// `None`: the column is mostly zero, or lost in noise.
+fn told(seen: &Expansion, unit: f64) -> Option<Told> {
+    let ranges = ranges(seen, unit);
     let moment = |power: i32| -> f64 { ranges.iter().map(|(x, w)| w * x.powi(power)).sum() };
     let away: f64 = ranges[1..].iter().map(|(_, w)| w).sum();
-    (away > 0.0 && away >= BULK * moment(0)).then(|| Narrow {
+    (away > 0.0 && away >= BULK * moment(0)).then(|| Told {
         square: moment(2),
         far: moment(4) / moment(2),
     })
@@ -76,6 +120,7 @@ fn of_profile(seen: &Expansion, unit: f64) -> Option<Narrow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::privacy::profile_thresholds;
 
     fn seen(profile: Vec<f64>, sd: f64) -> Expansion {
         Expansion {
@@ -96,12 +141,12 @@ mod tests {
         let mut profile = vec![0.0; ranges];
         profile[6] = 1000.0;
         let unit = 0.02 / middle;
-        let told = of_profile(&seen(profile.clone(), 10.0), unit).expect("most rows are not zero");
-        assert!((told.square - 1000.0 * 0.02 * 0.02).abs() < 1e-9);
-        assert!((told.far - 0.02 * 0.02).abs() < 1e-12);
-        assert_eq!(of_profile(&seen(profile, 251.0), unit), None);
+        let small = told(&seen(profile.clone(), 10.0), unit).expect("most rows are not zero");
+        assert!((small.square - 1000.0 * 0.02 * 0.02).abs() < 1e-9);
+        assert!((small.far - 0.02 * 0.02).abs() < 1e-12);
+        assert_eq!(told(&seen(profile, 251.0), unit), None);
         let mut profile = vec![0.0; ranges];
         (profile[0], profile[13]) = (990.0, 10.0);
-        assert_eq!(of_profile(&seen(profile, 0.1), 0.1), None);
+        assert_eq!(told(&seen(profile, 0.1), 0.1), None);
     }
 }

@@ -107,16 +107,7 @@ pub(super) struct Norms {
 impl Norms {
     /// From a profile that was released at a row bound; `mean`: mean weight w of the rows.
     pub(super) fn new(seen: &Expansion, bound: f64, slopes: Slopes, mean: f64) -> Self {
-        let half = 2f64.powf(0.25);
-        let mut ends = profile_thresholds();
-        ends.extend(ends.last().map(|e| 1.4 * e));
-        let pairs = ends.iter().zip(&seen.profile);
-        let ranges = pairs
-            .map(|(end, sum)| {
-                let loud = *sum > LOUD * seen.profile_sd;
-                (end * bound / half, if loud { *sum } else { 0.0 })
-            })
-            .collect();
+        let ranges = ranges(seen, bound);
         let beyond = match slopes.clips_residuals {
             true => Beyond::Clipped {
                 sds: slopes.largest_residual(mean),
@@ -195,6 +186,21 @@ impl Norms {
         }
         (best.1, best.2)
     }
+}
+
+/// The norm of each range of a profile that was released at a row bound, and Σ κw in it, 0 where
+/// that is lost in noise.
+pub(super) fn ranges(seen: &Expansion, bound: f64) -> Vec<(f64, f64)> {
+    let half = 2f64.powf(0.25);
+    let mut ends = profile_thresholds();
+    ends.extend(ends.last().map(|e| 1.4 * e));
+    let pairs = ends.iter().zip(&seen.profile);
+    pairs
+        .map(|(end, sum)| {
+            let loud = *sum > LOUD * seen.profile_sd;
+            (end * bound / half, if loud { *sum } else { 0.0 })
+        })
+        .collect()
 }
 
 /// ω of a row of mean weight that is shortened by so much.

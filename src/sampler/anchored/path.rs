@@ -7,7 +7,7 @@ use nalgebra::{DMatrix, DVector};
 use super::Anchoring;
 use super::algebra::{factor, forward, forward_matrix, lower, solve, solve_vector, square, whiten};
 use super::centre::{centre_of, spread};
-use super::columns;
+use super::columns::{Columns, narrow};
 use super::denoise::{compose, eigen, floored, heeded, noise_edge, shrink};
 use super::norms::Norms;
 use super::scales;
@@ -19,12 +19,6 @@ use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 /// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
 /// curvature there in the coordinates which that gives.
 const START: [f64; 2] = [0.02, 0.05];
-/// Share of the whole for profiles of single columns, those whose mean square may be so many times
-/// less than that from which on the coordinates are raised for rare levels.
-const COLUMNS: f64 = 0.01;
-const NARROW: f64 = 3.0;
-/// Columns of a less mean square are said to be narrow.
-const TENTH: f64 = 0.01;
 /// The coordinates' floor, over the largest diagonal entry.
 const DIAGONAL_FLOOR: f64 = 0.01;
 /// A stage's gradient gets so much that its noise changes η by this, root mean square …
@@ -69,7 +63,7 @@ const GROWTH: f64 = 2.0;
 const BLEND: f64 = 0.01;
 /// The diagonal of the coordinates is at least the inverse square of this many root mean square
 /// norms: rows of rare levels are not longer than that. In narrow columns it may be less.
-const LONGEST_LEVEL: f64 = 1.2;
+pub(super) const LONGEST_LEVEL: f64 = 1.2;
 /// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
 const LEAST_CURVATURE: f64 = 0.03;
 const EDGE_SHARE: f64 = 0.75;
@@ -96,19 +90,19 @@ const LEAST_RHO: f64 = 1e-8;
 pub(crate) const LEAST_ANCHOR: f64 = LEAST_RHO / 0.1;
 
 /// What may still be spent: shares of the whole, whose ρ is `rho`; `None` without privacy.
-struct Purse {
+pub(super) struct Purse {
     rho: Option<f64>,
     left: f64,
 }
 
 impl Purse {
     /// Smallest share of a release whose noise can be drawn.
-    fn least_share(&self) -> f64 {
+    pub(super) fn least_share(&self) -> f64 {
         self.rho.map_or(0.0, |rho| LEAST_RHO / rho)
     }
 
     /// τ of a release for this share; 0 without privacy.
-    fn pay(&mut self, share: f64) -> f64 {
+    pub(super) fn pay(&mut self, share: f64) -> f64 {
         self.left -= share;
         self.rho.map_or(0.0, |rho| multiplier(rho * share))
     }
@@ -127,8 +121,7 @@ struct Path<'a> {
     /// Curvature of the log likelihood, and what was released of it at the start, d × d.
     curvature: DMatrix<f64>,
     first: DMatrix<f64>,
-    /// Mean square of features where their information lies, at most 1 and taken to be that but
-    /// for columns that are known to be narrow.
+    /// Mean square of features where their information lies ([`Columns`]).
     far: DVector<f64>,
     /// Σ κw, now and at the start.
     weight: f64,
@@ -214,7 +207,8 @@ impl<'a> Path<'a> {
         // like much curvature.
         let most = heaviest * longest * longest;
         let diagonal = &diagonal * (most / diagonal.sum()).min(1.0);
-        let (diagonal, far) = narrow_columns(plan, (&diagonal, least), weight, purse, releases)?;
+        let Columns { diagonal, far } =
+            Columns::ask(plan, (diagonal, least), weight, purse, releases)?;
         let floor = &far * (DIAGONAL_FLOOR * diagonal.max());
         let factor = DMatrix::from_diagonal(&(&diagonal + &floor).map(f64::sqrt));
         let target = DMatrix::from_diagonal(&diagonal.zip_map(&floor, |v, f| v / (v + f)));
@@ -814,7 +808,7 @@ impl<'a> Path<'a> {
                 lost: bent.lost,
                 weighted_down: 0.0,
                 unsettled,
-                narrow: self.far.iter().filter(|far| **far < TENTH).count(),
+                narrow: narrow(&self.far),
             },
             alone,
         })
@@ -835,39 +829,6 @@ impl<'a> Path<'a> {
         let doubt = 0.5 * CURVATURE_DOUBT * self.uncertain * self.uncertain;
         &one * (sd * sd) + precision * bias + turned * doubt
     }
-}
-
-/// The curvature's diagonal at the start and the mean squares of features where their information
-/// lies, where profiles of narrow columns tell more than the released diagonal and its noise.
-fn narrow_columns(
-    plan: &Anchoring,
-    (diagonal, sd): (&DVector<f64>, f64),
-    weight: f64,
-    purse: &mut Purse,
-    releases: &mut dyn Releases,
-) -> Result<(DVector<f64>, DVector<f64>), Halt> {
-    let d = diagonal.len();
-    let (_, scales) = plan.slopes.and_scales(&plan.start);
-    let (mut diagonal, mut far) = (diagonal.clone(), DVector::from_element(d, 1.0));
-    let raised = weight / (LONGEST_LEVEL * LONGEST_LEVEL * d as f64);
-    let asked: Vec<usize> = (0..d - scales.len())
-        .filter(|j| NARROW * (diagonal[*j] - 2.0 * sd) < raised)
-        .collect();
-    let share = COLUMNS / asked.len().max(1) as f64;
-    // Of a unit's rows together the profile says nothing column by column.
-    if plan.slopes.rows_of_unit > 1 || share < purse.least_share() {
-        return Ok((diagonal, far));
-    }
-    let longest = row_norm(plan.row_norm, &scales);
-    for j in asked {
-        let unit = (diagonal[j] / weight).sqrt();
-        let tau = purse.pay(share);
-        if let Some(told) = columns::narrow(&plan.start, j, unit, longest, tau, releases)? {
-            diagonal[j] = told.square;
-            far[j] = told.far.min(1.0);
-        }
-    }
-    Ok((diagonal, far))
 }
 
 /// What a released curvature is believed to be in intervals, in its coordinates.
@@ -923,7 +884,7 @@ pub(super) fn expand(
 }
 
 /// ‖z‖ of a row of this norm and shared parameters of these scales, at most.
-fn row_norm(features: f64, scales: &[f64]) -> f64 {
+pub(super) fn row_norm(features: f64, scales: &[f64]) -> f64 {
     let squares = scales.iter().map(|a| a * a);
     (features * features + squares.sum::<f64>()).sqrt()
 }

@@ -29,7 +29,7 @@ type Columns = [f64; COLUMNS];
 pub(super) struct TileRows<'a> {
     data: &'a Dataset,
     query: &'a AnchorQuery<'a>,
-    /// Of the metric's factor.
+    /// Where the rows of the metric's factor begin, past their zeros.
     starts: Vec<usize>,
     x: Vec<Lanes>,
     /// In the anchor's coordinates.

@@ -93,7 +93,7 @@ pub struct Doubts {
     /// Mean square of the last step over three times what noise makes it: the path had not settled
     /// where that is well above 1.
     pub unsettled: f64,
-    /// Columns whose values mostly lie within a tenth of 1.
+    /// Columns of the model whose values mostly lie within 0.1 of zero.
     #[serde(default)]
     pub narrow: usize,
 }
