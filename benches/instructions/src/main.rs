@@ -14,8 +14,43 @@ use ash::vk;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
+/// A buffer that a pass binds, in set 0.
+struct Bound {
+    binding: u32,
+    kind: vk::DescriptorType,
+}
+
+/// A pass as Vulkan takes it.
+struct Pass {
+    code: Vec<u32>,
+    bound: Vec<Bound>,
+}
+
+/// What a module binds: uniforms with dynamic offsets, as the passes of dpmc have them, and storage.
+fn bound(module: &naga::Module) -> Result<Vec<Bound>> {
+    let mut found = Vec::new();
+    for (_, variable) in module.global_variables.iter() {
+        let Some(place) = &variable.binding else {
+            continue;
+        };
+        let kind = match variable.space {
+            naga::AddressSpace::Uniform => vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC,
+            naga::AddressSpace::Storage { .. } => vk::DescriptorType::STORAGE_BUFFER,
+            _ => return Err("a pass binds what is neither uniform nor storage".into()),
+        };
+        if place.group != 0 {
+            return Err("a pass binds a buffer outside set 0".into());
+        }
+        found.push(Bound {
+            binding: place.binding,
+            kind,
+        });
+    }
+    Ok(found)
+}
+
 /// SPIR-V as wgpu has naga write it for Vulkan: loops bounded, indices into arrays held in.
-fn spirv(text: &str, entry: &str) -> Result<Vec<u32>> {
+fn translated(text: &str, entry: &str) -> Result<Pass> {
     use naga::back::spv;
     let module = naga::front::wgsl::parse_str(text).map_err(|e| e.emit_to_string(text))?;
     let mut validator = naga::valid::Validator::new(
@@ -53,7 +88,10 @@ fn spirv(text: &str, entry: &str) -> Result<Vec<u32>> {
         shader_stage: stage,
         entry_point: entry.into(),
     };
-    Ok(spv::write_vec(&module, &info, &options, Some(&pipeline))?)
+    Ok(Pass {
+        code: spv::write_vec(&module, &info, &options, Some(&pipeline))?,
+        bound: bound(&module)?,
+    })
 }
 
 struct Compiler {
@@ -61,7 +99,6 @@ struct Compiler {
     _instance: ash::Instance,
     device: ash::Device,
     executables: ash::khr::pipeline_executable_properties::Device,
-    layout: vk::PipelineLayout,
 }
 
 impl Compiler {
@@ -94,47 +131,51 @@ impl Compiler {
             let device = instance.create_device(physical, &create, None)?;
             let executables =
                 ash::khr::pipeline_executable_properties::Device::new(&instance, &device);
-            let bindings: Vec<_> = (0..6)
-                .map(|i| {
-                    let kind = match i {
-                        0 => vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC,
-                        _ => vk::DescriptorType::STORAGE_BUFFER,
-                    };
-                    vk::DescriptorSetLayoutBinding::default()
-                        .binding(i)
-                        .descriptor_count(1)
-                        .stage_flags(vk::ShaderStageFlags::COMPUTE)
-                        .descriptor_type(kind)
-                })
-                .collect();
-            let create = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-            let sets = [device.create_descriptor_set_layout(&create, None)?];
-            let create = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets);
-            let layout = device.create_pipeline_layout(&create, None)?;
             Ok(Compiler {
                 _entry: entry,
                 _instance: instance,
                 device,
                 executables,
-                layout,
             })
         }
     }
 
+    /// The layout of a pass that binds these. A driver reads past the end of one that lacks any.
+    fn layout(&self, bound: &[Bound]) -> Result<vk::PipelineLayout> {
+        let bindings: Vec<_> = bound
+            .iter()
+            .map(|b| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(b.binding)
+                    .descriptor_count(1)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
+                    .descriptor_type(b.kind)
+            })
+            .collect();
+        let create = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: see the head of this file.
+        unsafe {
+            let sets = [self.device.create_descriptor_set_layout(&create, None)?];
+            let create = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets);
+            Ok(self.device.create_pipeline_layout(&create, None)?)
+        }
+    }
+
     /// The driver's statistics of a pass, by their names.
-    fn statistics(&self, code: &[u32], entry: &str) -> Result<Vec<(String, f64)>> {
+    fn statistics(&self, pass: &Pass, entry: &str) -> Result<Vec<(String, f64)>> {
         use vk::PipelineExecutableStatisticFormatKHR as Format;
         let name = CString::new(entry)?;
+        let layout = self.layout(&pass.bound)?;
         // SAFETY: see the head of this file; a statistic's value is read in its own format.
         unsafe {
-            let create = vk::ShaderModuleCreateInfo::default().code(code);
+            let create = vk::ShaderModuleCreateInfo::default().code(&pass.code);
             let module = self.device.create_shader_module(&create, None)?;
             let stage = vk::PipelineShaderStageCreateInfo::default()
                 .stage(vk::ShaderStageFlags::COMPUTE)
                 .module(module)
                 .name(&name);
             let create = [vk::ComputePipelineCreateInfo::default()
-                .layout(self.layout)
+                .layout(layout)
                 .stage(stage)
                 .flags(vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR)];
             let made =
@@ -188,8 +229,8 @@ fn main() -> Result<()> {
             .to_string_lossy()
             .into_owned();
         let entry = name.split('-').next().unwrap_or(&name);
-        let code = spirv(&std::fs::read_to_string(&path)?, entry)?;
-        let found = compiler.statistics(&code, entry)?;
+        let pass = translated(&std::fs::read_to_string(&path)?, entry)?;
+        let found = compiler.statistics(&pass, entry)?;
         let of = |name: &str| {
             found
                 .iter()
