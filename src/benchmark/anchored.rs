@@ -76,6 +76,7 @@ fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
             row_norm: 3.0,
             unit: 1.0,
             slopes: Slopes::logistic(),
+            flags: Vec::new(),
             clip: None,
             radius: 4.0 * size.sqrt() + 4.0,
             split: None,

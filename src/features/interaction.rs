@@ -79,7 +79,7 @@ impl Interaction {
 
     /// What follows for the values of its columns from those of the features'.
     pub(crate) fn columns(&self, main: &[Column]) -> Vec<Column> {
-        let mut products = vec![Column::UNIT];
+        let mut products = vec![Column::FLAG];
         for part in &self.parts {
             let columns = main.get(part.columns.clone()).unwrap_or_default();
             let next = products

@@ -21,6 +21,8 @@ pub(crate) struct Column {
     /// Values are whole multiples of one over this whole number where the cells are whole; the
     /// grid holds these multiples if it can.
     pub parts: f64,
+    /// Values are 0 or 1.
+    pub flag: bool,
 }
 
 impl Column {
@@ -28,12 +30,21 @@ impl Column {
     pub const UNIT: Column = Column {
         bound: 1.0,
         parts: 1.0,
+        flag: false,
+    };
+    /// 0 or 1.
+    pub const FLAG: Column = Column {
+        flag: true,
+        ..Column::UNIT
     };
 
     /// The column of the products.
     pub fn times(self, other: Column) -> Column {
-        let (bound, parts) = (self.bound * other.bound, self.parts * other.parts);
-        Column { bound, parts }
+        Column {
+            bound: self.bound * other.bound,
+            parts: self.parts * other.parts,
+            flag: self.flag && other.flag,
+        }
     }
 }
 

@@ -148,6 +148,7 @@ impl Table {
                 row_norm: NORM,
                 unit: KAPPA * model.unit(),
                 slopes: model.slopes().unwrap(),
+                flags: Vec::new(),
                 clip: Some(100.0),
                 radius: 3.0,
                 split: None,

@@ -72,6 +72,7 @@ fn settings(proposal: AnchoredProposal) -> AnchoredSettings {
             row_norm: model_norm(),
             unit: 0.7,
             slopes: Slopes::logistic(),
+            flags: Vec::new(),
             clip: Some(100.0),
             radius: 3.0,
             split: None,
@@ -275,6 +276,7 @@ fn an_anchor_of_separated_rows_is_known_to_be_unsettled() {
         row_norm: 1.0,
         unit: 1.0,
         slopes: Slopes::logistic(),
+        flags: Vec::new(),
         clip: Some(2.0),
         radius: 8.0,
         split: Some(dpmc::sampler::AnchorSplit {

@@ -61,6 +61,7 @@ fn anchoring() -> Anchoring {
         row_norm: 2.0,
         unit: KAPPA,
         slopes: model().slopes().unwrap(),
+        flags: Vec::new(),
         clip: Some(100.0),
         radius: RADIUS,
         split: None,

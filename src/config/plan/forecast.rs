@@ -244,6 +244,7 @@ mod tests {
             row_norm: (features as f64).sqrt(),
             unit,
             slopes,
+            flags: Vec::new(),
             clip: None,
             radius: 10.0,
             split: None,

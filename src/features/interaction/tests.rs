@@ -101,6 +101,21 @@ fn products_are_named_valued_and_bounded() {
         ]
     );
     assert_eq!(names.last().unwrap(), "age^2:age>3");
+    let flags: Vec<&String> = names
+        .iter()
+        .zip(source.flags())
+        .filter_map(|(name, flag)| flag.then_some(name))
+        .collect();
+    let mut want = vec![
+        "intercept",
+        "age>3",
+        "sex=f",
+        "sex=m",
+        "town=v",
+        "town=other",
+    ];
+    want.extend(names[main..main + 4].iter().map(String::as_str));
+    assert_eq!(flags, want);
     let squares: Vec<f64> = source
         .interactions
         .iter()

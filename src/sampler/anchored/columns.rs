@@ -42,7 +42,7 @@ struct Told {
 
 impl Columns {
     /// Asks for the profiles of columns that may be narrow by the released diagonal, whose noise
-    /// has this sd; `weight`: Σ κw.
+    /// has this sd, and are no flags by declaration; `weight`: Σ κw.
     ///
     /// # Errors
     /// [`Halt`] of the curator.
@@ -58,9 +58,8 @@ impl Columns {
         let mut known = Columns { diagonal, far };
         let (_, scales) = plan.slopes.and_scales(&plan.start);
         let raised = weight / (LONGEST_LEVEL * LONGEST_LEVEL * d as f64);
-        let asked: Vec<usize> = (0..d - scales.len())
-            .filter(|j| ASKED * (known.diagonal[*j] - 2.0 * sd) < raised)
-            .collect();
+        let features = known.diagonal.rows(0, d - scales.len());
+        let asked = asked(&(features / raised), sd / raised, &plan.flags);
         let share = SHARE / asked.len().max(1) as f64;
         // A unit's rows are added up: their profile says nothing of single columns.
         if plan.slopes.rows_of_unit > 1 || share < purse.least_share() {
@@ -78,6 +77,15 @@ impl Columns {
         }
         Ok(known)
     }
+}
+
+/// Columns that may be narrow by their mean squares over that of levels that are raised, known to
+/// this sd; those that are 0 or 1 by declaration are not.
+fn asked(squares: &DVector<f64>, sd: f64, flags: &[bool]) -> Vec<usize> {
+    let is_flag = |j: usize| flags.get(j).is_some_and(|flag| *flag);
+    (0..squares.len())
+        .filter(|j| !is_flag(*j) && ASKED * (squares[*j] - 2.0 * sd) < 1.0)
+        .collect()
 }
 
 /// How many columns are narrow, by their mean squares where their information lies.
@@ -131,6 +139,17 @@ mod tests {
             curvature_sd: 0.0,
             profile_sd: sd,
         }
+    }
+
+    /// Of one that may be raised, one that may not and three that are, two of them by declaration 0
+    /// or 1.
+    #[test]
+    fn columns_that_are_flags_by_declaration_are_not_asked_about() {
+        let squares = DVector::from_vec(vec![0.4, 0.6, 0.0, 0.0, 0.0]);
+        let flags = [false, false, true, false, true];
+        assert_eq!(asked(&squares, 0.05, &flags), [0, 3]);
+        assert_eq!(asked(&squares, 0.05, &[]), [0, 2, 3, 4]);
+        assert_eq!(asked(&squares, 0.0, &flags[..3]), [3, 4]);
     }
 
     /// Column of all 0.02 (a range's middle), of 1 in one row of a hundred, and one in noise.

@@ -17,6 +17,9 @@ const SKEWED: f64 = 36.0;
 /// … of those whose scores end of themselves, and of scores that are less what clipping is expected
 /// to leave of them.
 const CENTRED: f64 = 8.0;
+/// Residuals can be more skewed than a choice of the bound should fear: in intervals the bias of
+/// clipped ones counts so many times, mean square.
+const SKEWED_IN_INTERVALS: f64 = 3.0;
 /// What the predictors of rows that are weighted down, or of centred scores, may be off by since the
 /// model does not hold, nats, root mean square.
 const OFF: f64 = 0.3;
@@ -87,6 +90,14 @@ impl Labels {
         }
     }
 
+    /// How much more bias intervals should have room for.
+    fn doubt(self) -> f64 {
+        match self {
+            Labels::Numbers => SKEWED_IN_INTERVALS,
+            Labels::Tailed | Labels::Classes | Labels::Times => 1.0,
+        }
+    }
+
     /// What predictors are off by, nats, root mean square.
     fn off(self) -> f64 {
         match self {
@@ -128,9 +139,22 @@ impl Norms {
         (whole > 0.0).then(|| sum(&f) / whole)
     }
 
+    /// As [`Norms::bias`], as much as intervals should have room for.
+    pub(super) fn bias_in_intervals(&self, bound: f64, d: usize) -> f64 {
+        let doubt = match &self.beyond {
+            Beyond::Weighted { .. } => 1.0,
+            Beyond::Clipped { labels, .. } => labels.doubt(),
+        };
+        let seen = self.ranges.iter().any(|(_, sum)| *sum > 0.0);
+        match seen {
+            true => doubt * self.bias(bound, d),
+            false => UNSEEN_BIAS,
+        }
+    }
+
     /// Mean square of the bias a coordinate, posterior sds, of what rows beyond `bound` do not
     /// tell.
-    pub(super) fn bias(&self, bound: f64, d: usize) -> f64 {
+    fn bias(&self, bound: f64, d: usize) -> f64 {
         let whole: f64 = self.ranges.iter().map(|(n, w)| w * n * n).sum();
         let kept = self.kept(bound);
         let lost = match &self.beyond {
@@ -165,26 +189,26 @@ impl Norms {
         kept.unwrap_or(1.0)
     }
 
-    /// The row bound of least expected error and its bias; `noise`: of a gradient at a bound.
-    pub(super) fn best(&self, usual: f64, d: usize, noise: impl Fn(f64) -> f64) -> (f64, f64) {
+    /// The row bound of least expected error; `noise`: of a gradient at a bound.
+    pub(super) fn best(&self, usual: f64, d: usize, noise: impl Fn(f64) -> f64) -> f64 {
         if self.ranges.iter().all(|(_, sum)| *sum <= 0.0) {
-            return (STAGE_BOUND * usual, UNSEEN_BIAS);
+            return STAGE_BOUND * usual;
         }
-        let mut best = (f64::INFINITY, usual, 0.0);
+        let mut best = (f64::INFINITY, usual);
         let tried = match self.beyond {
             Beyond::Weighted { .. } => TRIED,
             Beyond::Clipped { .. } => TRIED_CLIPPED,
         };
         for k in tried {
             let bound = usual * 2f64.powf(0.25 * f64::from(k));
-            let bias = self.bias(bound, d);
-            let error = (noise(bound) / self.kept(bound).max(0.05)).powi(2) + bias;
+            let noise = noise(bound) / self.kept(bound).max(0.05);
+            let error = noise * noise + self.bias(bound, d);
             // Without privacy the widest.
             if error < best.0 || error == 0.0 {
-                best = (error, bound, bias);
+                best = (error, bound);
             }
         }
-        (best.1, best.2)
+        best.1
     }
 }
 

@@ -666,15 +666,13 @@ impl<'a> Path<'a> {
         }) * purse.left;
         let gradients = purse.left - curvature_share;
         let norms = Norms::new(&seen, wide, self.slopes, self.mean_weight());
-        let (bound, bias) = match self.plan.clip {
-            Some(multiple) => {
-                let bound = multiple * coordinates.usual;
-                (bound, norms.bias(bound, self.dim()))
-            }
+        let bound = match self.plan.clip {
+            Some(multiple) => multiple * coordinates.usual,
             None => norms.best(coordinates.usual, self.dim(), |b| {
                 self.whole_noise(b, purse) / gradients.sqrt()
             }),
         };
+        let bias = norms.bias_in_intervals(bound, self.dim());
         let bound = bound.min(longest);
         // Rows that are clipped with their residuals have weights of their own.
         let wide = match self.slopes.clips_residuals {

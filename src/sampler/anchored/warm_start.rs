@@ -61,6 +61,8 @@ pub struct Anchoring {
     pub unit: f64,
     /// The model's scores and weights with their bounds.
     pub slopes: Slopes,
+    /// Which features are 0 or 1 by declaration; of those that it does not reach nothing is known.
+    pub flags: Vec<bool>,
     /// Rows are clipped at this multiple of the expected root mean square of their norms in
     /// whitened coordinates; `None` follows a released profile of the norms.
     pub clip: Option<f64>,
@@ -310,6 +312,7 @@ mod tests {
             row_norm: 3.5,
             unit: 0.5,
             slopes: Slopes::logistic(),
+            flags: Vec::new(),
             clip: None,
             radius: 18.0,
             split: None,

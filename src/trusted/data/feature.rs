@@ -112,7 +112,7 @@ impl Feature {
     pub(super) fn columns(&self) -> Vec<Column> {
         match &self.kind {
             FeatureKind::Number(number) => number.columns(),
-            _ => vec![Column::UNIT; self.names().len()],
+            _ => vec![Column::FLAG; self.names().len()],
         }
     }
 

@@ -65,6 +65,11 @@ impl Source {
         columns
     }
 
+    /// Whether columns are 0 or 1 in all rows by what is declared, in order.
+    pub fn flags(&self) -> Vec<bool> {
+        self.columns().into_iter().map(|c| c.flag).collect()
+    }
+
     /// Names of all columns, in order.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.features.iter().flat_map(Feature::names).collect();

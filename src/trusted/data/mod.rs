@@ -109,8 +109,12 @@ impl Offset {
 
     /// The grid of values in 16 bits.
     fn grid(self) -> Grid {
-        let (bound, parts) = (self.size(), 1.0);
-        Column { bound, parts }.grid(bound)
+        let bound = self.size();
+        let column = Column {
+            bound,
+            ..Column::UNIT
+        };
+        column.grid(bound)
     }
 }
 
@@ -295,8 +299,10 @@ impl Dataset {
     /// Rows that are kept so already stay as they are.
     pub fn in_16_bits(&self) -> Dataset {
         let (d, width) = (self.features.len(), self.width());
-        let (bound, parts) = (self.row_norm, 1.0);
-        let column = Column { bound, parts };
+        let column = Column {
+            bound: self.row_norm,
+            ..Column::UNIT
+        };
         let mut cells = match &self.cells {
             Cells::F32(_) => {
                 let mut grids = vec![column.grid(self.row_norm); d];

@@ -274,3 +274,15 @@ fn notes_are_of_regressions_alone() {
     other.config.model.kind = ModelKind::GaussianMean;
     assert!(other.notes_on_features().unwrap().is_empty());
 }
+
+/// Shortened rows may hold less than 1.
+#[test]
+fn flags_are_known_where_no_row_is_shortened() {
+    let plan_of = |data: &str| plan(RUN.replace("[data]", data)).unwrap();
+    assert_eq!(
+        plan_of("[data]").flags().unwrap(),
+        [true, true, true, false]
+    );
+    let shortened = plan_of("[data]\nrow_norm = 1.2").flags().unwrap();
+    assert!(shortened.is_empty());
+}
