@@ -39,42 +39,33 @@ impl Session {
     /// # Errors
     /// [`CliError`]; a directory that was made is gone again.
     pub fn begin(
-        mut prepared: Prepared,
+        prepared: Prepared,
         target: Target<'_>,
         stop: Arc<AtomicBool>,
     ) -> Result<Self, CliError> {
         // Everything that bad input can stop comes before the directory is made.
-        prepared.price()?;
-        let shared = prepared.plan.shared_ledger();
-        let records = Records::of(&prepared.plan);
-        let every = prepared.iterations_a_part()?;
-        let (mut directory, saved) = match target {
+        let mut priced = prepared.priced()?;
+        let plan = &priced.prepared().plan;
+        let (shared, records) = (plan.shared_ledger(), Records::of(plan));
+        let mut every = priced.prepared().iterations_a_part()?;
+        let (mut directory, is_new) = match target {
             Target::Resumed(path) => {
                 let (directory, state) = RunDirectory::resume(path)?;
-                (directory, Some(state))
+                priced = priced.resuming(state)?;
+                every = priced.prepared().iterations_a_part()?;
+                (directory, false)
             }
-            Target::New(path) => (RunDirectory::create(path)?, None),
-        };
-        let every = match &saved {
-            Some(saved) => {
-                prepared = prepared.resuming(saved);
-                prepared.iterations_a_part()?
-            }
-            None => every,
+            Target::New(path) => (RunDirectory::create(path)?, true),
         };
         let records = records.made();
-        let begun = prepared
-            .begin(
-                Place::Directory(directory.path()),
-                Coins::Fresh,
-                saved.as_ref(),
-            )
+        let begun = priced
+            .begin(Place::Directory(directory.path()), Coins::Fresh)
             .map_err(CliError::from)
             .and_then(|run| recorded(run, shared, &records));
         let (mut run, remarks) = match begun {
             Ok((run, remarks)) => (run.stopping_by(stop), remarks),
             Err(e) => {
-                if saved.is_none() {
+                if is_new {
                     directory.discard();
                 }
                 return Err(e);

@@ -82,7 +82,7 @@ fn sample(
     plan.config.run.engine = EngineChoice::Cpu;
     let prepared = prepare(plan)?;
     let start = Instant::now();
-    let mut run = prepared.begin(Place::Memory, Coins::Seeded(seed), None)?;
+    let mut run = prepared.begin(Place::Memory, Coins::Seeded(seed))?;
     let mut directory = RunDirectory::create(out)?;
     directory.begin(&mut run)?;
     while *run.step() == Status::Running {}

@@ -33,7 +33,7 @@
 //! "#;
 //! let plan = Plan::parse(&folder.join("run.toml"), text.into())?;
 //! let prepared = prepare(plan)?;
-//! let mut run = prepared.begin(Place::Memory, Coins::Fresh, None)?;
+//! let mut run = prepared.begin(Place::Memory, Coins::Fresh)?;
 //! for _ in 0..100 {
 //!     run.step();
 //! }
@@ -54,7 +54,7 @@ mod validate;
 pub use error::RunError;
 pub use outlay::{NO_DRAW, Outlay};
 pub use pace::{iterations_a_part, rows_of_walk};
-pub use prepare::{Coins, Place, Prepared, prepare, prepare_frame};
+pub use prepare::{Coins, Place, Prepared, Priced, prepare, prepare_frame};
 pub use price::{Price, price_of_decision};
 pub use ranks::{Leader, prepare_over, serve};
 pub use validate::validate;

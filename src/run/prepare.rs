@@ -53,6 +53,15 @@ pub struct Prepared {
     pub warnings: Vec<String>,
 }
 
+/// A run with what it costs, ready to begin.
+pub struct Priced {
+    prepared: Prepared,
+    /// `None` without privacy.
+    price: Option<Price>,
+    /// Where it is to be taken up.
+    saved: Option<RunState>,
+}
+
 /// Reads the table that `plan` names and makes model and sampler.
 ///
 /// # Errors
@@ -122,6 +131,18 @@ impl Prepared {
         budget.map(|budget| Price::of(self, budget)).transpose()
     }
 
+    /// The run with its price, which is looked at once.
+    ///
+    /// # Errors
+    /// As [`Prepared::price`].
+    pub fn priced(self) -> Result<Priced, ConfigError> {
+        Ok(Priced {
+            price: self.price()?,
+            prepared: self,
+            saved: None,
+        })
+    }
+
     /// Iterations of all chains between two part files.
     ///
     /// # Errors
@@ -136,78 +157,93 @@ impl Prepared {
         ))
     }
 
-    /// The same run, to be taken up at `saved`: it goes on without decisions where it did,
-    /// whatever this length would have planned.
-    #[must_use]
-    pub fn resuming(mut self, saved: &RunState) -> Self {
-        if let (true, Sampler::Walk(walk)) = (saved.free, &mut self.sampler) {
-            walk.draw_freely();
-        }
-        self
-    }
-
-    /// Opens ledger and engine; with `saved`, takes that state up. Nothing is charged yet.
+    /// Opens ledger and engine. Nothing is charged yet.
     ///
     /// # Errors
     /// [`RunError`], also where the ledger does not hold a first draw.
-    pub fn begin(
-        mut self,
-        place: Place<'_>,
-        coins: Coins,
-        saved: Option<&RunState>,
-    ) -> Result<PosteriorRun, RunError> {
-        let price = self.price()?;
+    pub fn begin(self, place: Place<'_>, coins: Coins) -> Result<PosteriorRun, RunError> {
+        self.priced()?.begin(place, coins)
+    }
+}
+
+impl Priced {
+    /// The run.
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    /// The same run, to be taken up at `saved`: it goes on without decisions where it did,
+    /// whatever this length would have planned.
+    ///
+    /// # Errors
+    /// As [`Prepared::price`].
+    pub fn resuming(mut self, saved: RunState) -> Result<Self, ConfigError> {
+        if let (true, Sampler::Walk(walk)) = (saved.free, &mut self.prepared.sampler) {
+            walk.draw_freely();
+            self.price = self.prepared.price()?;
+        }
+        self.saved = Some(saved);
+        Ok(self)
+    }
+
+    /// Opens ledger and engine, and takes up what was saved. Nothing is charged yet.
+    ///
+    /// # Errors
+    /// As [`Prepared::begin`].
+    pub fn begin(self, place: Place<'_>, coins: Coins) -> Result<PosteriorRun, RunError> {
+        let Priced {
+            mut prepared,
+            price,
+            saved,
+        } = self;
         if let Some(price) = &price {
             // The resolved run file says what its ledger counts.
-            self.plan.state_measure(price.measure);
+            prepared.plan.state_measure(price.measure);
         }
-        if let Some(saved) = saved {
-            self = self.resuming(saved);
-        }
-        let plan = &self.plan;
+        let plan = &prepared.plan;
         let public_seed = public_seed(plan.config.run.seed)?;
-        let starts = plan.starts(&*self.model, public_seed)?;
-        let start = plan.warm_start(&*self.model)?;
+        let starts = plan.starts(&*prepared.model, public_seed)?;
+        let start = plan.warm_start(&*prepared.model)?;
         let engine = EngineSetup {
             choice: plan.config.run.engine,
             listed_rows: plan.family()?.reads_listed_rows(),
             chains: plan.chains(),
-            workload: workload(&self.sampler, start.as_ref(), plan.length()?),
+            workload: workload(&prepared.sampler, start.as_ref(), plan.length()?),
         };
         let (length, resolved) = (plan.length()?, plan.resolved()?);
         let curator = match price {
             Some(price) => {
-                let ledger = ledger(&self, &price, place, saved)?;
+                let ledger = ledger(&prepared, &price, place, saved.as_ref())?;
                 // The run file's seed fixes the public streams alone, so run.toml may hold it.
                 let seed = match coins {
                     Coins::Fresh => None,
                     Coins::Seeded(seed) => Some(seed),
                 };
-                Curator::private(self.data, self.model, engine, ledger, seed)?
+                Curator::private(prepared.data, prepared.model, engine, ledger, seed)?
             }
             None => {
                 let seed = match coins {
                     Coins::Fresh => plan.config.run.seed.unwrap_or_else(rand::random),
                     Coins::Seeded(seed) => seed,
                 };
-                Curator::not_private(self.data, self.model, engine, seed)?.into_curator()
+                Curator::not_private(prepared.data, prepared.model, engine, seed)?.into_curator()
             }
         };
         let chains = Chains::new(&starts, public_seed);
-        let keeps_chain = self.plan.config.run.draws == DrawsName::Chain;
+        let keeps_chain = prepared.plan.config.run.draws == DrawsName::Chain;
         let mut run = PosteriorRun::new(
             curator,
-            self.sampler,
+            prepared.sampler,
             chains,
             length,
             resolved,
-            self.warnings,
+            prepared.warnings,
         )
         .starting_by(start);
         if keeps_chain {
             run = run.keeping_chain_draws();
         }
-        if let Some(state) = saved {
+        if let Some(state) = &saved {
             run.resume(state).map_err(RunError::State)?;
         }
         Ok(run)
@@ -283,9 +319,7 @@ mod tests {
             let text = format!("{RUN}{privacy}");
             let plan = Plan::parse(&folder.path().join("run.toml"), text).unwrap();
             let prepared = prepare(plan).unwrap();
-            let mut run = prepared
-                .begin(Place::Memory, Coins::Seeded(1), None)
-                .unwrap();
+            let mut run = prepared.begin(Place::Memory, Coins::Seeded(1)).unwrap();
             run.step();
             run.settle().unwrap();
             run.certificate().covers

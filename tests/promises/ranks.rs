@@ -104,9 +104,7 @@ fn text(file: &str, model: &str, sampler: &str, privacy: &str) -> String {
 
 /// Draws to the bit, and the certificate without what names the machine.
 fn outcome(prepared: Prepared) -> (Vec<Vec<u64>>, serde_json::Value, String) {
-    let mut run = prepared
-        .begin(Place::Memory, Coins::Seeded(9), None)
-        .unwrap();
+    let mut run = prepared.begin(Place::Memory, Coins::Seeded(9)).unwrap();
     while *run.step() == dpmc::posterior_run::Status::Running {}
     let (draws, certificate) = run.take_draws();
     let bits = draws

@@ -333,7 +333,7 @@ fn ran(
     let sampler = prepared.sampler.clone();
     let failed = |what: String| ReproduceError::Failed(what);
     let mut run = prepared
-        .begin(Place::Memory, Coins::Seeded(seed), None)
+        .begin(Place::Memory, Coins::Seeded(seed))
         .map_err(|e| failed(e.to_string()))?;
     let start = Instant::now();
     while *run.step() == Status::Running {}
