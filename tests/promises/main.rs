@@ -14,6 +14,7 @@ mod batch_posteriors;
 mod batch_samplers;
 mod declared_posteriors;
 mod far_labels;
+mod few_rows;
 mod gradient_audit;
 mod gradient_certificates;
 mod gradient_leaks;

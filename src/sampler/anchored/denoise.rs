@@ -5,6 +5,10 @@ use nalgebra::{DMatrix, DVector, SymmetricEigen};
 use super::algebra::solve_vector;
 use crate::privacy::Halt;
 
+/// The noise's part in a squared distance is taken to be so many of its sds less than expected: of
+/// small matrices it varies much, and what is drawn to a wrong target time and again is believed.
+const DOUBT: f64 = 2.0;
+
 /// A matrix observed with noise of standard deviation `sd` on the diagonal and `sd/√2` off it,
 /// drawn towards `target` as the noise's share of the distance between them says (Ledoit & Wolf
 /// 2004, with the noise's law known), and the share that was kept of the noise. Directions in which
@@ -34,10 +38,12 @@ pub(super) fn shrink(
     (target + compose(&vectors, &drawn), kept)
 }
 
-/// Share of the eigenvalues of a d × d matrix that is not noise's, of squares.
+/// Share of the eigenvalues of a d × d matrix that may not be noise's, of squares: noise has sd²
+/// times a χ² of d(d + 1)/2 degrees of freedom in them.
 fn kept_of<'a>(values: impl Iterator<Item = &'a f64>, d: usize, sd: f64) -> f64 {
     let (whole, d) = (values.map(|v| v * v).sum::<f64>(), d as f64);
-    let noise = sd * sd * 0.5 * d * (d + 1.0);
+    let freedom = 0.5 * d * (d + 1.0);
+    let noise = sd * sd * (freedom - DOUBT * (2.0 * freedom).sqrt()).max(0.0);
     match whole {
         0.0 => 1.0,
         whole => (whole - noise).max(0.0) / whole,
@@ -124,6 +130,28 @@ mod tests {
         let (values, _) = eigen(&noise(200, 0.7, &mut rng));
         let edge = values.max() / noise_edge(200, 0.7);
         assert!((0.85..1.15).contains(&edge), "{edge}");
+    }
+
+    /// Two coordinates of five agree but for a tenth, and the noise of one release hides half of
+    /// that: five tell. The mean of 400 tries, whose error is 0.015, is 0.90 of 0.90; without DOUBT
+    /// it is 0.74.
+    #[test]
+    fn what_is_seen_time_and_again_is_believed() {
+        let mut rng = ChaCha20Rng::seed_from_u64(11);
+        let (d, sd, tries) = (5, 0.5, 400);
+        let mut truth = DMatrix::identity(d, d);
+        (truth[(2, 3)], truth[(3, 2)]) = (0.9, 0.9);
+        let mut sum = 0.0;
+        for _ in 0..tries {
+            let mut believed = DMatrix::identity(d, d);
+            for _ in 0..5 {
+                let observed = &truth + noise(d, sd, &mut rng);
+                (believed, _) = shrink(&observed, &believed, sd);
+            }
+            sum += believed[(2, 3)];
+        }
+        let mean = sum / f64::from(tries);
+        assert!((0.82..0.98).contains(&mean), "{mean}");
     }
 
     /// One direction in which much has changed is not drawn to what was believed of it: with the
