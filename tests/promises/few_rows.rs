@@ -12,7 +12,8 @@ use rand_distr::{Distribution, StandardNormal};
 
 const RUNS: u64 = 24;
 
-/// Ratings of 2,000 rows by a level and an amount, most of whose values are a fifteenth of its bound.
+/// Ratings of 2,000 rows by a level and an amount, most of whose values are below a tenth of its
+/// bound.
 fn table() -> String {
     let mut rng = ChaCha20Rng::seed_from_u64(29);
     let mut text = String::from("level,amount,y\n");

@@ -3,7 +3,7 @@
 //! line for each. No GPU is needed, only Mesa's driver: `benches/instructions.sh` sets what makes it
 //! compile without one.
 //!
-//! All of Vulkan is unsafe to call. Every call here is on handles that this one function made and
+//! All of Vulkan is unsafe to call. Every call here is on handles that this program made and
 //! that live until the process ends, which is soon.
 
 use std::error::Error;
