@@ -5,7 +5,7 @@
 // third-order remainder of softplus. The label's part is linear and has no remainder; in the
 // label's place is the row's weight ω at the anchor. Of a row with ω < 1 the expansion has only
 // ω/4 of the curvature's weight w, where w is more: the rest is added.
-// Units: nats. Bindings: none. Twin: src/trusted/model/anchor.rs, src/trusted/engine/cpu/kernel.rs.
+// Units: nats. Bindings: none. Twin: src/models/anchor.rs, src/trusted/engine/cpu/kernel.rs.
 
 fn row_ratio(forms: array<f32, K>, label: f32) -> f32 {
     let a = forms[0];

@@ -3,7 +3,7 @@
 //
 // Formula: softplus(s') − softplus(s) − Σ b_k T_k(t) (Clenshaw), forms = (t = x/B, log odds s
 // of component 2, s' − s), then the constants b_0 .. b_K, C of them.
-// Units: nats. Bindings: none. Needs softplus.wgsl. Twin: src/trusted/model/moments.rs,
+// Units: nats. Bindings: none. Needs softplus.wgsl. Twin: src/models/moments.rs,
 // src/trusted/engine/cpu/kernel.rs.
 
 fn row_ratio(forms: array<f32, K + C>, label: f32) -> f32 {

@@ -5,6 +5,7 @@
 //! chain of clipped ratios has another posterior (docs/proofs/guarantee.md). Whoever reads the
 //! trusted part reads those functions too.
 
+mod anchor;
 mod banana;
 mod gaussian_mean;
 mod layered;
@@ -16,6 +17,7 @@ mod network_anchor;
 mod regression;
 mod slopes;
 
+pub use anchor::{Alone, Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
 pub use layered::Layered;

@@ -12,12 +12,10 @@ use crate::expression::Law;
 use crate::models::{MomentForm, NetworkShape, Slopes};
 use crate::network::Network;
 
-mod anchor;
 mod moment_basis;
 
 pub use crate::math::{Lower, exponential_difference, remainder_difference, softplus_difference};
 pub use crate::priors::{Density, Prior, Support, Surrogate};
-pub use anchor::{Alone, Anchor, Anchored, Doubts, Metric, check_anchorable};
 pub use moment_basis::{AnchorRelease, MOST_MOMENTS, MomentBasis, Moments};
 
 /// What is wrong with a model's declaration.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Anchor;
+use crate::models::Anchor;
 
 /// Weights of successive Chebyshev moments in a release fall by this factor: the log
 /// likelihood's own coefficients fall faster, so that high moments may be the noisier ones.

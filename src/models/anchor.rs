@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction, Score, Surrogate,
-};
+use super::Predictor;
 use crate::data::{LabelKind, Offset};
 use crate::math::{exponential_difference, remainder_difference};
-use crate::models::Predictor;
+use crate::model::{
+    Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction, Score, Surrogate,
+};
 
 /// Public coordinates `u = Lᵀ(θ − θ*)` in which an anchor is released, with the bound that
 /// rows are clipped to in them: `‖L⁻¹x‖ ≤ row_bound`.
