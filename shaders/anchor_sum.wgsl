@@ -1,10 +1,11 @@
 // Gradient Σ s_i z_i and curvature Σ w_i z_i z_iᵀ of an anchor at θ*, over all rows of a chunk.
 //
-// Formula: η = x·θ*, z = L⁻¹x in units of b/2^14, q = z rounded into the ball of 2^14, score s in
-// units of its bound over 2^24, the finest that an f32 tells apart, weight w over 2^14. A thread
-// makes the integers of one row; then threads turn to tiles of 4 × 4 sums. A row that was shortened
-// has s and w multiplied by its model's `influence`. The score is kept as coordinate D with the
-// weight 1, so that the gradient is one more row of the curvature's lower triangle.
+// Formula: η = x·θ* and the row's offset, if it has one, z = L⁻¹x in units of b/2^14, q = z rounded
+// into the ball of 2^14, score s in units of its bound over 2^24, the finest that an f32 tells apart,
+// weight w over 2^14. A thread makes the integers of one row; then threads turn to tiles of 4 × 4
+// sums. A row that was shortened has s and w multiplied by its model's `influence`. The score is kept
+// as coordinate D with the weight 1, so that the gradient is one more row of the curvature's lower
+// triangle.
 //
 // Why a row's part stays in the ball, whatever floats did: the integers that are summed are the
 // ones that were checked, each made once. |q_j| ≤ 2^14, |s| ≤ 2^24 and 0 ≤ w ≤ 2^14 are clamps
@@ -18,9 +19,10 @@
 // the highest signed and at most 2^16 in size. At most 32,767 additions meet in one answer, so
 // that none of its limbs overflows.
 //
-// Units: integers, see AnchorSums. D (features), WORKGROUP (rows) and PARTS (parts that the rows
-// of a workgroup are summed in) are constants put before this text. Needs softplus.wgsl and a
-// model's `slopes`. Twin: src/trusted/engine/anchor.rs.
+// Units: integers, see AnchorSums. D (features), OFFSET (whether an offset lies behind them),
+// WORKGROUP (rows) and PARTS (parts that the rows of a workgroup are summed in) are constants put
+// before this text. Needs softplus.wgsl and a model's `slopes` and `influence`. Twin:
+// src/trusted/engine/anchor.rs.
 //
 // | binding | kind       | content |
 // | 0       | uniform    | params (twin: AnchorParams in src/trusted/engine/gpu/anchor.rs) |
@@ -98,6 +100,11 @@ fn add_answer(slot: u32, entry: u32, a: i32, b: i32, c: i32) {
 // The row's q and s into cells and its w into weights.
 fn make_integers(row: u32, live: bool, lane: u32) {
     var eta = 0.0;
+    if OFFSET {
+        // First, as adding it could be fused with the product that it is made of.
+        let cell = rows[(D / FEATURES_A_WORD) * params.stride + row];
+        eta = feature_of(cell, D, coefficients[STEPS + D / 4u][D % 4u]);
+    }
     for (var j = 0u; j < 4u * QUADS; j++) {
         var x = 0.0;
         if j < D {

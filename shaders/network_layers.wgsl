@@ -393,7 +393,7 @@ const RELU: u32 = 1u;
 const SOFTPLUS: u32 = 2u;
 
 fn softplus(v: f32) -> f32 {
-    return max(v, 0.0) + log1p_positive(exp_accurate(-abs(v)));
+    return max(v, 0.0) + log1p_accurate(exp_accurate(-abs(v)));
 }
 
 @compute @workgroup_size(THREADS)

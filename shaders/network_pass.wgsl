@@ -151,7 +151,7 @@ fn log_density(row: u32, label: f32) -> f32 {
         return -softplus(-label * output(row, 0u));
     }
     let all = weigh_classes(row);
-    return output(row, u32(label)) - all.y - log1p_positive(max(all.x - 1.0, 0.0));
+    return output(row, u32(label)) - all.y - log1p_accurate(max(all.x - 1.0, 0.0));
 }
 
 // A row's own two words: its log density at θ; the sum over its classes and the largest of them;

@@ -7,7 +7,7 @@
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: Params in src/trusted/engine/gpu/buffers.rs) |
 // | 1       | read    | rows, four to a vector: rows[word·quads + quad] |
-// | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
+// | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none); or weights at an anchor, and behind all of them labels |
 // | 3       | read    | per chain: scale, bound, K offsets, C constants, features·K weights; from `coefficients` on columns' steps |
 // | 4       | read    | entries (row in this chunk, chain, place of the answer, 0) |
 // | 5       | write   | answers, one i32 an entry |
@@ -60,9 +60,13 @@ fn ratio_rows(
         }
     }
     var label = 0.0;
+    var second = 0.0;
     if params.labelled == 1u {
         label = labels[quad][r];
     }
-    let steps = row_ratio(forms, label) * coefficients[base];
+    if LABELS == 2u {
+        second = labels[params.quads + quad][r];
+    }
+    let steps = row_ratio(forms, label_of(label, second)) * coefficients[base];
     answers[entry.z] = quantize(steps, i32(coefficients[base + 1u]));
 }

@@ -10,7 +10,7 @@
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: SumParams in src/trusted/engine/gpu/ratio.rs) |
 // | 1       | read    | rows, four to a vector: rows[word·quads + quad] |
-// | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none) |
+// | 2       | read    | labels (binary ones ±1), four to a vector (one vector when there are none); or weights at an anchor, and behind all of them labels |
 // | 3       | read    | per tile: T scales, T bounds, K·T offsets, C·T constants; per feature its column's step, if any, and K·T weights |
 // | 4       | read-write | answers: per slot, tile and chain low half, high half and saturated rows |
 //
@@ -51,7 +51,7 @@ fn number(head: u32, i: u32) -> f32 {
 fn add_ratio(
     sum: vec2<i32>,
     forms: array<f32, K + C>,
-    label: f32,
+    label: Label,
     head: u32,
     chain: u32,
     live: bool,
@@ -86,15 +86,19 @@ fn ratio_sum(
         }
         //= last features
         var label = vec4<f32>(0.0);
+        var second = vec4<f32>(0.0);
         if params.labelled == 1u {
             label = labels[quad];
+        }
+        if LABELS == 2u {
+            second = labels[quads + quad];
         }
         for (var r = 0u; r < 4u; r++) {
             let live = 4u * quad + r < params.rows;
             //= c: var forms{c}: array<f32, K + C>;
             //= kc: forms{c}[{k}u] = f{k}_{c}[r];
             //= ic: forms{c}[K + {i}u] = number(head, (2u + K + {i}u) * T + {c}u);
-            //= c: sum{c} = add_ratio(sum{c}, forms{c}, label[r], head, {c}u, live);
+            //= c: sum{c} = add_ratio(sum{c}, forms{c}, label_of(label[r], second[r]), head, {c}u, live);
         }
     }
 

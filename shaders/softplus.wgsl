@@ -30,12 +30,8 @@ fn expm1_positive(x: f32) -> f32 {
     return fma(s.x, s.y, s.y - 1.0);
 }
 
-// x ≥ 0: n ln 2 + 2 artanh(f/(2+f)).
-fn log1p_positive(x: f32) -> f32 {
-    let u = 1.0 + x;
-    let n = (bitcast<i32>(u) - 0x3f400000) >> 23u;
-    let scale = bitcast<f32>(u32(127 - n) << 23u);
-    let f = fma(x, scale, scale - 1.0);
+// n ln 2 + log(1 + f) = n ln 2 + 2 artanh(f/(2+f)), |f| ≤ 1/2.
+fn log_reduced(n: f32, f: f32) -> f32 {
     let s = f / (2.0 + f);
     let s2 = s * s;
     var p = 0.09090909;
@@ -44,8 +40,15 @@ fn log1p_positive(x: f32) -> f32 {
     p = fma(p, s2, 0.2);
     p = fma(p, s2, 0.33333333);
     let series = fma(2.0 * s * s2, p, 2.0 * s);
-    let m = f32(n);
-    return fma(m, 0.69314575, fma(m, 1.4286068e-6, series));
+    return fma(n, 0.69314575, fma(n, 1.4286068e-6, series));
+}
+
+// log(1 + x), x > −1.
+fn log1p_accurate(x: f32) -> f32 {
+    let n = (bitcast<i32>(1.0 + x) - 0x3f400000) >> 23u;
+    let scale = bitcast<f32>(u32(127 - n) << 23u);
+    // (1 + x)·2^-n − 1 without the rounding of 1 + x.
+    return log_reduced(f32(n), fma(x, scale, scale - 1.0));
 }
 
 // NaN is recognised by its bits: drivers may fold x != x to false.
@@ -57,7 +60,7 @@ fn softplus_difference(a: f32, delta: f32) -> f32 {
     let low = min(a, a + delta);
     let size = min(abs(delta), 60.0);
     let odds = 1.0 + exp_accurate(-low);
-    let value = log1p_positive(expm1_positive(size) / odds);
+    let value = log1p_accurate(expm1_positive(size) / odds);
     let signed = select(value, -value, delta < 0.0);
     // 0/0-free NaN: hand the NaN itself on.
     return select(signed, a + delta, is_nan(a) || is_nan(delta));

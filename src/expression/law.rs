@@ -27,7 +27,7 @@ pub enum LawError {
 #[derive(Clone, Copy)]
 pub struct Law(&'static Parts);
 
-struct Parts {
+pub(super) struct Parts {
     name: String,
     text: String,
     shared: Vec<String>,
@@ -36,10 +36,12 @@ struct Parts {
     /// d log p / dη, then in each shared parameter.
     scores: Vec<Id>,
     value: Program,
-    change: Program,
-    score_programs: Vec<Program>,
+    pub change: Program,
+    pub score_programs: Vec<Program>,
     /// d² log p in (η, φ), the lower triangle row by row.
-    bends: Vec<Program>,
+    pub bends: Vec<Program>,
+    /// d³ log p / dη³, where no parameter is shared and it has one.
+    pub third: Option<Program>,
     chooses: bool,
 }
 
@@ -108,6 +110,10 @@ impl Law {
         let parts: &'static Parts = Box::leak(Box::new(Parts::new(name, text, shared, fixed)?));
         known.push(parts);
         Ok(Law(parts))
+    }
+
+    pub(super) fn parts(self) -> &'static Parts {
+        self.0
     }
 
     /// Name in run files and certificates.
@@ -284,6 +290,18 @@ impl Law {
         }
     }
 
+    /// Whether a GPU can be told it: its numbers are ones of f32.
+    pub fn has_shader(self) -> bool {
+        let parts = self.0;
+        let programs = parts.score_programs.iter().chain(&parts.bends);
+        programs.chain([&parts.change]).all(Program::is_single)
+    }
+
+    /// The same of what an expansion leaves over, which takes a third derivative.
+    pub fn has_remainder_shader(self) -> bool {
+        self.has_shader() && self.0.third.as_ref().is_some_and(Program::is_single)
+    }
+
     /// True bounds on the sizes of [`Law::scores`] where labels, predictor and shared parameters
     /// are in these ranges; infinite where none is found.
     pub fn score_bounds(self, labels: &[Range], predictor: Range, shared: &[Range]) -> Vec<f64> {
@@ -374,16 +392,20 @@ impl Parts {
             0 => Node::Predictor,
             k => Node::Shared(k - 1),
         };
-        let mut bends = Vec::new();
+        let (mut bends, mut third) = (Vec::new(), None);
         for (k, score) in scores.iter().enumerate() {
             for l in 0..=k {
                 bends.push(graph.derivative(*score, leaf(l)).ok_or_else(no_slope)?);
             }
         }
+        if shared.is_empty() {
+            third = graph.derivative(bends[0], Node::Predictor);
+        }
         let change = graph.change(root).ok_or_else(no_slope)?;
         let compile = |id: Id| Program::compile(&graph, id).ok_or_else(too_long);
         let chooses = used.iter().any(|n| matches!(n, Node::Choose(..)));
         Ok(Parts {
+            third: third.and_then(|id| Program::compile(&graph, id)),
             chooses,
             name: name.into(),
             text: text.into(),

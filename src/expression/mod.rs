@@ -17,6 +17,8 @@ mod ordinal;
 mod parse;
 mod program;
 mod reach;
+#[cfg(feature = "gpu")]
+mod shader;
 mod special;
 
 pub use bounds::Range;

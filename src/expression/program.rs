@@ -23,7 +23,7 @@ pub(crate) struct Inputs<'a, T> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Operation {
+pub(super) enum Operation {
     Number(f64),
     Label,
     Predictor,
@@ -36,10 +36,10 @@ enum Operation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Instruction {
-    operation: Operation,
-    from: [u8; 3],
-    to: u8,
+pub(super) struct Instruction {
+    pub operation: Operation,
+    pub from: [u8; 3],
+    pub to: u8,
 }
 
 /// `root` and what it is made of, arguments first, and of these those with most to compute first:
@@ -73,8 +73,8 @@ fn depth_first(graph: &Graph, root: Id) -> Vec<Id> {
 /// A compiled expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Program {
-    instructions: Vec<Instruction>,
-    result: u8,
+    pub(super) instructions: Vec<Instruction>,
+    pub(super) result: u8,
 }
 
 impl Program {
@@ -126,6 +126,14 @@ impl Program {
         Some(Program {
             instructions,
             result,
+        })
+    }
+
+    /// Whether its numbers are ones of f32: a shader's text has no others.
+    pub fn is_single(&self) -> bool {
+        self.instructions.iter().all(|i| match i.operation {
+            Operation::Number(v) => (v as f32).is_finite(),
+            _ => true,
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Predictor;
+use super::{Predictor, Slopes};
 use crate::data::{LabelKind, Offset};
 use crate::math::{exponential_difference, remainder_difference};
 use crate::model::{
@@ -345,7 +345,11 @@ impl Model for Anchored {
         let forms = [(&at[..], 1.0), (&moved, 0.0), (&step, 0.0)];
         let mut offsets = vec![0.0; self.remainder.forms()];
         if let RowFunction::DeclaredRemainder(_) = self.remainder {
-            offsets.extend(self.inner.slopes().map(|s| s.largest_weight));
+            let slopes = self.inner.slopes();
+            offsets.extend(slopes.iter().map(|s| s.largest_weight));
+            // A third derivative turns over no nearer than weights change by themselves.
+            let near = |s: &Slopes| 0.5 * s.largest_weight / s.largest_third;
+            offsets.extend(slopes.iter().map(near));
         }
         Forms {
             offsets,

@@ -210,6 +210,49 @@ fn what_rows_share_is_sampled_along() {
     }
 }
 
+/// On a GPU the same run takes the same course, but for the rounding of floats; a private one's
+/// certificate names the device. (Every family's sums are held to the CPU's in the engine's tests.)
+#[test]
+fn likelihoods_run_on_a_gpu() {
+    let of = |name| *KINDS.iter().find(|k| k.0 == name).unwrap();
+    for (kind, algorithm) in [
+        ("negative-binomial", "hmc"),
+        ("ordinal", "hmc"),
+        ("declared", "mh"),
+    ] {
+        let step = if algorithm == "mh" { "step = 0.05" } else { "" };
+        let place = place(&run_file(of(kind), is_sampled, algorithm, step));
+        let mut points = Vec::new();
+        for engine in ["cpu", "gpu"] {
+            let output = place.dpmc(&format!(
+                "sample run.toml --not-private --chains 2 --engine {engine} --quiet --out {engine}"
+            ));
+            let message = String::from_utf8_lossy(&output.stderr);
+            if message.contains("adapter") && std::env::var_os("DPMC_REQUIRE_GPU").is_none() {
+                eprintln!("skipped: no GPU adapter (DPMC_REQUIRE_GPU=1 makes this a failure)");
+                return;
+            }
+            assert!(output.status.success(), "{message}");
+            assert_eq!(place.certificate(engine)["engine"]["kind"], engine);
+            points.push(place.draws(engine).rows.pop().unwrap().2);
+        }
+        for (cpu, gpu) in points[0].iter().zip(&points[1]) {
+            assert!((cpu - gpu).abs() < 1e-3, "{kind}: {cpu} {gpu}");
+        }
+    }
+    for (kind, algorithm, settings) in [
+        ("cloglog", "anchored-barker", ""),
+        ("student-t", "barker", "step = 0.01\nclip = { rate = 5 }"),
+        ("weibull", "dp-sgld", "gradient = { clip = 5 }"),
+    ] {
+        let place = place(&run_file(of(kind), |_| false, algorithm, settings));
+        place.works("sample run.toml --engine gpu --quiet --out out");
+        let certificate = place.certificate("out");
+        assert_eq!(certificate["engine"]["kind"], "gpu", "{kind}");
+        assert!(place.draws("out").last() >= 1, "{kind}");
+    }
+}
+
 #[test]
 fn wrong_declarations_are_refused_with_a_way_out() {
     let binomial = KINDS.iter().find(|k| k.0 == "negative-binomial").unwrap();

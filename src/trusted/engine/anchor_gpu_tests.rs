@@ -9,6 +9,7 @@ use super::gradient_gpu_tests::{alone, open};
 use super::gradient_tests::adversarial;
 use super::{AnchorParts, AnchorQuery, AnchorSums, Engine, EngineError};
 use crate::data::{Dataset, LabelKind};
+use crate::expression::Law;
 use crate::model::{Lower, Metric, Slopes};
 use crate::synthetic;
 
@@ -246,6 +247,9 @@ fn no_gpu_row_exceeds_the_anchors_bounds() {
             low: -1e18,
             high: 1e18,
         };
+        // Whose scores and weights are anything.
+        let law = "y * eta - exp(eta) - eta^4 + log(eta) / (y - eta)";
+        let law = Law::new("wild", law, &[], &[]).unwrap();
         let Some(mut gpu) = open(
             &alone(&names, &vec![0.0; d], Some(wide), 1.0),
             false,
@@ -289,6 +293,7 @@ fn no_gpu_row_exceeds_the_anchors_bounds() {
                         Slopes::linear(wide, 1e-30),
                         Slopes::poisson(16_777_216.0, Some(-700.0)),
                         Slopes::logistic(),
+                        Slopes::declared(law, wide),
                     ] {
                         let at = vec![value; d];
                         let query = AnchorQuery {

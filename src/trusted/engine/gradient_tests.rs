@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 
 use super::cpu::{CpuEngine, InstructionSet};
-use super::test_cases::{self, Case, cpu_alone, layered};
+use super::test_cases::{self, Case, layered, networks_and_declared};
 use super::{Engine, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, LabelKind};
 use crate::model::{Layered, Mlp, Model, Prior, Regression};
@@ -21,7 +21,9 @@ pub(super) fn tolerance(largest: f64, predicted: f64) -> f64 {
 
 /// Every model but the anchored one, whose gradient is another model's.
 pub(super) fn cases() -> Vec<Case> {
-    let all = test_cases::cases().into_iter().chain(cpu_alone());
+    let all = test_cases::cases()
+        .into_iter()
+        .chain(networks_and_declared());
     all.filter(|c| c.model.prior().anchor.is_none()).collect()
 }
 

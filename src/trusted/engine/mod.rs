@@ -73,6 +73,8 @@ mod anchor_gpu_tests;
 #[cfg(test)]
 mod anchor_network_tests;
 #[cfg(all(test, feature = "gpu"))]
+mod declared_gpu_tests;
+#[cfg(all(test, feature = "gpu"))]
 mod gpu_faults_tests;
 #[cfg(all(test, feature = "gpu"))]
 mod gradient_gpu_tests;

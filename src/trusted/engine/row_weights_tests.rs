@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::cpu::CpuEngine;
-use super::test_cases::{Case, cases, cpu_alone, declared, pairs, query};
+use super::test_cases::{Case, cases, declared, networks_and_declared, pairs, query};
 use super::{AnchorParts, AnchorQuery, AnchorSums, Engine, GradientQuery, GradientSum, Rows};
 use crate::data::{Dataset, DatasetBuilder, Storage, Unit, share_of};
 use crate::model::{Metric, Model, Slopes};
@@ -53,7 +53,10 @@ fn regressions() -> impl Iterator<Item = Case> {
         let plain = c.data.offset().is_none() && !model.row_function().sees_rows();
         plain && model.label().is_some()
     };
-    cases().into_iter().chain(cpu_alone()).filter(is_one)
+    cases()
+        .into_iter()
+        .chain(networks_and_declared())
+        .filter(is_one)
 }
 
 fn share(i: usize) -> f64 {

@@ -237,6 +237,7 @@ fn no_row_moves_a_sum_by_more_than_the_sensitivity_on_the_gpu() {
         Box::new(GpuEngine::new(d.clone(), false, GpuLimits::default()).unwrap())
     };
     check_all(families(), open, 12);
+    check_all(declared(), open, 60);
 }
 
 /// An engine that clips to bound + 1.

@@ -175,10 +175,15 @@ pub(super) fn cases() -> Vec<Case> {
     ])
 }
 
-/// What the CPU engine alone computes: networks with a Bernoulli and a softmax head, and one seen
-/// from an anchor; declared likelihoods with and without shared parameters, and seen from an
-/// anchor.
-pub(super) fn cpu_alone() -> Vec<Case> {
+/// All of the cases whose ratios the GPU engine sums.
+pub(super) fn on_gpu() -> Vec<Case> {
+    let all = cases().into_iter().chain(networks_and_declared());
+    all.filter(|c| c.model.row_function().on_gpu()).collect()
+}
+
+/// Networks with a Bernoulli and a softmax head, and one seen from an anchor; declared likelihoods
+/// with and without shared parameters, and seen from an anchor.
+pub(super) fn networks_and_declared() -> Vec<Case> {
     let make = |hidden, d: &Dataset| {
         let (names, label) = (d.features(), d.label_kind().unwrap());
         let shape = Mlp::shape(names.len(), hidden, label).unwrap();

@@ -60,8 +60,8 @@ pub enum RowFunction {
     Poisson,
     /// `u = (x·β, x·Δβ)` and constants (φ, Δφ): the change of a declared log likelihood.
     Declared(Law),
-    /// `u = (x·θ*, x·v, x·Δθ)` and the largest weight W: what the expansion of a declared one at u₀
-    /// leaves of its change from u₀ + u₁ to u₀ + u₁ + u₂.
+    /// `u = (x·θ*, x·v, x·Δθ)`, the largest weight W and how far from u₀ on digits cancel: what the
+    /// expansion of a declared one at u₀ leaves of its change from u₀ + u₁ to u₀ + u₁ + u₂.
     DeclaredRemainder(Law),
     /// `u = (t = x/B, log odds s, their change)` and constants b_0 … b_K:
     /// `softplus(u₁+u₂) − softplus(u₁) − Σ b_k T_k(t)`.
@@ -114,7 +114,7 @@ impl RowFunction {
             + match self {
                 RowFunction::MixtureRemainder { degree } => degree + 1,
                 RowFunction::Declared(law) => 2 * law.shared().len(),
-                RowFunction::DeclaredRemainder(_) => 1,
+                RowFunction::DeclaredRemainder(_) => 2,
                 _ => 0,
             }
     }
@@ -148,15 +148,22 @@ impl RowFunction {
         matches!(self, RowFunction::Layers(_))
     }
 
+    /// The declared likelihood that it is of.
+    pub fn law(self) -> Option<Law> {
+        match self {
+            RowFunction::Declared(law) | RowFunction::DeclaredRemainder(law) => Some(law),
+            _ => None,
+        }
+    }
+
     /// Whether the GPU engine computes it.
     pub fn on_gpu(self) -> bool {
-        !matches!(
-            self,
-            RowFunction::Network(_)
-                | RowFunction::NetworkRemainder(_)
-                | RowFunction::Declared(_)
-                | RowFunction::DeclaredRemainder(_)
-        )
+        match self {
+            RowFunction::Network(_) | RowFunction::NetworkRemainder(_) => false,
+            RowFunction::Declared(law) => law.has_shader(),
+            RowFunction::DeclaredRemainder(law) => law.has_remainder_shader(),
+            _ => true,
+        }
     }
 }
 
@@ -192,6 +199,30 @@ pub enum Score {
 }
 
 impl GradientFunction {
+    /// The declared likelihood that it is of.
+    pub fn law(self) -> Option<Law> {
+        match self {
+            GradientFunction::Declared(law) | GradientFunction::Score(Score::Declared(law)) => {
+                Some(law)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the GPU engine sums it over all rows, where its memory allows.
+    #[cfg(feature = "gpu")]
+    pub(in crate::trusted) fn on_gpu(self) -> bool {
+        !self.sees_rows() && self.law().is_none_or(Law::has_shader)
+    }
+
+    /// Whether it sees whole rows; others see affine forms of them.
+    pub(in crate::trusted) fn sees_rows(self) -> bool {
+        matches!(
+            self,
+            GradientFunction::Network(_) | GradientFunction::Layers(_)
+        )
+    }
+
     /// Offsets of a query for d parameters.
     pub fn offsets(self, d: usize) -> usize {
         match self {

@@ -6,11 +6,11 @@
 //! do not depend on them.
 
 use super::GpuEngine;
-use super::pipelines::Program;
+use super::pipelines::{EXPRESSION, Program};
 use super::submit::{Dispatch, Job, uniform};
 use crate::engine::anchor::{FEATURE_BITS, GRADIENT_BITS, WEIGHT_BITS};
 use crate::engine::{AnchorQuery, AnchorSums, EngineError};
-use crate::model::{Metric, Score};
+use crate::model::{Metric, Score, Slopes};
 
 /// Rows of a workgroup, by preference; 64 is the most whose sums fit.
 const WORKGROUPS: [usize; 3] = [64, 32, 16];
@@ -34,11 +34,24 @@ const GRADIENT_SHIFT: u32 = 2 * GRADIENT_BITS - FEATURE_BITS - SCORE_BITS;
 
 const SUM: &str = include_str!("../../../../shaders/anchor_sum.wgsl");
 
+/// What a declared likelihood's score and weight, of a row that is shortened by `share`, are
+/// multiplied by; twins of [`Slopes::influence`].
+const CLIPPED_RESIDUALS: &str = "fn influence(share: f32, relative: f32) -> vec2<f32> {
+    return vec2<f32>(1.0 / share, 1.0 / share);
+}";
+const CLIPPED_ROWS: &str = "fn influence(share: f32, relative: f32) -> vec2<f32> {
+    return vec2<f32>(1.0, 1.0 / share);
+}";
+
 /// What the text of an anchor's pass depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AnchorShape {
     pub score: Score,
+    /// Whether rows are clipped with their residuals: of a declared likelihood, which may be either.
+    pub clips_residuals: bool,
     pub features: usize,
+    /// Whether what lies behind a row's features is an offset.
+    pub offset: bool,
     /// Whether rows are integers of 16 bits.
     pub packed: bool,
     /// Rows of a workgroup, at most 64.
@@ -48,8 +61,9 @@ pub(super) struct AnchorShape {
 impl AnchorShape {
     pub fn constants(self) -> String {
         format!(
-            "const D: u32 = {}u;\nconst WORKGROUP: u32 = {}u;\nconst PARTS: u32 = {}u;\n",
+            "const D: u32 = {}u;\nconst OFFSET: bool = {};\nconst WORKGROUP: u32 = {}u;\nconst PARTS: u32 = {}u;\n",
             self.features,
+            self.offset,
             self.workgroup,
             self.parts()
         )
@@ -61,8 +75,14 @@ impl AnchorShape {
             Score::Logistic => include_str!("../../../../shaders/model/logistic_slopes.wgsl"),
             Score::Linear => include_str!("../../../../shaders/model/linear_slopes.wgsl"),
             Score::Poisson => include_str!("../../../../shaders/model/poisson_slopes.wgsl"),
-            // No shape is made for them; an empty text would not compile.
-            Score::Declared(_) => "",
+            Score::Declared(law) => {
+                let influence = match self.clips_residuals {
+                    true => CLIPPED_RESIDUALS,
+                    false => CLIPPED_ROWS,
+                };
+                let model = format!("{EXPRESSION}\n{}\n{influence}", law.slopes_shader());
+                return format!("{model}\n{SUM}");
+            }
         };
         format!("{model}\n{SUM}")
     }
@@ -139,8 +159,8 @@ fn coefficients(at: &[f64], metric: &Metric) -> Vec<f32> {
 impl GpuEngine {
     /// How the device makes these sums; `None` where rows are too wide for workgroup memory or
     /// answers for a binding, and the CPU copy is to.
-    pub(super) fn anchor_shape(&self, score: Score) -> Option<AnchorShape> {
-        if matches!(score, Score::Declared(_)) || self.data.offset().is_some() {
+    pub(super) fn anchor_shape(&self, slopes: &Slopes) -> Option<AnchorShape> {
+        if matches!(slopes.score, Score::Declared(law) if !law.has_shader()) {
             return None;
         }
         let own = self
@@ -152,8 +172,10 @@ impl GpuEngine {
         sizes
             .into_iter()
             .map(|workgroup| AnchorShape {
-                score,
-                features: self.features,
+                score: slopes.score,
+                clips_residuals: slopes.clips_residuals,
+                features: self.data.features().len(),
+                offset: self.data.offset().is_some(),
                 packed: !self.steps.is_empty(),
                 workgroup,
             })
@@ -187,7 +209,7 @@ impl GpuEngine {
         let slots = self.anchor_slots(shape);
         // Longer rows are shrunk to this: d squares in f32, a root and a quotient may be off by
         // less than the margin.
-        let margin = (self.features + 16) as f64 * 1.2e-7;
+        let margin = (shape.features + 16) as f64 * 1.2e-7;
         let edge = LIMIT * (1.0 - margin) * self.limits.edge.map_or(1.0, f64::from);
         let units = |bits: u32, bound: f64| ((1u64 << bits) as f64 / bound) as f32;
         let dispatches: Vec<Dispatch> = self

@@ -49,6 +49,7 @@ impl Chunk {
 pub(super) struct RowBuffers {
     pub rows: Buffer,
     pub labels: Buffer,
+    /// Behind them the labels again: some row functions take both.
     pub weights: Option<Buffer>,
 }
 
@@ -68,7 +69,7 @@ impl RowBuffers {
     /// Room for the weights of `rows` rows.
     pub fn add_weights(&mut self, device: &Device, rows: usize) -> Result<(), EngineError> {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-        let bytes = 16 * rows.div_ceil(4) as u64;
+        let bytes = 32 * rows.div_ceil(4) as u64;
         self.weights = Some(device.buffer("weights", bytes, usage)?);
         Ok(())
     }
@@ -94,9 +95,15 @@ impl RowBuffers {
         }
     }
 
-    /// Copies the weights of these rows in, where there is room for weights; `weights` of all
-    /// rows, or empty where each is 1.
-    pub fn upload_weights(&self, device: &Device, weights: &[f32], first: usize, rows: usize) {
+    /// Copies the weights of rows `first .. first + rows` in, where there is room for weights;
+    /// `weights` of all rows, or empty where each is 1.
+    pub fn upload_weights(
+        &self,
+        device: &Device,
+        data: &Dataset,
+        weights: &[f32],
+        (first, rows): (usize, usize),
+    ) {
         let Some(buffer) = &self.weights else {
             return;
         };
@@ -104,6 +111,10 @@ impl RowBuffers {
         match weights.get(first..first + padded) {
             Some(weights) => device.write(buffer, 0, bytemuck::cast_slice(weights)),
             None => device.write(buffer, 0, bytemuck::cast_slice(&vec![1.0f32; padded])),
+        }
+        if data.labelled() {
+            let labels = &data.labels()[first..first + padded];
+            device.write(buffer, 4 * padded as u64, bytemuck::cast_slice(labels));
         }
     }
 }
@@ -165,7 +176,8 @@ pub(super) fn least_chunk_bytes(data: &Dataset) -> u64 {
 
 /// Cuts the rows into chunks of at most so many bytes, none of them on the device yet.
 pub(super) fn cut(data: &Dataset, bytes: u64) -> Result<Vec<Chunk>, EngineError> {
-    let words = words(data).max(1);
+    // A row's weight and label are bound together.
+    let words = words(data).max(2);
     // Whole tiles, and few enough quads for u32 indices.
     let most = (bytes as usize / (4 * words)).min((u32::MAX as usize / words) & !3);
     let most = most / TILE * TILE;

@@ -5,12 +5,11 @@
 //! within the bound. Rows are read from memory once, and again from cache or workgroup memory.
 
 use super::GpuEngine;
-use super::gradient_text::{GradientShape, MOST_PARTS, SLAB, SPAN};
+use super::gradient_text::{GradientShape, MOST_PARTS, SLAB, SPAN, Way};
 use super::network::SOFTWARE_TURNS;
-use super::pipelines::{MAX_TILE, Program};
+use super::pipelines::{Program, most_chains};
 use super::submit::{Dispatch, Job, uniform};
 use crate::engine::{EngineError, GradientQuery, GradientSum};
-use crate::model::{GradientFunction, Score};
 
 /// Rows of a workgroup, by preference. On an H200 128 rows of 50 features kept take 34 KiB: six
 /// workgroups a multiprocessor hide each other's reads.
@@ -43,42 +42,37 @@ pub(super) struct GradientParams {
     pub edge: f32,
 }
 
-/// Vectors of coefficients of a tile.
-fn tile_vectors(query: &GradientQuery, tile: usize, steps: &[f32]) -> usize {
-    let features = query.features();
-    match query.function() {
-        GradientFunction::Score(_) => (features * tile + steps.len()).div_ceil(4),
-        GradientFunction::Affine | GradientFunction::Mixture => {
-            tile * query.dim().div_ceil(4) * (features + 1) + steps.len().div_ceil(4)
-        }
-        GradientFunction::Declared(_)
-        | GradientFunction::Network(_)
-        | GradientFunction::Layers(_) => 0,
-    }
-}
-
-/// Coefficients of a tile of `tile` chains from `first`, in the order that the row shaders
-/// state; chains past the last are silent.
+/// Coefficients of a tile of chains from `first`, in the order that the row shaders state; chains
+/// past the last are silent.
 fn tile_coefficients(
     query: &GradientQuery,
+    shape: GradientShape,
     first: usize,
-    tile: usize,
     steps: &[f32],
     out: &mut Vec<f32>,
 ) {
-    let features = query.features();
+    let (features, tile) = (query.features(), shape.tile);
     let of = |values: &[f32], i: usize| values.get(i).copied().unwrap_or(0.0);
     let chains = first..(first + tile).min(query.chains());
-    let end = out.len() + 4 * tile_vectors(query, tile, steps);
-    match query.function() {
-        GradientFunction::Score(_) => {
+    let end = out.len() + 4 * shape.vectors(query.dim());
+    match shape.way() {
+        Way::Score => {
             for j in 0..features {
                 out.extend(steps.get(j));
                 out.extend(chains.clone().map(|c| of(query.weights(c), j)));
                 out.extend(std::iter::repeat_n(0.0, tile - chains.len()));
             }
         }
-        GradientFunction::Affine | GradientFunction::Mixture => {
+        Way::Shared(parameters) => {
+            let silent = (tile - chains.len()) * (parameters + features);
+            for c in chains {
+                out.extend(&query.offsets(c)[..parameters]);
+                out.extend(query.weights(c));
+            }
+            out.extend(std::iter::repeat_n(0.0, silent));
+            out.extend(steps);
+        }
+        Way::Forms => {
             for c in chains {
                 let (offsets, weights) = (query.offsets(c), query.weights(c));
                 for k in (0..query.dim()).step_by(4) {
@@ -91,9 +85,6 @@ fn tile_coefficients(
             out.resize(end - 4 * steps.len().div_ceil(4), 0.0);
             out.extend(steps);
         }
-        GradientFunction::Declared(_)
-        | GradientFunction::Network(_)
-        | GradientFunction::Layers(_) => {}
     }
     out.resize(end, 0.0);
 }
@@ -106,43 +97,50 @@ impl GpuEngine {
 
     /// How the device sums these gradients; `None` where it cannot, and the CPU is to.
     pub(super) fn gradient_shape(&self, query: &GradientQuery) -> Option<GradientShape> {
-        if let GradientFunction::Network(_)
-        | GradientFunction::Layers(_)
-        | GradientFunction::Declared(_)
-        | GradientFunction::Score(Score::Declared(_)) = query.function()
-        {
+        if !query.function().on_gpu() {
             return None;
         }
-        if self.data.offset().is_some() {
-            return None;
-        }
-        let tile = query.chains().next_power_of_two().min(MAX_TILE);
-        // Every chunk may leave a part of a slot's share.
-        let fits = self.chunks.len() <= MOST_PER_SLOT / 2 / MOST_PARTS
-            && 16 * tile_vectors(query, tile, &self.steps) <= self.binding()
-            && self.slots(query, tile) * slot_bytes(query, tile) <= self.binding();
-        let scored = matches!(query.function(), GradientFunction::Score(_));
-        // A driver in software would end the loops over all forms, made twice, before their end.
-        let turns = 2 * tile * query.dim().div_ceil(4) * (self.features + SLAB);
-        let cut = !scored && self.device.software && turns > SOFTWARE_TURNS;
-        if !fits || cut {
-            return None;
-        }
+        let tile = most_chains(1, query.function().law());
         let own = self
             .limits
             .workgroup
             .map(|w| (w as usize / SLAB * SLAB).max(SLAB));
         let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w, WORKGROUPS[1]]);
-        let kept = if scored { 0 } else { query.dim().div_ceil(4) };
-        let mut shapes = [tile * kept, 0].into_iter().flat_map(|kept| {
+        let any = GradientShape {
+            function: query.function(),
+            tile: query.chains().next_power_of_two().min(tile),
+            features: self.features,
+            offset: self.data.offset().is_some(),
+            packed: !self.steps.is_empty(),
+            workgroup: sizes[0],
+            kept: 0,
+            straight: 1,
+        };
+        let (tile, quads) = (any.tile, query.dim().div_ceil(4));
+        // Every chunk may leave a part of a slot's share.
+        let fits = self.chunks.len() <= MOST_PER_SLOT / 2 / MOST_PARTS
+            && 16 * any.vectors(query.dim()) <= self.binding()
+            && self.slots(query, any) * slot_bytes(query, tile) <= self.binding();
+        // A driver in software would end the loops over all features, or over all forms made twice,
+        // before their end.
+        let turns = match any.way() {
+            Way::Score => 0,
+            Way::Shared(_) => tile * (self.features + quads * SLAB),
+            Way::Forms => 2 * tile * quads * (self.features + SLAB),
+        };
+        if !fits || self.device.software && turns > SOFTWARE_TURNS {
+            return None;
+        }
+        let kept = match any.way() {
+            Way::Forms => vec![tile * quads, 0],
+            Way::Score | Way::Shared(_) => vec![0],
+        };
+        let mut shapes = kept.into_iter().flat_map(|kept| {
             sizes.iter().map(move |&workgroup| GradientShape {
-                function: query.function(),
-                tile,
-                features: self.features,
-                packed: !self.steps.is_empty(),
                 workgroup,
                 kept,
                 straight: if tile <= 2 { 4 } else { 1 },
+                ..any
             })
         });
         let most = self.device.limits.max_compute_workgroup_storage_size as usize;
@@ -151,12 +149,12 @@ impl GpuEngine {
     }
 
     /// Slots that the workgroups of a tile add to.
-    fn slots(&self, query: &GradientQuery, tile: usize) -> usize {
-        let room = ANSWER_BYTES.min(self.binding()) / slot_bytes(query, tile);
+    fn slots(&self, query: &GradientQuery, shape: GradientShape) -> usize {
+        let room = ANSWER_BYTES.min(self.binding()) / slot_bytes(query, shape.tile);
         // Additions to an answer, of the workgroups that make the most of them.
-        let rows = match query.function() {
-            GradientFunction::Score(_) => 4 * self.features.div_ceil(SPAN).clamp(1, SLAB),
-            _ => SLAB,
+        let rows = match shape.way() {
+            Way::Score => 4 * self.features.div_ceil(SPAN).clamp(1, SLAB),
+            Way::Shared(_) | Way::Forms => SLAB,
         };
         let chunks = self.chunks.iter();
         let additions = chunks.map(|c| c.rows.div_ceil(rows) + MOST_PARTS);
@@ -170,8 +168,8 @@ impl GpuEngine {
         query: &GradientQuery,
         shape: GradientShape,
     ) -> Result<Vec<GradientSum>, EngineError> {
-        let (tile, slots) = (shape.tile, self.slots(query, shape.tile));
-        let vectors = tile_vectors(query, tile, &self.steps);
+        let (tile, slots) = (shape.tile, self.slots(query, shape));
+        let vectors = shape.vectors(query.dim());
         let room = self.binding() / (16 * vectors).max(slots * slot_bytes(query, tile));
         let wanted = ANSWER_BYTES.div_ceil(slots * slot_bytes(query, tile));
         let tiles_at_once = room.min(wanted).max(1);
@@ -196,12 +194,16 @@ impl GpuEngine {
         let entries = query.dim() + 1;
         let mut coefficients = Vec::new();
         for &first in tiles {
-            tile_coefficients(query, first, tile, &self.steps, &mut coefficients);
+            tile_coefficients(query, shape, first, &self.steps, &mut coefficients);
         }
         let bound = query.grid().bound() as u64;
         let tile_answers = 2 * slots * tile * entries;
         // A factor under the limit, roots and quotients being what they are, is under the edge.
-        let slack = if shape.scored() { 1.0 - 1e-6 } else { 1.0 };
+        let slack = if shape.way() == Way::Score {
+            1.0 - 1e-6
+        } else {
+            1.0
+        };
         let mut dispatches = Vec::new();
         // Chunk by chunk: a streamed one is uploaded once.
         for (index, chunk) in self.chunks.iter().enumerate() {
@@ -216,7 +218,7 @@ impl GpuEngine {
                         stride: 4 * chunk.quads() as u32,
                         features: self.features as u32,
                         dim: query.dim() as u32,
-                        coefficients: (t * tile_vectors(query, tile, &self.steps)) as u32,
+                        coefficients: (t * shape.vectors(query.dim())) as u32,
                         labelled: u32::from(self.labelled),
                         slots: slots as u32,
                         first_answer: (t * tile_answers) as u32,

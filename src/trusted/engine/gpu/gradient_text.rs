@@ -1,5 +1,6 @@
 //! The text of gradient passes, and what it depends on.
 
+use super::pipelines::EXPRESSION;
 use super::text::{Features, repeat};
 use crate::engine::gradient::LARGEST_FACTOR;
 use crate::model::{GradientFunction, Score};
@@ -16,6 +17,7 @@ const ROUND_BITS: u32 = 0x4b40_0000;
 const CLIP: &str = include_str!("../../../../shaders/gradient_clip.wgsl");
 const CLIP_FACTOR: &str = include_str!("../../../../shaders/clip_factor.wgsl");
 const SCORE: &str = include_str!("../../../../shaders/gradient_score.wgsl");
+const SHARED: &str = include_str!("../../../../shaders/gradient_shared.wgsl");
 const FORMS: &str = include_str!("../../../../shaders/gradient_forms.wgsl");
 const SUM: &str = include_str!("../../../../shaders/gradient_sum.wgsl");
 const LOGISTIC: &str = include_str!("../../../../shaders/model/logistic_score.wgsl");
@@ -24,6 +26,12 @@ const POISSON: &str = include_str!("../../../../shaders/model/poisson_score.wgsl
 const AFFINE: &str = include_str!("../../../../shaders/model/affine_gradient.wgsl");
 const MIXTURE: &str = include_str!("../../../../shaders/model/mixture_gradient.wgsl");
 
+/// Scores where the only one is that of η.
+const ONLY_SCORE: &str =
+    "fn scores(eta: f32, label: f32, parameters: array<f32, S + 1u>) -> array<f32, S + 1u> {
+    return array<f32, S + 1u>(score(eta, label));
+}";
+
 /// What the text of a gradient pass depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct GradientShape {
@@ -31,6 +39,8 @@ pub(super) struct GradientShape {
     /// Chains T of one read of the rows.
     pub tile: usize,
     pub features: usize,
+    /// Whether what lies behind a row's features is an offset.
+    pub offset: bool,
     /// Whether rows are integers of 16 bits.
     pub packed: bool,
     /// Threads, a multiple of [`SLAB`]: of one row each, or of four in a pass of scores.
@@ -46,15 +56,44 @@ pub(super) fn clip_factor() -> String {
     format!("const LARGEST_FACTOR: f32 = {LARGEST_FACTOR:e}f;\n{CLIP_FACTOR}")
 }
 
+/// How a row's gradient is made, and held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A score times the row: a factor is held, of the row's norm.
+    Score,
+    /// A score times the row's features, and the scores of so many shared parameters.
+    Shared(usize),
+    /// By affine forms.
+    Forms,
+}
+
+/// The text of a model's score.
+fn score(score: Score) -> String {
+    match score {
+        Score::Logistic => LOGISTIC.into(),
+        Score::Linear => LINEAR.into(),
+        Score::Poisson => POISSON.into(),
+        Score::Declared(law) => format!("{EXPRESSION}\n{}", law.score_shader()),
+    }
+}
+
 impl GradientShape {
-    /// Whether gradients are a score times the row.
-    pub fn scored(self) -> bool {
-        matches!(self.function, GradientFunction::Score(_))
+    pub fn way(self) -> Way {
+        match self.function {
+            GradientFunction::Score(_) if !self.offset => Way::Score,
+            GradientFunction::Score(_) => Way::Shared(0),
+            GradientFunction::Declared(law) => Way::Shared(law.shared().len()),
+            // (Networks have other passes.)
+            GradientFunction::Affine
+            | GradientFunction::Mixture
+            | GradientFunction::Network(_)
+            | GradientFunction::Layers(_) => Way::Forms,
+        }
     }
 
     /// The constants, and the text after shared pieces.
     pub fn source(self) -> (String, String) {
-        let constants = format!(
+        let mut constants = format!(
             "const T: u32 = {}u;\nconst WORKGROUP: u32 = {}u;\nconst KEEP: bool = {};\nconst KEPT: u32 = {}u;\n",
             self.tile,
             self.workgroup,
@@ -62,20 +101,24 @@ impl GradientShape {
             self.kept.max(1)
         );
         let model = match self.function {
-            GradientFunction::Score(Score::Logistic) => LOGISTIC,
-            GradientFunction::Score(Score::Linear) => LINEAR,
-            GradientFunction::Score(Score::Poisson) => POISSON,
-            GradientFunction::Affine => AFFINE,
-            GradientFunction::Mixture => MIXTURE,
+            GradientFunction::Score(of) => score(of),
+            GradientFunction::Declared(law) => format!("{EXPRESSION}\n{}", law.scores_shader()),
+            GradientFunction::Affine => AFFINE.into(),
+            GradientFunction::Mixture => MIXTURE.into(),
             // No shape is made for them; an empty text would not compile.
-            GradientFunction::Score(Score::Declared(_))
-            | GradientFunction::Declared(_)
-            | GradientFunction::Network(_)
-            | GradientFunction::Layers(_) => "",
+            GradientFunction::Network(_) | GradientFunction::Layers(_) => String::new(),
         };
-        let text = match self.scored() {
-            true => self.scores(),
-            false => format!("{FORMS}\n{SUM}"),
+        let text = match self.way() {
+            Way::Score => self.scores(),
+            Way::Shared(parameters) => {
+                constants += &format!("const S: u32 = {parameters}u;\n");
+                let only = match self.function {
+                    GradientFunction::Score(_) => ONLY_SCORE,
+                    _ => "",
+                };
+                format!("{only}\n{SHARED}\n{SUM}")
+            }
+            Way::Forms => format!("{FORMS}\n{SUM}"),
         };
         (
             constants,
@@ -112,16 +155,34 @@ impl GradientShape {
 
     /// Rows of a workgroup.
     pub fn rows(self) -> usize {
-        self.workgroup * if self.scored() { 4 } else { 1 }
+        match self.way() {
+            Way::Score => 4 * self.workgroup,
+            Way::Shared(_) | Way::Forms => self.workgroup,
+        }
     }
 
     /// Bytes of workgroup memory.
     pub fn shared(self) -> usize {
-        if self.scored() {
-            return self.tile * (16 * self.workgroup + 4);
-        }
         let steps = 4 * SLAB * (self.workgroup + self.workgroup / SLAB);
         let counts = 4 * self.tile * (SLAB + 1);
-        steps + counts + 16 * self.kept.max(1) * self.workgroup
+        match self.way() {
+            Way::Score => self.tile * (16 * self.workgroup + 4),
+            Way::Shared(parameters) => {
+                steps + counts + 4 * self.tile * (parameters + 1) * self.workgroup
+            }
+            Way::Forms => steps + counts + 16 * self.kept.max(1) * self.workgroup,
+        }
+    }
+
+    /// Vectors of a tile's coefficients, of rows whose gradient has d coordinates.
+    pub fn vectors(self, dim: usize) -> usize {
+        let steps = if self.packed { self.features } else { 0 };
+        match self.way() {
+            Way::Score => (self.features * self.tile + steps).div_ceil(4),
+            Way::Shared(parameters) => {
+                (self.tile * (parameters + self.features) + steps).div_ceil(4)
+            }
+            Way::Forms => self.tile * dim.div_ceil(4) * (self.features + 1) + steps.div_ceil(4),
+        }
     }
 }

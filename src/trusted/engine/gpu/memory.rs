@@ -156,7 +156,12 @@ impl GpuEngine {
             {
                 self.cache.forget_groups();
                 buffers.add_weights(&self.device, chunk.rows)?;
-                buffers.upload_weights(&self.device, weights, chunk.first, chunk.rows);
+                buffers.upload_weights(
+                    &self.device,
+                    &self.data,
+                    weights,
+                    (chunk.first, chunk.rows),
+                );
             }
         }
         if let Some((stream, rows)) = &mut self.stream

@@ -110,9 +110,7 @@ impl GpuEngine {
             words: words(&data),
             steps: data.steps(),
             labelled: data.labelled(),
-            // Gradients and anchors of rows with an offset have no pass.
-            listed: (listed_rows || data.offset().is_some())
-                .then(|| CpuEngine::new(data.clone()).holding_weights()),
+            listed: listed_rows.then(|| CpuEngine::new(data.clone()).holding_weights()),
             resident: limits.resident.unwrap_or(u64::MAX),
             chunk_bytes: chunk_bytes(&device, &data),
             scratch: network::SCRATCH_BYTES,
@@ -262,7 +260,7 @@ impl Engine for GpuEngine {
         }
         let parts = query.parts;
         let sums = match parts.gradient || parts.curvature {
-            true => self.with_memory(|engine| match engine.anchor_shape(query.slopes.score) {
+            true => self.with_memory(|engine| match engine.anchor_shape(&query.slopes) {
                 Some(shape) => engine.submit_anchor(query, shape).map(Some),
                 None => Ok(None),
             })?,

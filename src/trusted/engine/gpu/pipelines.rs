@@ -8,17 +8,34 @@ use super::gradient_text::GradientShape;
 use super::network::{self, Kernel};
 use super::ratio_text::RatioShape;
 use crate::engine::EngineError;
+use crate::expression::Law;
 use crate::model::RowFunction;
 
 /// Chains of one read of the rows.
 pub(super) const MAX_TILE: usize = 8;
 
+/// Functions that expressions name.
+pub(super) const EXPRESSION: &str = include_str!("../../../../shaders/expression.wgsl");
 const SOFTPLUS: &str = include_str!("../../../../shaders/softplus.wgsl");
 const REMAINDER: &str = include_str!("../../../../shaders/remainder.wgsl");
 const CELLS_F32: &str = include_str!("../../../../shaders/cells_f32.wgsl");
 const CELLS_I16: &str = include_str!("../../../../shaders/cells_i16.wgsl");
 const FIXED_POINT: &str = include_str!("../../../../shaders/fixed_point.wgsl");
 const RATIO_ROWS: &str = include_str!("../../../../shaders/ratio_rows.wgsl");
+
+/// Forms of four rows that a thread has in registers: with more than 16 it takes above 128 of them,
+/// and fewer threads hide each other's reads.
+const MAX_FORMS: usize = 16;
+
+/// Chains of a read of the rows, at most, by forms a chain. The text of a declared likelihood of
+/// much work is not repeated for many of them: reads do not count beside it.
+pub(super) fn most_chains(forms: usize, law: Option<Law>) -> usize {
+    match law {
+        Some(law) if law.is_long() => 1,
+        Some(_) if forms > 2 => 2,
+        _ => MAX_TILE.min(1 << (MAX_FORMS / forms.max(1)).ilog2()),
+    }
+}
 
 /// A compute pass with everything its text depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,8 +118,8 @@ impl Program {
     }
 }
 
-fn model_source(function: RowFunction) -> &'static str {
-    match function {
+fn model_source(function: RowFunction) -> String {
+    let text = match function {
         RowFunction::Logistic => include_str!("../../../../shaders/model/logistic.wgsl"),
         RowFunction::Affine => include_str!("../../../../shaders/model/gaussian_mean.wgsl"),
         RowFunction::Mixture => include_str!("../../../../shaders/model/mixture.wgsl"),
@@ -116,15 +133,29 @@ fn model_source(function: RowFunction) -> &'static str {
         RowFunction::MixtureRemainder { .. } => {
             include_str!("../../../../shaders/model/mixture_remainder.wgsl")
         }
-        // Their passes are others, or the CPU's; without a row function this does not compile.
-        RowFunction::Network(_)
-        | RowFunction::Layers(_)
-        | RowFunction::NetworkRemainder(_)
-        | RowFunction::Declared(_)
-        | RowFunction::DeclaredRemainder(_) => "",
         RowFunction::Poisson => include_str!("../../../../shaders/model/poisson.wgsl"),
-    }
+        RowFunction::Declared(law) => return format!("{EXPRESSION}\n{}", law.ratio_shader()),
+        RowFunction::DeclaredRemainder(law) => {
+            return format!("{EXPRESSION}\n{}", law.remainder_shader());
+        }
+        // Their passes are others, or the CPU's; without a row function this does not compile.
+        RowFunction::Network(_) | RowFunction::Layers(_) | RowFunction::NetworkRemainder(_) => "",
+    };
+    text.into()
 }
+
+/// What a row function is told beside its forms: the label, or in its place the weight at an anchor.
+const ONE_LABEL: &str = "alias Label = f32;
+const LABELS: u32 = 1u;
+fn label_of(first: f32, second: f32) -> Label {
+    return first;
+}";
+/// Or the weight and, from behind all weights, the label.
+const WEIGHT_AND_LABEL: &str = "alias Label = vec2<f32>;
+const LABELS: u32 = 2u;
+fn label_of(first: f32, second: f32) -> Label {
+    return vec2<f32>(first, second);
+}";
 
 fn ratio_source(pass: &str, function: RowFunction, tile: usize) -> String {
     let k = function.forms();
@@ -133,8 +164,12 @@ fn ratio_source(pass: &str, function: RowFunction, tile: usize) -> String {
         RowFunction::LogisticRemainder | RowFunction::PoissonRemainder => REMAINDER,
         _ => "",
     };
+    let labels = match function {
+        RowFunction::DeclaredRemainder(_) => WEIGHT_AND_LABEL,
+        _ => ONE_LABEL,
+    };
     format!(
-        "const K: u32 = {k}u;\nconst C: u32 = {c}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{shared}\n{}\n{pass}",
+        "const K: u32 = {k}u;\nconst C: u32 = {c}u;\nconst T: u32 = {tile}u;\n{FIXED_POINT}\n{SOFTPLUS}\n{shared}\n{}\n{labels}\n{pass}",
         model_source(function)
     )
 }
@@ -231,6 +266,7 @@ fn make(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expression::FAMILIES;
     use crate::model::{GradientFunction, Score};
     use crate::network::LayerKernel;
     use naga::valid::{Capabilities, ValidationFlags, Validator};
@@ -246,27 +282,61 @@ mod tests {
         module
     }
 
-    const FUNCTIONS: [RowFunction; 9] = [
-        RowFunction::Logistic,
-        RowFunction::Affine,
-        RowFunction::Mixture,
-        RowFunction::LogisticRemainder,
-        RowFunction::PoissonRemainder,
-        RowFunction::Linear,
-        RowFunction::Poisson,
-        RowFunction::MixtureRemainder { degree: 1 },
-        RowFunction::MixtureRemainder { degree: 30 },
-    ];
+    /// Every named likelihood, and one of every function that expressions may name; their parameters
+    /// are sampled, or are numbers.
+    fn laws(sampled: bool) -> Vec<Law> {
+        let own = "lgamma(exp(a) + y) + log(exp(a) + y) + sqrt(exp(eta) + 1) + log1p(exp(eta)) \
+                   + expm1(eta) + log1p_exp(eta * y) + inv_logit(eta) + std_normal_lcdf(eta)";
+        let own = ("own", own, vec!["a"]);
+        let families = FAMILIES.iter().map(|f| {
+            let names = f.parameters.iter().map(|(name, _)| *name).collect();
+            (f.name, f.likelihood, names)
+        });
+        let law = |(name, text, names): (&str, &str, Vec<&str>)| {
+            let names: Vec<String> = names.into_iter().map(String::from).collect();
+            let numbers: Vec<_> = names.iter().map(|n| (n.clone(), 0.7)).collect();
+            match sampled {
+                true => Law::new(name, text, &names, &[]),
+                false => Law::new(name, text, &[], &numbers),
+            }
+        };
+        families.chain([own]).map(|f| law(f).unwrap()).collect()
+    }
 
-    const GRADIENTS: [GradientFunction; 5] = [
-        GradientFunction::Score(Score::Logistic),
-        GradientFunction::Score(Score::Linear),
-        GradientFunction::Score(Score::Poisson),
-        GradientFunction::Affine,
-        GradientFunction::Mixture,
-    ];
+    fn functions() -> Vec<RowFunction> {
+        let mut all = vec![
+            RowFunction::Logistic,
+            RowFunction::Affine,
+            RowFunction::Mixture,
+            RowFunction::LogisticRemainder,
+            RowFunction::PoissonRemainder,
+            RowFunction::Linear,
+            RowFunction::Poisson,
+            RowFunction::MixtureRemainder { degree: 1 },
+            RowFunction::MixtureRemainder { degree: 30 },
+        ];
+        all.extend(laws(true).into_iter().map(RowFunction::Declared));
+        let thrice = laws(false)
+            .into_iter()
+            .filter(|law| law.has_remainder_shader());
+        all.extend(thrice.map(RowFunction::DeclaredRemainder));
+        // (All laws but that of beta, whose weights have no derivative here.)
+        assert_eq!(all.len(), 9 + 15 + 14);
+        all
+    }
 
-    const SCORES: [Score; 3] = [Score::Logistic, Score::Linear, Score::Poisson];
+    fn gradients() -> Vec<GradientFunction> {
+        let mut all = vec![GradientFunction::Affine, GradientFunction::Mixture];
+        all.extend(scores_of_models().into_iter().map(GradientFunction::Score));
+        all.extend(laws(true).into_iter().map(GradientFunction::Declared));
+        all
+    }
+
+    fn scores_of_models() -> Vec<Score> {
+        let mut all = vec![Score::Logistic, Score::Linear, Score::Poisson];
+        all.extend(laws(false).into_iter().map(Score::Declared));
+        all
+    }
 
     fn kernels() -> impl Iterator<Item = Kernel> {
         let layers = LayerKernel::ALL.map(Kernel::Layer).into_iter();
@@ -285,7 +355,9 @@ mod tests {
     fn anchor(score: Score, features: usize, workgroup: usize, packed: bool) -> Program {
         Program::AnchorSum(AnchorShape {
             score,
+            clips_residuals: packed,
             features,
+            offset: packed,
             packed,
             workgroup,
         })
@@ -301,6 +373,7 @@ mod tests {
             function,
             tile,
             features: 4 * kept + 3,
+            offset: packed,
             packed,
             workgroup,
             kept,
@@ -314,6 +387,7 @@ mod tests {
             function: GradientFunction::Score(Score::Logistic),
             tile,
             features,
+            offset: false,
             packed,
             // Few turns are unrolled by the driver, and then their number is not seen.
             workgroup: if tile == 1 { 1024 } else { 128 },
@@ -325,7 +399,7 @@ mod tests {
     #[test]
     fn every_combination_is_valid_wgsl() {
         for packed in [false, true] {
-            for function in FUNCTIONS {
+            for function in functions() {
                 for tile in [1, 2, 4, 8] {
                     for features in [1, 3, 8, 50] {
                         module(sum(function, tile, features, packed));
@@ -333,7 +407,7 @@ mod tests {
                 }
                 module(Program::RatioRows(function, packed));
             }
-            for function in GRADIENTS {
+            for function in gradients() {
                 for tile in [1, 2, 4, 8] {
                     for memory in [(16, 0), (128, 0), (128, 1), (64, 35)] {
                         module(gradient(function, tile, memory, packed));
@@ -342,7 +416,7 @@ mod tests {
             }
             // All steps have one text.
             module(Program::Network(Kernel::Clip, packed));
-            for score in SCORES {
+            for score in scores_of_models() {
                 for (features, workgroup) in [(1, 64), (4, 5), (50, 64), (200, 32)] {
                     module(anchor(score, features, workgroup, packed));
                 }
@@ -371,19 +445,25 @@ mod tests {
                 .sum();
             own + called
         }
-        let ratios = FUNCTIONS.map(|f| sum(f, 2, 3, true));
-        let gradients = GRADIENTS.map(|f| gradient(f, 2, (64, 1), true));
-        let anchors = SCORES.map(|s| anchor(s, 5, 64, true));
-        for program in ratios.into_iter().chain(gradients).chain(anchors) {
+        let ratios = functions().into_iter().map(|f| sum(f, 2, 3, true));
+        let gradients = gradients().into_iter();
+        let gradients = gradients.map(|f| gradient(f, 2, (64, 1), true));
+        let anchors = scores_of_models().into_iter();
+        let anchors = anchors.map(|s| anchor(s, 5, 64, true));
+        for program in ratios.chain(gradients).chain(anchors) {
             let module = module(program);
-            let named = ["row_ratio", "row_gradient", "score", "slopes"];
+            let named = ["row_ratio", "row_gradient", "score", "scores", "slopes"];
             let seen: Vec<usize> = module
                 .functions
                 .iter()
                 .filter(|(_, f)| f.name.as_deref().is_some_and(|n| named.contains(&n)))
                 .map(|(_, f)| globals(&module, f))
                 .collect();
-            assert_eq!(seen, [0], "{program:?}");
+            // (Of rows with an offset it is made of another.)
+            assert!(
+                !seen.is_empty() && seen.iter().all(|n| *n == 0),
+                "{program:?}"
+            );
             let entry = &module.entry_points[0].function;
             assert!(
                 globals(&module, entry) > 0,
@@ -441,7 +521,10 @@ mod tests {
         for (program, (name, fields, size)) in [
             (sum(RowFunction::Logistic, 1, 3, false), sums),
             (Program::RatioRows(RowFunction::Logistic, false), rows),
-            (gradient(GRADIENTS[0], 1, (128, 0), false), gradients),
+            (
+                gradient(GradientFunction::Affine, 1, (128, 0), false),
+                gradients,
+            ),
             (anchor(Score::Linear, 3, 64, false), anchors),
             (Program::Network(Kernel::Clip, false), networks),
         ] {
@@ -483,6 +566,44 @@ mod tests {
         };
         for kernel in kernels() {
             write("network".into(), Program::Network(kernel, true));
+        }
+        let (left, tile) = (RowFunction::LogisticRemainder, most_chains(3, None));
+        write(format!("left-{tile}x50-i16"), sum(left, tile, 50, true));
+        // A logistic regression as an expression, and likelihoods whose rows are work, with their
+        // parameters sampled and held.
+        let logistic = Law::new("expression", "-log1p_exp(-y * eta)", &[], &[]).unwrap();
+        let named = |sampled, name| {
+            laws(sampled)
+                .into_iter()
+                .find(|l| l.name() == name)
+                .unwrap()
+        };
+        let of = |sampled| ["negative-binomial", "student-t"].map(|name| named(sampled, name));
+        for law in of(true).into_iter().chain([logistic]) {
+            let (name, tile) = (law.name(), most_chains(2, Some(law)));
+            let ratio = sum(RowFunction::Declared(law), tile, 50, true);
+            write(format!("{name}-{tile}x50-i16"), ratio);
+        }
+        for law in of(true) {
+            let shape = GradientShape {
+                function: GradientFunction::Declared(law),
+                tile: most_chains(1, Some(law)),
+                features: 50,
+                offset: false,
+                packed: true,
+                workgroup: 128,
+                kept: 0,
+                straight: 1,
+            };
+            let name = format!("{}-{}x50-i16", law.name(), shape.tile);
+            write(name, Program::GradientSum(shape));
+        }
+        for law in of(false).into_iter().chain([logistic]) {
+            let (name, tile) = (law.name(), most_chains(3, Some(law)));
+            let left = sum(RowFunction::DeclaredRemainder(law), tile, 50, true);
+            write(format!("{name}-left-{tile}x50-i16"), left);
+            let anchor = anchor(Score::Declared(law), 50, 64, true);
+            write(format!("{name}-50-i16"), anchor);
         }
         for (packed, name) in [(false, "f32"), (true, "i16")] {
             for tile in [1, 8] {

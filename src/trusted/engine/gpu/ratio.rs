@@ -1,7 +1,7 @@
 //! Ratio queries: coefficients up, sums or listed rows back.
 
 use super::buffers::Params;
-use super::pipelines::{MAX_TILE, Program};
+use super::pipelines::{Program, most_chains};
 use super::ratio_text::RatioShape;
 use super::submit::{Dispatch, Job, uniform};
 use super::{GpuEngine, ROWS_PER_THREAD, WORKGROUPS};
@@ -74,9 +74,10 @@ impl GpuEngine {
         if query.function().is_weighted() {
             self.ensure_weights()?;
         }
+        let most = most_chains(query.function().forms(), query.function().law());
         let shape = RatioShape {
             function: query.function(),
-            tile: query.chains().next_power_of_two().min(MAX_TILE),
+            tile: query.chains().next_power_of_two().min(most),
             features: self.features,
             packed: !self.steps.is_empty(),
         };

@@ -233,7 +233,7 @@ impl GpuEngine {
         if let Some((stream, _)) = &self.stream {
             stream.upload(&self.device, &self.data, chunk.first, chunk.rows);
             let weights = self.listed.as_ref().map_or(&[][..], |cpu| cpu.weights());
-            stream.upload_weights(&self.device, weights, chunk.first, chunk.rows);
+            stream.upload_weights(&self.device, &self.data, weights, (chunk.first, chunk.rows));
         }
     }
 
