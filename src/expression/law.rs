@@ -112,6 +112,7 @@ impl Law {
         Ok(Law(parts))
     }
 
+    #[cfg(feature = "gpu")]
     pub(super) fn parts(self) -> &'static Parts {
         self.0
     }
