@@ -95,4 +95,6 @@ mod test_cases;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod units_tests;
+#[cfg(test)]
 mod weighted_rows_tests;

@@ -10,7 +10,7 @@ use crate::model::{Metric, Model, Slopes};
 use crate::synthetic;
 
 /// The rows of a table without offsets, at these places, each with its share.
-fn with_shares(
+pub(super) fn with_shares(
     data: &Dataset,
     rows: impl Iterator<Item = (usize, Option<f64>)>,
     unit: Option<u64>,
@@ -47,7 +47,7 @@ fn with_shares(
 }
 
 /// Tables of regressions, of either storage.
-fn regressions() -> impl Iterator<Item = Case> {
+pub(super) fn regressions() -> impl Iterator<Item = Case> {
     let is_one = |c: &Case| {
         let model = &c.model;
         let plain = c.data.offset().is_none() && !model.row_function().sees_rows();

@@ -216,7 +216,7 @@ impl GradientFunction {
     }
 
     /// Whether it sees whole rows; others see affine forms of them.
-    pub(in crate::trusted) fn sees_rows(self) -> bool {
+    pub fn sees_rows(self) -> bool {
         matches!(
             self,
             GradientFunction::Network(_) | GradientFunction::Layers(_)

@@ -61,7 +61,7 @@ pub(super) fn sum_tiles(
         return layers::sum_tiles(set, (query, network), first, (tiles, labels), rows, sums);
     }
     let strip = (STRIP_FLOATS / width).clamp(1, STRIP);
-    let mut work = Work::new(query, first, sums.len(), strip);
+    let mut work = Work::new(query, (first, sums.len()), strip, false);
     for (s, part) in tiles.chunks(width * strip).enumerate() {
         let part = floats(set, part, &mut room);
         let start = s * strip * TILE;
@@ -76,14 +76,80 @@ pub(super) fn sum_tiles(
         match query.function() {
             GradientFunction::Score(score) => work.scores(set, query, score, part, &y, live),
             // Networks have left above.
-            GradientFunction::Declared(law) => work.declared(set, query, law, part, &y, live),
-            GradientFunction::Affine
-            | GradientFunction::Mixture
-            | GradientFunction::Network(_)
-            | GradientFunction::Layers(_) => work.gradients(set, query, part, live),
+            _ => work.gradients(set, query, part, &y, live),
         }
     }
     add_integers(&work.integers, &work.clipped, tiles.len() / width, sums);
+}
+
+/// Gradients of units at one chain: sums of their rows' gradients, clipped together.
+pub(super) struct UnitGradients<'a> {
+    set: InstructionSet,
+    query: &'a GradientQuery,
+    work: Work,
+    /// Sums of the units of a strip so far, in the layout of tiles of d coordinates.
+    sums: Vec<f32>,
+    /// Tiles that were added.
+    tiles: usize,
+}
+
+/// Units of a strip, and rows that are made at a time.
+pub(super) const UNITS: usize = STRIP_ROWS;
+
+impl<'a> UnitGradients<'a> {
+    /// At chain `chain`.
+    pub fn new(set: InstructionSet, query: &'a GradientQuery, chain: usize) -> Self {
+        UnitGradients {
+            set,
+            query,
+            work: Work::new(query, (chain, 1), STRIP, true),
+            sums: vec![0.0; query.dim() * UNITS],
+            tiles: 0,
+        }
+    }
+
+    /// Adds up to [`UNITS`] rows, laid out in `tiles`, to their units; `units[i]`: the place of
+    /// row i's unit in the strip. A row that has a share adds so much of itself.
+    pub fn add_rows(&mut self, tiles: &[f32], beside: Beside<'_>, units: &[usize]) {
+        let mut y = [0.0; STRIP_ROWS];
+        let given = beside.labels.iter().take(units.len());
+        y.iter_mut().zip(given).for_each(|(y, label)| *y = *label);
+        self.work.make(self.set, self.query, 0, tiles, &y);
+        let d = self.query.dim();
+        self.set.sanitize(&mut self.work.gradients);
+        for (i, unit) in units.iter().enumerate() {
+            let share = beside.shares.get(i).copied().unwrap_or(1.0);
+            let from = i / TILE * d * TILE + i % TILE;
+            let to = unit / TILE * d * TILE + unit % TILE;
+            for j in 0..d {
+                self.sums[to + j * TILE] += share * self.work.gradients[from + j * TILE];
+            }
+        }
+    }
+
+    /// Clips the units of the strip, `live` of them, and begins the next one.
+    pub fn end_strip(&mut self, live: usize) {
+        let (d, rows) = (self.query.dim(), live.next_multiple_of(TILE));
+        let (mut squares, mut factors) = ([0.0; STRIP_ROWS], [1.0; STRIP_ROWS]);
+        let sums = &mut self.sums[..rows * d];
+        self.set.sanitize(sums);
+        self.set.squares(d, sums, &mut squares[..rows]);
+        let clip = Clip::of(self.query);
+        let clipped = self
+            .set
+            .clip(&clip, &squares[..rows], live, &mut factors[..rows]);
+        self.work.clipped[0] += clipped;
+        self.set
+            .accumulate(sums, &factors[..rows], &mut self.work.integers);
+        sums.fill(0.0);
+        self.tiles += rows / TILE;
+    }
+
+    /// Adds all strips to a sum.
+    pub fn finish(self, sum: &mut GradientSum) {
+        let sums = std::slice::from_mut(sum);
+        add_integers(&self.work.integers, &self.work.clipped, self.tiles, sums);
+    }
 }
 
 /// Adds lanes to the sums: every lane carries the bits of ROUND once a tile.
@@ -141,10 +207,16 @@ struct Group {
 }
 
 impl Work {
-    fn new(query: &GradientQuery, first: usize, chains: usize, strip: usize) -> Self {
+    /// `each`: whether scores' rows are made into gradients too.
+    fn new(
+        query: &GradientQuery,
+        (first, chains): (usize, usize),
+        strip: usize,
+        each: bool,
+    ) -> Self {
         let d = query.dim();
         let scored = matches!(query.function(), GradientFunction::Score(_));
-        let as_stored = scored && query.features() == d;
+        let as_stored = scored && query.features() == d && !each;
         // One form η makes a score; others have one an offset.
         let per_chain = match query.function() {
             GradientFunction::Score(_) | GradientFunction::Declared(_) => 1,
@@ -219,42 +291,19 @@ impl Work {
         }
     }
 
-    /// Gradients that are a score times the row, and behind it the scores of shared parameters.
-    fn declared(
+    /// Gradients that are made coordinate by coordinate.
+    fn gradients(
         &mut self,
         set: InstructionSet,
         query: &GradientQuery,
-        law: Law,
         tiles: &[f32],
         labels: &[f32; STRIP_ROWS],
         live: usize,
     ) {
-        let (d, width) = (query.dim(), query.features());
-        let features = d - law.shared().len();
-        let rows = tiles.len() / width;
-        let mut eta = [[0.0; STRIP_ROWS]; GROUP];
+        let (d, rows) = (query.dim(), tiles.len() / query.features());
         let (mut squares, mut factors) = ([0.0; STRIP_ROWS], [0.0; STRIP_ROWS]);
-        for group in &self.groups {
-            group.evaluate(set, tiles, &mut eta);
-            let (c, eta, labels) = (group.chain, &eta[0][..rows], &labels[..rows]);
-            let shared = query.offsets(self.first + c);
-            let mut score = [0.0; STRIP_ROWS];
-            set.declared_scores(law, 0, labels, eta, shared, &mut score[..rows]);
-            for (j, x) in tiles.chunks_exact(TILE).enumerate() {
-                let (tile, j) = (j / width, j % width);
-                // What lies behind the features is an offset.
-                if j >= features {
-                    continue;
-                }
-                let to = &mut self.gradients[(tile * d + j) * TILE..][..TILE];
-                for ((to, x), s) in to.iter_mut().zip(x).zip(&score[tile * TILE..]) {
-                    *to = x * s;
-                }
-            }
-            for k in 1..=law.shared().len() {
-                set.declared_scores(law, k, labels, eta, shared, &mut score[..rows]);
-                put(&mut self.gradients, d, features + k - 1, &score[..rows]);
-            }
+        for c in 0..self.clipped.len() {
+            self.make(set, query, c, tiles, labels);
             let gradients = &mut self.gradients[..rows * d];
             set.sanitize(gradients);
             set.squares(d, gradients, &mut squares[..rows]);
@@ -267,46 +316,54 @@ impl Work {
         }
     }
 
-    /// Gradients whose coordinates are made from forms.
-    fn gradients(
+    /// Puts the gradients of a strip's rows at chain `c` into `self.gradients`; a score's chain has
+    /// a group of its own.
+    fn make(
         &mut self,
         set: InstructionSet,
         query: &GradientQuery,
+        c: usize,
         tiles: &[f32],
-        live: usize,
+        labels: &[f32; STRIP_ROWS],
     ) {
-        let d = query.dim();
-        let rows = tiles.len() / query.features();
+        let (d, width) = (query.dim(), query.features());
+        let rows = tiles.len() / width;
         let mut values = [[0.0; STRIP_ROWS]; GROUP];
-        let (mut squares, mut factors) = ([0.0; STRIP_ROWS], [0.0; STRIP_ROWS]);
-        let mut forms = self.groups.iter().peekable();
-        for c in 0..self.clipped.len() {
-            let mut mixture = [[0.0; STRIP_ROWS]; 3];
-            while let Some(group) = forms.next_if(|g| g.chain == c) {
-                group.evaluate(set, tiles, &mut values);
-                for (f, value) in values.iter().enumerate().take(group.forms) {
-                    let k = group.form + f;
-                    if query.function() == GradientFunction::Mixture {
-                        mixture[k] = *value;
-                    } else {
-                        put(&mut self.gradients, d, k, &value[..rows]);
+        let mut mixture = [[0.0; STRIP_ROWS]; 3];
+        for group in self.groups.iter().filter(|g| g.chain == c) {
+            group.evaluate(set, tiles, &mut values);
+            let (eta, labels) = (&values[0][..rows], &labels[..rows]);
+            let mut score = [0.0; STRIP_ROWS];
+            match query.function() {
+                GradientFunction::Score(of) => {
+                    set.scores(of, eta, labels, &mut score[..rows]);
+                    put_products(&mut self.gradients, (d, d), (tiles, width), &score);
+                }
+                GradientFunction::Declared(law) => {
+                    let features = d - law.shared().len();
+                    let shared = query.offsets(self.first + c);
+                    set.declared_scores(law, 0, labels, eta, shared, &mut score[..rows]);
+                    put_products(&mut self.gradients, (d, features), (tiles, width), &score);
+                    for k in 1..=law.shared().len() {
+                        set.declared_scores(law, k, labels, eta, shared, &mut score[..rows]);
+                        put(&mut self.gradients, d, features + k - 1, &score[..rows]);
+                    }
+                }
+                GradientFunction::Mixture => {
+                    let forms = mixture[group.form..].iter_mut();
+                    forms.zip(values).for_each(|(to, value)| *to = value);
+                }
+                _ => {
+                    for (f, value) in values.iter().enumerate().take(group.forms) {
+                        put(&mut self.gradients, d, group.form + f, &value[..rows]);
                     }
                 }
             }
-            if query.function() == GradientFunction::Mixture {
-                let [first, second] = set.mixture(&mixture);
-                put(&mut self.gradients, d, 0, &first[..rows]);
-                put(&mut self.gradients, d, 1, &second[..rows]);
-            }
-            let gradients = &mut self.gradients[..rows * d];
-            set.sanitize(gradients);
-            set.squares(d, gradients, &mut squares[..rows]);
-            factors.fill(1.0);
-            let clip = Clip::of(query);
-            self.clipped[c] += set.clip(&clip, &squares[..rows], live, &mut factors[..rows]);
-            weigh(&self.shares, &mut factors[..rows]);
-            let integers = &mut self.integers[c * d..(c + 1) * d];
-            set.accumulate(gradients, &factors[..rows], integers);
+        }
+        if query.function() == GradientFunction::Mixture {
+            let [first, second] = set.mixture(&mixture);
+            put(&mut self.gradients, d, 0, &first[..rows]);
+            put(&mut self.gradients, d, 1, &second[..rows]);
         }
     }
 }
@@ -346,6 +403,26 @@ impl Group {
                 }
             }
             _ => set.forms(w, o, tiles, out),
+        }
+    }
+}
+
+/// Puts the products of scores and features into the first `features` of d coordinates; what lies
+/// behind these in a row is an offset.
+fn put_products(
+    gradients: &mut [f32],
+    (d, features): (usize, usize),
+    (tiles, width): (&[f32], usize),
+    score: &[f32; STRIP_ROWS],
+) {
+    for (j, x) in tiles.chunks_exact(TILE).enumerate() {
+        let (tile, j) = (j / width, j % width);
+        if j >= features {
+            continue;
+        }
+        let to = &mut gradients[(tile * d + j) * TILE..][..TILE];
+        for ((to, x), s) in to.iter_mut().zip(x).zip(&score[tile * TILE..]) {
+            *to = x * s;
         }
     }
 }

@@ -10,6 +10,7 @@ mod network;
 mod network_gradient;
 mod network_remainder;
 mod remainder;
+mod units;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -133,6 +134,9 @@ impl Engine for CpuEngine {
     fn ratio_sums(&mut self, query: &RatioQuery) -> Result<Vec<RatioSum>, EngineError> {
         let (data, set) = (&*self.data, self.set);
         query.check(data.width(), data.labelled())?;
+        if let Some(units) = data.units() {
+            return Ok(self.unit_ratio_sums(query, units));
+        }
         let weighted = query.function().is_weighted();
         let groups = Group::split(query);
         let width = data.width() * TILE;
@@ -203,45 +207,22 @@ impl Engine for CpuEngine {
         out: &mut [Vec<i32>],
     ) -> Result<(), EngineError> {
         let data = &*self.data;
-        let d = data.width();
-        query.check(d, data.labelled())?;
-        let weighted = query.function().is_weighted();
+        query.check(data.width(), data.labelled())?;
+        if let Some(units) = data.units() {
+            self.unit_ratios(query, units, rows, out);
+            return Ok(());
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
         for (c, (rows, out)) in rows.iter().zip(out).enumerate() {
             let group = Group::single(query, c);
-            let sign = query.sign(c);
-            let places = data.by_place(rows);
+            let places = self.data.by_place(rows);
             let in_file = (places.iter().flatten()).map(|&at| rows[at]);
             let in_file: Vec<u64> = in_file.collect();
             let rows = if places.is_some() { &in_file } else { rows };
             out.clear();
-            for chunk in rows.chunks(TILE) {
-                let (mut labels, mut weights) = ([0.0; TILE], [1.0; TILE]);
-                let mut shares = [1.0; TILE];
-                data.gather(chunk, &mut self.scratch);
-                for (i, &row) in chunk.iter().enumerate() {
-                    labels[i] = data.labels().get(row as usize).copied().unwrap_or(0.0);
-                    shares[i] = data.shares().get(row as usize).copied().unwrap_or(1.0);
-                    if weighted {
-                        let tile = row as usize / TILE;
-                        weights[i] = self.weights_of(tile..tile + 1)[row as usize % TILE];
-                    }
-                }
-                let (set, tile) = (self.set, &self.scratch);
-                let steps = match query.function().sees_rows() {
-                    true => network::ratio_tile(set, query, c, tile, &labels, &weights),
-                    false => {
-                        let (labels, weights) = (&labels[..], &weights[..]);
-                        let shares = &shares[..usize::from(data.weighted()) * TILE];
-                        let beside = kernel::Beside {
-                            labels,
-                            weights,
-                            shares,
-                        };
-                        kernel::ratio_tile(set, &group, tile, beside)
-                    }
-                };
-                out.extend(steps[..chunk.len()].iter().map(|q| q * sign));
-            }
+            self.row_steps(query, &group, c, rows, &mut scratch, out);
+            let sign = query.sign(c);
+            out.iter_mut().for_each(|q| *q *= sign);
             if let Some(places) = places {
                 let mut listed = vec![0; out.len()];
                 places
@@ -251,6 +232,7 @@ impl Engine for CpuEngine {
                 *out = listed;
             }
         }
+        self.scratch = scratch;
         Ok(())
     }
 
@@ -260,9 +242,15 @@ impl Engine for CpuEngine {
         rows: Rows<'_>,
     ) -> Result<Vec<GradientSum>, EngineError> {
         query.check(self.data.width(), self.data.labelled())?;
-        match rows {
-            Rows::All => Ok(self.all_gradients(query)),
-            Rows::Listed(lists) => self.listed_gradients(query, lists),
+        match (rows, self.data.units()) {
+            (Rows::Listed(lists), _) if lists.len() != query.chains() => {
+                let (lists, chains) = (lists.len(), query.chains());
+                let what = format!("{lists} lists of rows for {chains} chains");
+                Err(EngineError::Query(what))
+            }
+            (rows, Some(units)) => self.unit_gradients(query, units, rows),
+            (Rows::All, None) => Ok(self.all_gradients(query)),
+            (Rows::Listed(lists), None) => Ok(self.listed_gradients(query, lists)),
         }
     }
 
@@ -308,6 +296,45 @@ fn add_gradients(mut a: Vec<GradientSum>, b: Vec<GradientSum>) -> Vec<GradientSu
 }
 
 impl CpuEngine {
+    /// Adds the quantised ratios of listed rows at chain `c` to `out`, without the query's sign;
+    /// `scratch`: room for a tile.
+    fn row_steps(
+        &self,
+        query: &RatioQuery,
+        group: &Group,
+        c: usize,
+        rows: &[u64],
+        scratch: &mut [f32],
+        out: &mut Vec<i32>,
+    ) {
+        let (data, set) = (&*self.data, self.set);
+        for chunk in rows.chunks(TILE) {
+            let (mut labels, mut weights) = ([0.0; TILE], [1.0; TILE]);
+            let mut shares = [1.0; TILE];
+            data.gather(chunk, scratch);
+            for (i, &row) in chunk.iter().enumerate() {
+                labels[i] = data.labels().get(row as usize).copied().unwrap_or(0.0);
+                shares[i] = data.shares().get(row as usize).copied().unwrap_or(1.0);
+                if query.function().is_weighted() {
+                    let tile = row as usize / TILE;
+                    weights[i] = self.weights_of(tile..tile + 1)[row as usize % TILE];
+                }
+            }
+            let steps = match query.function().sees_rows() {
+                true => network::ratio_tile(set, query, c, scratch, &labels, &weights),
+                false => {
+                    let beside = kernel::Beside {
+                        labels: &labels,
+                        weights: &weights,
+                        shares: &shares[..usize::from(data.weighted()) * TILE],
+                    };
+                    kernel::ratio_tile(set, group, scratch, beside)
+                }
+            };
+            out.extend(&steps[..chunk.len()]);
+        }
+    }
+
     fn all_gradients(&self, query: &GradientQuery) -> Vec<GradientSum> {
         let (data, set) = (&*self.data, self.set);
         let width = query.features() * TILE;
@@ -346,18 +373,7 @@ impl CpuEngine {
     }
 
     /// Rows are copied into tiles, so that a list costs what as many rows in order do.
-    fn listed_gradients(
-        &self,
-        query: &GradientQuery,
-        lists: &[Vec<u64>],
-    ) -> Result<Vec<GradientSum>, EngineError> {
-        if lists.len() != query.chains() {
-            return Err(EngineError::Query(format!(
-                "{} lists of rows for {} chains",
-                lists.len(),
-                query.chains()
-            )));
-        }
+    fn listed_gradients(&self, query: &GradientQuery, lists: &[Vec<u64>]) -> Vec<GradientSum> {
         let in_file = |list: &Vec<u64>| {
             let places = self.data.by_place(list)?;
             Some(places.iter().map(|&at| list[at]).collect())
@@ -378,16 +394,14 @@ impl CpuEngine {
                     .map(move |chunk| (c, chunk))
             });
             let chunks: Vec<(usize, &[u64])> = chunks.collect();
-            return Ok(chunks
-                .into_par_iter()
-                .fold(zero, add_chunk)
-                .reduce(zero, add_gradients));
+            let chunks = chunks.into_par_iter().fold(zero, add_chunk);
+            return chunks.reduce(zero, add_gradients);
         }
         let chunks = lists.iter().enumerate().flat_map(|(c, list)| {
             let chunks = list.chunks(TILE * GATHERED);
             chunks.map(move |chunk| (c, chunk))
         });
-        Ok(chunks.fold(zero(), add_chunk))
+        chunks.fold(zero(), add_chunk)
     }
 
     /// Adds the gradients of up to 16·[`GATHERED`] listed rows.

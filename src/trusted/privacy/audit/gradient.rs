@@ -8,7 +8,7 @@ use super::bound::{Event, Histogram, lower_bound};
 use super::case::claims;
 use super::gradient_runs::Runs;
 use super::{AuditError, Report, Settings, Subject, report};
-use crate::data::{DataError, Dataset};
+use crate::data::{DataError, Dataset, Unit};
 use crate::engine::{EngineChoice, EngineSetup};
 use crate::model::{GaussianMean, Model, Prior};
 use crate::privacy::accountant::Budget;
@@ -60,6 +60,20 @@ pub enum GradientRun {
     Variational,
 }
 
+/// In what D and D' differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Differing {
+    /// One row.
+    Row,
+    /// All rows of a unit, four that pull the same way.
+    Unit,
+    /// As many rows of a table that was declared to have no units: no neighbours.
+    Rows,
+}
+
+/// Rows of a unit.
+const UNIT_ROWS: u32 = 4;
+
 /// Gradients released on worst-case neighbours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientCase {
@@ -73,6 +87,8 @@ pub struct GradientCase {
     pub sigma: f64,
     /// Steps T of a run by default.
     pub steps: u32,
+    /// In what the tables differ.
+    pub differing: Differing,
 }
 
 impl GradientCase {
@@ -88,6 +104,7 @@ impl GradientCase {
             clip: 1.0,
             sigma: 8.0,
             steps: 1,
+            differing: Differing::Row,
         };
         let dynamics = |dynamics| GradientCase {
             run: GradientRun::Dynamics(dynamics),
@@ -132,6 +149,7 @@ impl GradientCase {
             clip: 1.0,
             sigma: if all { 4.0 } else { 1.5 },
             steps: 1,
+            differing: Differing::Row,
         }
     }
 
@@ -230,13 +248,28 @@ impl GradientCase {
     }
 
     /// D or D'.
-    pub(super) fn data(neighbour: bool) -> Result<Dataset, DataError> {
-        let mut set = Dataset::builder(vec!["x".into(), "z".into()], false, FAR)?;
-        for _ in 1..ROWS {
-            set.push(&[0.0, 0.0], None)?;
+    pub(super) fn data(&self, neighbour: bool) -> Result<Dataset, DataError> {
+        let mut set = Dataset::builder_with(vec!["x".into(), "z".into()], None, FAR)?;
+        if self.differing == Differing::Unit {
+            let column = "unit".into();
+            set = set.of_units(Unit {
+                column,
+                rows: UNIT_ROWS,
+            });
         }
+        let rows = match self.differing {
+            Differing::Row => 1,
+            Differing::Unit | Differing::Rows => UNIT_ROWS,
+        };
         let far = FAR as f32;
-        set.push(&[if neighbour { -far } else { far }, 0.0], None)?;
+        let own = [if neighbour { -far } else { far }, 0.0];
+        let silent = (1..ROWS as u64).map(|owner| (owner, [0.0; 2]));
+        for (owner, row) in silent.chain((0..rows).map(|_| (0, own))) {
+            match self.differing {
+                Differing::Unit => set.push_owned(&row, None, owner)?,
+                _ => set.push_value(&row, None)?,
+            }
+        }
         set.finish()
     }
 
@@ -250,12 +283,13 @@ impl GradientCase {
     }
 
     pub(super) fn curator(
+        &self,
         neighbour: bool,
         (engine, chains): (EngineChoice, usize),
         ledger: Ledger,
         seed: Option<u64>,
     ) -> Result<Curator, AuditError> {
-        let data = Self::data(neighbour);
+        let data = self.data(neighbour);
         let data = data.map_err(|e| AuditError::setting("rows", e.to_string()))?;
         let model = Self::model(&data)?;
         let setup = EngineSetup {

@@ -55,7 +55,7 @@ impl<'a> Runs<'a> {
         let open = |neighbour| -> Result<Adversary, AuditError> {
             let ledger = Ledger::counting(budget, measure);
             let engine = (settings.engine, chains);
-            let curator = GradientCase::curator(neighbour, engine, ledger, settings.seed)?;
+            let curator = case.curator(neighbour, engine, ledger, settings.seed)?;
             Ok(Adversary::new(curator))
         };
         Ok(Runs {

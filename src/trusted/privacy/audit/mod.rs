@@ -56,7 +56,7 @@ use crate::engine::EngineChoice;
 use as_published::FastMh;
 use bound::{Histogram, accepted_moves, lower_bound};
 pub use case::{Case, MOST_REMAINDER};
-pub use gradient::{GradientCase, GradientRun, audit_gradients};
+pub use gradient::{Differing, GradientCase, GradientRun, audit_gradients};
 pub use held_out::audit_held_out;
 pub use release::{AnchorCase, AnchorPart, audit_anchor};
 use repeat::CuratorRuns;

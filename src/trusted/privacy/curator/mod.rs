@@ -26,8 +26,8 @@ use self::cost::smallest_clip;
 use super::ledger::Ledger;
 use super::mechanism::{Correction, PoissonSampler, RowShares, SecretRng};
 use super::releases::{
-    Acceptance, AnchorNoise, Batch, DrawRequest, Estimator, Expansion, GradientNoise, Halt,
-    MomentNoise, Moves, Releases,
+    Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, MomentNoise,
+    Moves, Releases,
 };
 use crate::data::{Dataset, Population, Unit};
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
@@ -174,14 +174,11 @@ impl Curator {
         self.unit.as_ref()
     }
 
-    /// Refuses what clips single rows, and is no guarantee for all rows of a unit; and what draws
-    /// rows by their number, which is private then.
-    fn check_single_rows(&self, draws_rows: bool) -> Result<(), Halt> {
+    /// Refuses what is of single rows, and no guarantee for all rows of a unit.
+    fn check_single_rows(&self) -> Result<(), Halt> {
         match self.unit {
-            Some(_) if draws_rows || self.ledger.is_some() => {
-                Err(Halt::Refused(SINGLE_ROWS.into()))
-            }
-            _ => Ok(()),
+            Some(_) => Err(Halt::Refused(SINGLE_ROWS.into())),
+            None => Ok(()),
         }
     }
 
@@ -308,8 +305,8 @@ impl Curator {
     }
 }
 
-/// Why only anchors are for units.
-const SINGLE_ROWS: &str = "only the sums of an anchor are clipped unit by unit; with data.unit use algorithm = \"anchored-barker\" or \"dp-laplace\"";
+/// Why some answers are not for units.
+const SINGLE_ROWS: &str = "this is not clipped unit by unit, as log ratios, gradients and the sums of an anchor are; with data.unit use algorithm = \"anchored-barker\" or \"dp-laplace\"";
 
 /// Why rows of this model have no bounds of their own.
 pub(crate) fn unscaled(model: &dyn Model) -> String {
@@ -334,6 +331,12 @@ pub(super) fn check_fit(data: &Dataset, model: &dyn Model) -> Result<(), Curator
             "offsets of rows: model '{}' and the data declare other ones; their bounds must be the same",
             model.name()
         )));
+    }
+    if data.bounds().is_some() && data.unit().is_some() {
+        return Err(CuratorError::Mismatch(
+            "rows have bounds of their own, and their units none; drop data.unit or [data.bounds]"
+                .into(),
+        ));
     }
     if data.bounds().is_some() && !model.ratio_scales_with_row() {
         return Err(CuratorError::Mismatch(unscaled(model)));
@@ -372,7 +375,9 @@ impl Releases for Curator {
         accepted: &mut [bool],
     ) -> Result<(), Halt> {
         accepted.fill(false);
-        self.check_single_rows(estimator != Estimator::FullBatch)?;
+        if self.model.prior().anchor.is_some() {
+            self.check_single_rows()?;
+        }
         self.check_shapes(moves, accepted.len())?;
         // h = −∞ rejects before anything is charged; NaN never accepts.
         let live: Vec<usize> = (0..moves.public.len())
@@ -423,7 +428,7 @@ impl Releases for Curator {
     }
 
     fn moments(&mut self, degree: usize, noise: Option<MomentNoise>) -> Result<Moments, Halt> {
-        self.check_single_rows(true)?;
+        self.check_single_rows()?;
         self.release_moments(degree, noise)
     }
 
@@ -432,12 +437,14 @@ impl Releases for Curator {
         thetas: ArrayView2<'_, f64>,
         noise: GradientNoise,
     ) -> Result<Array2<f64>, Halt> {
-        self.check_single_rows(noise.batch != Batch::All)?;
+        if self.model.gradient_function().sees_rows() {
+            self.check_single_rows()?;
+        }
         self.release_gradients(thetas, noise)
     }
 
     fn posterior_draw(&mut self, start: &[f64], request: &DrawRequest) -> Result<Vec<f64>, Halt> {
-        self.check_single_rows(false)?;
+        self.check_single_rows()?;
         self.release_draw(start, request)
     }
 }

@@ -1,4 +1,5 @@
-//! On a table with units nothing is released but an anchor's sums, and nothing else is charged.
+//! On a table with units answers are of units, at the price of as many rows; what is of single rows
+//! is refused, and nothing is charged for it.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use ndarray::Array2;
 
 use crate::data::{Dataset, LabelKind, Unit};
 use crate::engine::EngineChoice;
-use crate::model::{GaussianMean, Metric, Mlp, Model, Prior, Regression};
+use crate::model::{Anchor, GaussianMean, Metric, Mlp, Model, Prior, Regression};
 use crate::privacy::curator::Curator;
 use crate::privacy::releases::{
     Acceptance, AnchorNoise, Batch, DrawRequest, Estimator, GradientNoise, Halt, Lambda,
@@ -37,16 +38,19 @@ fn logistic() -> Arc<dyn Model> {
     Arc::new(Regression::logistic(&names, 2.0, Prior::normal(2, 1.0), 1.0).unwrap())
 }
 
+/// What decisions and gradients cost is what they cost on a table of as many rows as there are units.
 #[test]
-fn all_that_clips_single_rows_is_refused_and_nothing_is_charged() {
-    let mut open = curator(logistic(), Some(LabelKind::Binary));
-    let refused = |answer: Result<(), Halt>, curator: &Curator| {
-        assert!(
-            matches!(&answer, Err(Halt::Refused(what)) if what.contains("unit by unit")),
-            "{answer:?}"
-        );
-        assert_eq!(curator.ledger().unwrap().spent(), 0.0);
-    };
+fn units_are_paid_for_as_rows_are() {
+    let label = Some(LabelKind::Binary);
+    let mut rows = Dataset::builder_with(vec!["a".into(), "b".into()], label, 2.0).unwrap();
+    for i in 0..15u32 {
+        rows.push_value(&[(i as f32).sin(), 0.1], Some(1.0))
+            .unwrap();
+    }
+    let ledger = Ledger::counting(Budget::new(5.0, 1e-6).unwrap(), Measure::Zcdp);
+    let rows = rows.finish().unwrap();
+    let rows = Curator::private(rows, logistic(), EngineChoice::Cpu, ledger, Some(1)).unwrap();
+    let mut both = [curator(logistic(), label), rows];
     let (thetas, proposals) = (Array2::zeros((1, 2)), Array2::from_elem((1, 2), 0.1));
     let clips = [0.3];
     let moves = Moves {
@@ -55,27 +59,46 @@ fn all_that_clips_single_rows_is_refused_and_nothing_is_charged() {
         public: &[0.0],
         clip_bounds: Some(&clips),
     };
-    for estimator in [
-        Estimator::FullBatch,
-        Estimator::Poisson {
-            lambda: Lambda::Fixed(5.0),
-        },
-        Estimator::FixedBatch { batch: 10 },
+    let poisson = Estimator::Poisson {
+        lambda: Lambda::Fixed(5.0),
+    };
+    let mut last = 0.0;
+    for (estimator, rule) in [
+        (Estimator::FullBatch, Acceptance::Barker),
+        (Estimator::FullBatch, Acceptance::Penalty { tau: 9.0 }),
+        (poisson, Acceptance::Barker),
     ] {
-        for rule in [Acceptance::Barker, Acceptance::Penalty { tau: 2.0 }] {
-            let answer = open.decide(&moves, estimator, rule, &mut [false]);
-            refused(answer, &open);
-        }
+        let spent = both.each_mut().map(|curator| {
+            curator
+                .decide(&moves, estimator, rule, &mut [false])
+                .unwrap();
+            curator.ledger().unwrap().spent()
+        });
+        assert!(spent[0] == spent[1] && spent[0] > last, "{spent:?}");
+        last = spent[0];
     }
-    for batch in [Batch::All, Batch::Poisson { rate: 0.1 }] {
-        let noise = GradientNoise {
-            clip: Some(1.0),
-            sigma: 5.0,
-            batch,
-        };
-        let answer = open.gradients(thetas.view(), noise).map(|_| ());
-        refused(answer, &open);
-    }
+    let noise = GradientNoise {
+        clip: Some(1.0),
+        sigma: 9.0,
+        batch: Batch::All,
+    };
+    let spent = both.each_mut().map(|curator| {
+        curator.gradients(thetas.view(), noise).unwrap();
+        curator.ledger().unwrap().spent()
+    });
+    assert!(spent[0] == spent[1] && spent[0] > last, "{spent:?}");
+}
+
+#[test]
+fn what_is_of_single_rows_is_refused_and_nothing_is_charged() {
+    let refused = |answer: Result<(), Halt>, curator: &Curator| {
+        assert!(
+            matches!(&answer, Err(Halt::Refused(what)) if what.contains("unit by unit")),
+            "{answer:?}"
+        );
+        assert_eq!(curator.ledger().unwrap().spent(), 0.0);
+    };
+    let mut open = curator(logistic(), Some(LabelKind::Binary));
     let request = DrawRequest {
         bounds: vec![1.0; 2],
         steps: 10,
@@ -83,6 +106,19 @@ fn all_that_clips_single_rows_is_refused_and_nothing_is_charged() {
     };
     let answer = open.posterior_draw(&[0.0, 0.0], &request).map(|_| ());
     refused(answer, &open);
+    // What an anchor leaves of a row.
+    open.set_anchor(plain_anchor()).unwrap();
+    let (thetas, proposals) = (Array2::zeros((1, 2)), Array2::from_elem((1, 2), 0.1));
+    let moves = Moves {
+        thetas: thetas.view(),
+        proposals: proposals.view(),
+        public: &[0.0],
+        clip_bounds: Some(&[0.3]),
+    };
+    let rule = Acceptance::Barker;
+    let answer = open.decide(&moves, Estimator::FullBatch, rule, &mut [false]);
+    refused(answer, &open);
+    let mut open = curator(logistic(), Some(LabelKind::Binary));
     // The anchor is what there is, and it is paid for.
     let noise = AnchorNoise::expansion(3.0, 3.0);
     open.anchor(&[0.0, 0.0], &Metric::identity(2, 1.0), noise)
@@ -104,10 +140,17 @@ fn all_that_clips_single_rows_is_refused_and_nothing_is_charged() {
     let metric = Metric::identity(at.len(), 1.0);
     let answer = open.anchor(&at, &metric, noise).map(|_| ());
     refused(answer, &open);
+    let thetas = Array2::from_shape_vec((1, at.len()), at).unwrap();
+    let noise = GradientNoise {
+        clip: Some(1.0),
+        sigma: 9.0,
+        batch: Batch::Poisson { rate: 0.1 },
+    };
+    let answer = open.gradients(thetas.view(), noise).map(|_| ());
+    refused(answer, &open);
 }
 
-/// Without privacy exact sums over all rows that count may be had, but not sums that draw rows by
-/// their number.
+/// Without privacy, and with no clip that any unit meets, exact sums are over all rows that count.
 #[test]
 fn without_privacy_sums_are_over_all_rows_that_count() {
     let mut open = Curator::not_private(
@@ -132,8 +175,29 @@ fn without_privacy_sums_are_over_all_rows_that_count() {
     let noise = GradientNoise {
         clip: Some(9.0),
         sigma: 0.0,
-        batch: Batch::Poisson { rate: 0.5 },
+        batch: Batch::All,
     };
     let thetas = Array2::zeros((1, 2));
-    assert!(open.gradients(thetas.view(), noise).is_err());
+    let sums = open.gradients(thetas.view(), noise).unwrap();
+    let plain = plain.gradients(thetas.view(), noise).unwrap();
+    for (a, b) in sums.iter().zip(&plain) {
+        assert!((a - b).abs() < 1e-3 && b.abs() > 0.01, "{a} {b}");
+    }
+}
+
+/// An expansion far from its edge, in plain coordinates.
+fn plain_anchor() -> Anchor {
+    Anchor {
+        at: vec![0.0; 2],
+        metric: Metric::identity(2, 1.0),
+        gradient: vec![0.0; 2],
+        curvature: vec![1.0, 0.0, 0.0, 1.0],
+        gradient_sd: 1.0,
+        curvature_sd: 1.0,
+        centre: vec![0.0; 2],
+        radius: 1e3,
+        spread: Vec::new(),
+        doubts: Default::default(),
+        alone: None,
+    }
 }
