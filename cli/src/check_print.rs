@@ -125,9 +125,17 @@ fn names(all: &[String]) -> Vec<String> {
     lines
 }
 
+/// So many rows, or units where rows belong to these.
+fn many(count: impl std::fmt::Display, r: &Report) -> String {
+    match &r.table.unit {
+        Some(_) => format!("{count} units"),
+        None => format!("{count} rows"),
+    }
+}
+
 /// What a step reads of the rows.
 fn print_reading(r: &Report) {
-    let rows = r.table.rows;
+    let all = many(r.table.rows, r);
     match &r.clip {
         Some(Clip::Typical { nats }) => {
             println!("clip       c = {nats:.3e} nats for a typical move");
@@ -137,9 +145,9 @@ fn print_reading(r: &Report) {
     }
     match r.minibatch.as_ref().map(|m| m.rows_a_step) {
         Some(read) if read < 0.5 => {
-            println!("minibatch  expects no row at most steps: {read:.0e} of {rows} rows a step");
+            println!("minibatch  expects none at most steps: {read:.0e} of {all} a step");
         }
-        Some(read) => println!("minibatch  expects {read:.0} of {rows} rows a step"),
+        Some(read) => println!("minibatch  expects {read:.0} of {all} a step"),
         None => {}
     }
     if let Some(share) = r.branches_percent {
@@ -155,12 +163,12 @@ fn print_reading(r: &Report) {
         println!("draws      each the end of {steps} secret steps");
     }
     if let Some(gradients) = &r.gradients {
-        print_gradients(gradients, rows);
+        print_gradients(gradients, r);
     }
 }
 
 /// How gradients are clipped and noised, and the rows that they read.
-fn print_gradients(g: &Gradients, rows: usize) {
+fn print_gradients(g: &Gradients, r: &Report) {
     let Some(clip) = g.clip else {
         println!("gradients  {}, not clipped", g.count);
         return;
@@ -172,8 +180,9 @@ fn print_gradients(g: &Gradients, rows: usize) {
         g.noise_sd / (2.0 * clip)
     );
     if let Some(rate) = g.rate {
-        let read = rate * rows as f64;
-        println!("minibatch  expects {read:.0} of {rows} rows a step");
+        let read = rate * r.table.rows as f64;
+        let all = many(r.table.rows, r);
+        println!("minibatch  expects {read:.0} of {all} a step");
     }
 }
 
@@ -371,11 +380,7 @@ fn print_forecast(f: &Forecast, r: &Report) {
         println!("           about {draws:.0} effective draws");
     }
     let target = f.target_posterior_sds;
-    let rows = two_digits(f.rows_for_target);
-    let rows = match &r.table.unit {
-        Some(_) => format!("{rows} units"),
-        None => format!("{rows} rows"),
-    };
+    let rows = many(two_digits(f.rows_for_target), r);
     if f.falls_short() {
         let epsilon = match f.epsilon_for_target {
             Some(epsilon) => format!("epsilon {}", two_digits(epsilon)),

@@ -51,7 +51,7 @@ impl Plan {
         let leapfrog_steps = s.leapfrog_steps.unwrap_or(LEAPFROG_STEPS);
         let unit = match shaped(s) {
             true => 1.0,
-            false => PublicCurvature::of(model, self.weighed(rows.rows), row_norm).scale(),
+            false => PublicCurvature::of(model, self.rows_at_most(rows.rows), row_norm).scale(),
         };
         let usual = TRAJECTORY / f64::from(leapfrog_steps.max(1)) * unit;
         let step = s.step.unwrap_or(usual);
@@ -188,7 +188,7 @@ impl Plan {
         ))
     }
 
-    /// The bound on a row's gradient; `None` without privacy where none is given.
+    /// The bound on a row's gradient, or on a unit's; `None` without privacy where none is given.
     pub(super) fn gradient_clip(
         &self,
         section: &GradientSection,
@@ -196,7 +196,7 @@ impl Plan {
         key: &str,
         private: bool,
     ) -> Result<Option<f64>, ConfigError> {
-        let clip = match (section.clip, section.share, model.ratio_rate()) {
+        let clip = match (section.clip, section.share, self.ratio_rate(model)) {
             (Some(_), Some(_), _) => {
                 return Err(self.refuse(
                     &format!("{key}.share"),

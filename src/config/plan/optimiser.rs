@@ -52,7 +52,8 @@ impl Plan {
             // Newton's where the mean log posterior is steepest.
             OptimiserName::Sgd => {
                 rows as f64
-                    * PublicCurvature::of(model, self.weighed(rows), row_norm).steepest_variance()
+                    * PublicCurvature::of(model, self.rows_at_most(rows), row_norm)
+                        .steepest_variance()
             }
         };
         let schedule = schedule(s, s.step.unwrap_or_else(usual));

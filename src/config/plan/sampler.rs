@@ -38,7 +38,7 @@ impl Plan {
         let family = self.family()?;
         self.check_positive(s)?;
         self.check_privacy(family)?;
-        self.check_unit(family)?;
+        self.check_unit(family, model)?;
         self.check_keys(s, family)?;
         self.check_scales(family, model)?;
         match family {
@@ -90,7 +90,7 @@ impl Plan {
         };
         let unit = match anchored.is_some() || shaped(s) {
             true => 1.0,
-            false => PublicCurvature::of(model, self.weighed(rows.rows), row_norm).scale(),
+            false => PublicCurvature::of(model, self.rows_at_most(rows.rows), row_norm).scale(),
         };
         let step = s.step.unwrap_or(2.38 / (d as f64).sqrt() * unit);
         let mut sampler = RandomWalk::new(
@@ -273,19 +273,9 @@ impl Plan {
         ))
     }
 
-    /// Refuses samplers that clip, or draw, single rows of a unit.
-    fn check_unit(&self, chosen: Family) -> Result<(), ConfigError> {
+    /// Refuses samplers whose answers are of single rows, where rows belong to units.
+    fn check_unit(&self, chosen: Family, model: &dyn Model) -> Result<(), ConfigError> {
         let s = &self.config.sampler;
-        let fits = match chosen {
-            Family::Laplace => true,
-            Family::Decisions(c) if c.anchored => {
-                !s.is_explicit() && s.anchor.as_ref().is_none_or(|a| a.decisions.is_none())
-            }
-            Family::Decisions(c) => {
-                self.config.privacy.not_private && c.estimator == EstimatorName::All
-            }
-            _ => false,
-        };
         let Some(unit) = self.unit()? else {
             return Ok(());
         };
@@ -297,19 +287,32 @@ impl Plan {
                 format!("'{}' is a feature with levels too, but the effect of a single unit is just what must not show; drop that feature", unit.column),
             ));
         }
-        if fits {
-            return Ok(());
-        }
-        if let Family::Decisions(Combination { anchored: true, .. }) = chosen {
+        if self.config.data.bounds.is_some() {
             return Err(self.refuse(
-                "data.unit",
-                "decisions about moves clip single rows; name algorithm = \"anchored-barker\" alone, without decisions, estimator or acceptance",
+                "data.bounds",
+                "are of single rows, and data.unit says that units are clipped; drop one of the two",
             ));
         }
-        Err(self.refuse(
-            "data.unit",
-            format!("'{}' protects rows one by one, not all rows of a unit together; use algorithm = \"anchored-barker\" or \"dp-laplace\", or mh and hmc without privacy", chosen.name()),
-        ))
+        match chosen {
+            Family::PosteriorDraws => Err(self.refuse(
+                "data.unit",
+                format!("'{}' pays for bounds of single rows; use algorithm = \"anchored-barker\" or \"dp-laplace\"", chosen.name()),
+            )),
+            Family::Decisions(Combination { anchored: true, .. })
+                if s.is_explicit() || s.anchor.as_ref().is_some_and(|a| a.decisions.is_some()) =>
+            {
+                Err(self.refuse(
+                    "data.unit",
+                    "decisions about moves clip what an anchor leaves of single rows; name algorithm = \"anchored-barker\" alone, without decisions, estimator or acceptance",
+                ))
+            }
+            Family::Decisions(Combination { leapfrog: false, .. }) | Family::Laplace => Ok(()),
+            _ if model.gradient_function().sees_rows() => Err(self.refuse(
+                "data.unit",
+                "gradients of a network's rows are not added up unit by unit; use a regression, or a sampler that decides on moves",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses keys that mean nothing to this sampler.
@@ -396,7 +399,7 @@ impl Plan {
             return self.fixed_clip(s, rows);
         }
         let Some(clip) = &s.clip else {
-            let bound = model.ratio_rate().map(|rate| ClipRule {
+            let bound = self.ratio_rate(model).map(|rate| ClipRule {
                 rate,
                 norm: ClipNorm::Euclidean,
             });
@@ -421,7 +424,7 @@ impl Plan {
                 return Err(self.refuse("sampler.clip", "rms goes with norm = \"proposal\""));
             }
             (None, Some(rms), None) => rms * (model.tempering() / self.weighed(rows) as f64).sqrt(),
-            (None, None, Some(share)) => match (model.ratio_rate(), norm) {
+            (None, None, Some(share)) => match (self.ratio_rate(model), norm) {
                 (Some(rate), ClipNorm::Euclidean) => share * rate,
                 _ => {
                     return Err(self.refuse(

@@ -220,6 +220,12 @@ impl Plan {
         if steps == 0 || !fits {
             return Err(self.refuse(key, "needs at least one step, and positive scales"));
         }
+        if self.config.data.unit.is_some() {
+            return Err(self.refuse(
+                key,
+                "a posterior draw pays for bounds of single rows, and data.unit says that persons have several; start elsewhere",
+            ));
+        }
         if model.ratio_rate().is_none() {
             return Err(self.refuse(
                 "model",

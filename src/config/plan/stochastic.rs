@@ -60,16 +60,17 @@ impl Plan {
                 let affordable = self.affordable_step(budget, sampled, model, build)?;
                 let variance = match shaped(s) {
                     true => 1.0,
-                    false => PublicCurvature::longest_step(model, self.weighed(rows), row_norm),
+                    false => {
+                        PublicCurvature::longest_step(model, self.rows_at_most(rows), row_norm)
+                    }
                 };
                 build(affordable.min(step_of(variance) / schedule(s, 1.0).at(1)))
             }
             (None, None) => {
                 let variance = match shaped(s) {
                     true => 1.0,
-                    false => {
-                        PublicCurvature::of(model, self.weighed(rows), row_norm).steepest_variance()
-                    }
+                    false => PublicCurvature::of(model, self.rows_at_most(rows), row_norm)
+                        .steepest_variance(),
                 };
                 build(step_of(STEP * variance))
             }

@@ -4,6 +4,7 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::WeightsEntry;
 use crate::data::RowWeights;
+use crate::model::Model;
 
 /// The largest weight in rows, at most.
 const MOST: f64 = 1e6;
@@ -106,5 +107,21 @@ impl Plan {
     /// So many rows of the largest weight are expected to tell what `rows` rows do.
     pub(super) fn weighed(&self, rows: usize) -> usize {
         (rows as f64 * self.mean_share()).ceil() as usize
+    }
+
+    /// The same where `rows` are units with as many rows as may count.
+    pub(super) fn rows_at_most(&self, rows: usize) -> usize {
+        self.weighed(rows) * self.rows_of_unit()
+    }
+
+    fn rows_of_unit(&self) -> usize {
+        self.config.data.rows_per_unit.map_or(1, |k| k as usize)
+    }
+
+    /// A true bound on log ratios of a row, or of a unit's rows together, over ‖θ'−θ‖, if there is
+    /// one.
+    pub(super) fn ratio_rate(&self, model: &dyn Model) -> Option<f64> {
+        let rate = model.ratio_rate()?;
+        Some(rate * self.rows_of_unit() as f64)
     }
 }
