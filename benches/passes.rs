@@ -48,30 +48,34 @@ fn gradient_passes(c: &mut Criterion) {
     group.finish();
 }
 
-/// The same likelihood as an expression, beside the one written by hand.
+/// The same likelihood as an expression, beside the one written by hand; on a GPU too, where there
+/// is one.
 fn declared_passes(c: &mut Criterion) {
     let (rows, features, storage) = (1_000_000, 50, Storage::I16);
-    let mut group = c.benchmark_group("declared logistic passes, cpu, N = 1e6, d = 50, 16 bits");
-    group.sample_size(20);
-    let by_hand = logistic_problem(rows, features, storage, EngineChoice::Cpu);
-    let declared = declared_problem(rows, features, storage);
-    let (Ok((mut by_hand, _)), Ok((mut declared, _))) = (by_hand, declared) else {
-        return;
-    };
-    for chains in [1, 8] {
-        for (name, curator) in [("by hand", &mut by_hand), ("declared", &mut declared)] {
-            let mut pass = ratio_pass(curator, features, chains);
-            group.bench_function(format!("ratio, {chains} chains, {name}"), |b| {
-                b.iter(&mut pass)
-            });
-            drop(pass);
-            let mut pass = gradient_pass(curator, features, chains);
-            group.bench_function(format!("gradient, {chains} chains, {name}"), |b| {
-                b.iter(&mut pass)
-            });
+    for (engine, place) in [(EngineChoice::Cpu, "cpu"), (EngineChoice::Gpu, "gpu")] {
+        let by_hand = logistic_problem(rows, features, storage, engine);
+        let declared = declared_problem(rows, features, storage, engine);
+        let (Ok((mut by_hand, _)), Ok((mut declared, _))) = (by_hand, declared) else {
+            continue;
+        };
+        let name = format!("declared logistic passes, {place}, N = 1e6, d = 50, 16 bits");
+        let mut group = c.benchmark_group(name);
+        group.sample_size(20);
+        for chains in [1, 8] {
+            for (name, curator) in [("by hand", &mut by_hand), ("declared", &mut declared)] {
+                let mut pass = ratio_pass(curator, features, chains);
+                group.bench_function(format!("ratio, {chains} chains, {name}"), |b| {
+                    b.iter(&mut pass)
+                });
+                drop(pass);
+                let mut pass = gradient_pass(curator, features, chains);
+                group.bench_function(format!("gradient, {chains} chains, {name}"), |b| {
+                    b.iter(&mut pass)
+                });
+            }
         }
+        group.finish();
     }
-    group.finish();
 }
 
 fn minibatch(c: &mut Criterion) {

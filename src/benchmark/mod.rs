@@ -126,6 +126,7 @@ pub fn declared_problem(
     rows: usize,
     features: usize,
     storage: Storage,
+    engine: EngineChoice,
 ) -> Result<(OpenCurator, Arc<dyn Model>), CuratorError> {
     let data = logistic_rows(rows, features, storage)?;
     let prior = Prior::normal(features, 10.0);
@@ -134,7 +135,7 @@ pub fn declared_problem(
     let (label, norm) = (LabelKind::Binary, data.row_norm());
     let model = Regression::declared(data.features(), law, label, norm, prior, 1.0)
         .map_err(|e| CuratorError::Mismatch(e.to_string()))?;
-    open(data, Arc::new(model), EngineChoice::Cpu, false)
+    open(data, Arc::new(model), engine, false)
 }
 
 /// Made-up rows of a logistic regression, kept so.
