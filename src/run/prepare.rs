@@ -206,7 +206,7 @@ impl Priced {
         let start = plan.warm_start(&*prepared.model)?;
         let engine = EngineSetup {
             choice: plan.config.run.engine,
-            listed_rows: plan.family()?.reads_listed_rows(),
+            listed_rows: plan.family()?.reads_listed_rows() || start.is_some(),
             chains: plan.chains(),
             workload: workload(&prepared.sampler, start.as_ref(), plan.length()?),
         };

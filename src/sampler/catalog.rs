@@ -269,7 +269,7 @@ impl Family {
         }
     }
 
-    /// Whether it asks for rows on the host: by their numbers, or once for an anchor.
+    /// Whether it may ask for rows on the host; see [`Combination::reads_listed_rows`].
     pub fn reads_listed_rows(self) -> bool {
         match self {
             Family::Decisions(combination) => combination.reads_listed_rows(),

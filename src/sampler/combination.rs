@@ -147,9 +147,10 @@ impl Combination {
         self.estimator == EstimatorName::Poisson && !self.fast_mh
     }
 
-    /// Whether it asks for rows on the host: by their numbers, or once for an anchor.
+    /// Whether it may ask for rows on the host: by their numbers, once for an anchor, or for
+    /// gradients that a GPU has no room for.
     pub fn reads_listed_rows(self) -> bool {
-        self.estimator != EstimatorName::All || self.anchored
+        self.estimator != EstimatorName::All || self.anchored || self.leapfrog
     }
 
     /// Whether a key of `[sampler]` means something to it.

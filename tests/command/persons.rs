@@ -255,6 +255,19 @@ fn what_protects_single_rows_is_refused() {
     network.write("visits.csv", &visits(""));
     let message = network.refuses("sample run.toml --out out");
     assert!(message.contains("a network's rows"), "{message}");
+    let start = edit(
+        &run("\"barker\"\nclip = { rate = 1.0 }"),
+        "kind = \"logistic\"",
+        "kind = \"network\"\nlayers = [{ dense = 2 }, \"tanh\"]",
+    );
+    let fit = "[run]\nstart = { dpvi = { epsilon = 0.2, delta = 1e-8 } }";
+    let start = Place::new(&edit(&start, "[run]", fit));
+    start.write("visits.csv", &visits(""));
+    let message = start.refuses("check run.toml");
+    assert!(
+        message.contains("run.start") && message.contains("data.unit"),
+        "{message}"
+    );
     let mean = edit(
         &run("\"anchored-barker\""),
         "kind = \"logistic\"",
@@ -301,6 +314,11 @@ fn half_a_declaration_is_refused() {
         (
             "[[data.features]]\nintercept = true",
             "[[data.features]]\ncolumn = \"patient\"\none_hot = [\"p1\", \"p2\"]",
+            "effect of a single unit",
+        ),
+        (
+            "[[data.features]]\nintercept = true",
+            "[[data.features]]\ncolumn = \"patient\"\nindicator = { in = [\"p1\"] }",
             "effect of a single unit",
         ),
         (

@@ -281,10 +281,12 @@ impl Plan {
         };
         let declared = self.declared()?;
         let mut levels = declared.features.iter().map(|(_, e)| e);
-        if levels.any(|e| e.one_hot.is_some() && e.column.as_ref() == Some(&unit.column)) {
+        let tells_units =
+            |e: &crate::config::FeatureEntry| e.one_hot.is_some() || e.indicator.is_some();
+        if levels.any(|e| tells_units(e) && e.column.as_ref() == Some(&unit.column)) {
             return Err(self.refuse(
                 "data.unit",
-                format!("'{}' is a feature with levels too, but the effect of a single unit is just what must not show; drop that feature", unit.column),
+                format!("'{}' is a feature that tells units apart too, but the effect of a single unit is just what must not show; drop that feature", unit.column),
             ));
         }
         if self.config.data.bounds.is_some() {

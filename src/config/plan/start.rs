@@ -81,6 +81,12 @@ impl Plan {
         model: &dyn Model,
     ) -> Result<Variational, ConfigError> {
         let budget = self.fit_budget(entry)?;
+        if self.config.data.unit.is_some() && model.gradient_function().sees_rows() {
+            return Err(self.refuse(
+                "run.start",
+                "dpvi follows gradients, and a network's rows are not added up unit by unit as data.unit asks; start elsewhere",
+            ));
+        }
         let section = GradientSection {
             clip: entry.clip,
             share: entry.share,

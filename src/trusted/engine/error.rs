@@ -19,7 +19,7 @@ pub enum EngineError {
     NotBuilt,
     /// The model has no GPU form.
     #[error(
-        "this model (mlp, or a likelihood with numbers beyond a float's or without a third derivative), or a table with data.unit or [data.weights], is computed on the CPU alone; use `--engine cpu` (or engine = \"auto\", which picks it)"
+        "this model (mlp, or a likelihood with numbers beyond a 32-bit float's), or a table with data.unit or [data.weights], is computed on the CPU alone; use `--engine cpu` (or engine = \"auto\", which picks it)"
     )]
     CpuOnly,
     /// The device went away; the run ends with what was drawn.

@@ -9,7 +9,7 @@ use super::row_weights_tests::{regressions, with_shares};
 use super::test_cases::{pairs, query};
 use super::tests::ratio_rows;
 use super::{Engine, GradientSum, Rows};
-use crate::data::{Dataset, LabelKind, Unit};
+use crate::data::{Dataset, LabelKind, Unit, share_of};
 use crate::model::{Prior, Regression};
 
 /// Rows of each of these units of three; the last may have fewer.
@@ -53,7 +53,15 @@ fn ratios_of_units_are_clipped_sums_of_rows() {
                     sums[c].steps,
                     whole.iter().map(|q| i64::from(*q)).sum::<i64>()
                 );
-                let at = whole.iter().filter(|q| q.abs() == bound).count();
+                // Those of which a row is clipped too, also where others make up for it.
+                let is_clipped = |(u, q): (usize, &i32)| {
+                    let row = |i: usize| {
+                        let most = share_of(share(i).unwrap_or(1.0) as f32, i64::from(bound));
+                        each[c][i] != 0 && i64::from(each[c][i].abs()) == most
+                    };
+                    q.abs() == bound || units[u].clone().any(row)
+                };
+                let at = whole.iter().enumerate().filter(|w| is_clipped(*w)).count();
                 assert_eq!(sums[c].saturated, at as u64);
                 clipped += at;
                 inside += whole.len() - at;
@@ -61,6 +69,30 @@ fn ratios_of_units_are_clipped_sums_of_rows() {
         }
     }
     assert!(clipped > 1000 && inside > 1000, "{clipped} {inside}");
+}
+
+/// Two rows of a unit that pull apart, each beyond the bound: their sum is 0, and they are seen to
+/// be clipped, or a run without privacy would take the bound for wide enough.
+#[test]
+fn rows_that_cancel_are_seen_to_be_clipped() {
+    let number = LabelKind::Number {
+        low: -9.0,
+        high: 9.0,
+    };
+    let names = vec!["x".to_string()];
+    let column = "who".to_string();
+    let set = Dataset::builder_with(names.clone(), Some(number), 1.0).unwrap();
+    let mut set = set.of_units(Unit { column, rows: 2 });
+    for (y, owner) in [(9.0, 0), (-8.0, 0), (0.1, 1)] {
+        set.push_owned(&[1.0], Some(y), owner).unwrap();
+    }
+    let model = Regression::linear(&names, 1.0, number, 1.0, Prior::normal(1, 1.0), 1.0);
+    let model = model.unwrap();
+    let mut engine = CpuEngine::new(Arc::new(set.finish().unwrap()));
+    for (clip, clipped) in [(0.5, 1), (2.0, 0)] {
+        let q = super::RatioQuery::new(&model, &[&[0.0]], &[&[0.1]], &[clip]).unwrap();
+        assert_eq!(engine.ratio_sums(&q).unwrap()[0].saturated, clipped);
+    }
 }
 
 /// A unit's gradient is the sum of its rows', clipped as one: against the f64 reference. Lists add

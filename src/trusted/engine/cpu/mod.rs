@@ -209,7 +209,10 @@ impl Engine for CpuEngine {
         let data = &*self.data;
         query.check(data.width(), data.labelled())?;
         if let Some(units) = data.units() {
-            self.unit_ratios(query, units, rows, out);
+            for (c, (list, out)) in rows.iter().zip(out).enumerate() {
+                let steps = self.unit_steps(query, units, c, list);
+                *out = steps.into_iter().map(|(q, _)| q).collect();
+            }
             return Ok(());
         }
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -404,20 +407,25 @@ impl CpuEngine {
         chunks.fold(zero(), add_chunk)
     }
 
-    /// Adds the gradients of up to 16·[`GATHERED`] listed rows.
-    fn add_listed(&self, query: &GradientQuery, c: usize, chunk: &[u64], sum: &mut GradientSum) {
-        let width = query.features() * TILE;
-        let mut tiles = vec![0.0; width * chunk.len().div_ceil(TILE)];
-        for (tile, rows) in tiles.chunks_exact_mut(width).zip(chunk.chunks(TILE)) {
+    /// Listed rows in tiles, with their labels and shares in whole tiles.
+    fn gathered(&self, rows: &[u64]) -> (Vec<f32>, [Vec<f32>; 2]) {
+        let width = self.data.width() * TILE;
+        let mut tiles = vec![0.0; width * rows.len().div_ceil(TILE)];
+        for (tile, rows) in tiles.chunks_exact_mut(width).zip(rows.chunks(TILE)) {
             self.data.gather(rows, tile);
         }
         let of = |values: &[f32]| -> Vec<f32> {
             let value = |row: &u64| values.get(*row as usize).copied();
-            let mut values: Vec<f32> = chunk.iter().filter_map(value).collect();
+            let mut values: Vec<f32> = rows.iter().filter_map(value).collect();
             values.resize(values.len().next_multiple_of(TILE), 0.0);
             values
         };
-        let (labels, shares) = (of(self.data.labels()), of(self.data.shares()));
+        (tiles, [self.data.labels(), self.data.shares()].map(of))
+    }
+
+    /// Adds the gradients of up to 16·[`GATHERED`] listed rows.
+    fn add_listed(&self, query: &GradientQuery, c: usize, chunk: &[u64], sum: &mut GradientSum) {
+        let (tiles, [labels, shares]) = self.gathered(chunk);
         let beside = kernel::Beside {
             labels: &labels,
             weights: &[],

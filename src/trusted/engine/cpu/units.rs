@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::kernel::{Beside, Group};
 use super::{CpuEngine, add_gradients, gradient, no_gradients};
-use crate::data::{TILE, Units};
+use crate::data::{TILE, Units, share_of};
 use crate::engine::{EngineError, GradientQuery, GradientSum, RatioQuery, RatioSum, Rows};
 
 /// Units of one piece of parallel work: their gradients fit the lanes' integers.
@@ -13,11 +13,19 @@ const BLOCK: usize = 1024;
 const _: () = assert!(BLOCK / TILE <= gradient::MOST_TILES);
 
 impl CpuEngine {
-    /// `clip(Σ clip(r_i))` of listed units at one chain, i the rows of one; with the query's sign.
-    fn unit_steps(&self, query: &RatioQuery, units: &Units, c: usize, list: &[u64]) -> Vec<i32> {
+    /// `clip(Σ clip(r_i))` of listed units at one chain, i the rows of one, with the query's sign; and
+    /// whether anything of it is at the bound.
+    pub(super) fn unit_steps(
+        &self,
+        query: &RatioQuery,
+        units: &Units,
+        c: usize,
+        list: &[u64],
+    ) -> Vec<(i32, bool)> {
         let group = Group::single(query, c);
         let (bound, sign) = (query.grid(c).bound(), query.sign(c));
-        let block = |block: &[u64]| -> Vec<i32> {
+        let shares = self.data.shares();
+        let block = |block: &[u64]| -> Vec<(i32, bool)> {
             let of_units = || block.iter().map(|u| units.rows(*u as usize));
             let rows: Vec<u64> = of_units().flatten().map(|row| row as u64).collect();
             let mut scratch = vec![0.0; self.data.width() * TILE];
@@ -27,8 +35,14 @@ impl CpuEngine {
             let each = of_units().map(|rows| {
                 let (own, others) = rest.split_at(rows.len());
                 rest = others;
+                let is_clipped = own.iter().zip(rows).any(|(q, row)| {
+                    let share = shares.get(row).copied().unwrap_or(1.0);
+                    *q != 0 && i64::from(q.abs()) == share_of(share, i64::from(bound))
+                });
                 // At most 1,000 rows of 2^20.
-                sign * own.iter().sum::<i32>().clamp(-bound, bound)
+                let sum = own.iter().sum::<i32>();
+                let clipped = is_clipped || sum.abs() >= bound;
+                (sign * sum.clamp(-bound, bound), clipped)
             });
             each.collect()
         };
@@ -39,29 +53,13 @@ impl CpuEngine {
     pub(super) fn unit_ratio_sums(&self, query: &RatioQuery, units: &Units) -> Vec<RatioSum> {
         let every: Vec<u64> = (0..units.count() as u64).collect();
         let each = |c: usize| {
-            let (steps, bound) = (
-                self.unit_steps(query, units, c, &every),
-                query.grid(c).bound(),
-            );
+            let steps = self.unit_steps(query, units, c, &every);
             RatioSum {
-                steps: steps.iter().map(|q| i64::from(*q)).sum(),
-                saturated: steps.iter().filter(|q| q.abs() == bound).count() as u64,
+                steps: steps.iter().map(|(q, _)| i64::from(*q)).sum(),
+                saturated: steps.iter().filter(|(_, clipped)| *clipped).count() as u64,
             }
         };
         (0..query.chains()).map(each).collect()
-    }
-
-    /// [`Engine::ratio_rows`](crate::engine::Engine::ratio_rows) of listed units.
-    pub(super) fn unit_ratios(
-        &self,
-        query: &RatioQuery,
-        units: &Units,
-        lists: &[Vec<u64>],
-        out: &mut [Vec<i32>],
-    ) {
-        for (c, (list, out)) in lists.iter().zip(out).enumerate() {
-            *out = self.unit_steps(query, units, c, list);
-        }
     }
 
     /// [`Engine::gradient_sums`](crate::engine::Engine::gradient_sums) over units.
@@ -107,8 +105,6 @@ impl CpuEngine {
         sum: &mut GradientSum,
     ) {
         let mut gradients = gradient::UnitGradients::new(self.set, query, c);
-        let width = query.features() * TILE;
-        let mut tiles = vec![0.0; width * gradient::UNITS / TILE];
         for strip in some.chunks(gradient::UNITS) {
             let rows = strip.iter().enumerate();
             let rows = rows.flat_map(|(at, u)| units.rows(*u as usize).map(move |row| (row, at)));
@@ -116,20 +112,13 @@ impl CpuEngine {
             for rows in rows.chunks(gradient::UNITS) {
                 let list: Vec<u64> = rows.iter().map(|(row, _)| *row as u64).collect();
                 let own: Vec<usize> = rows.iter().map(|(_, at)| *at).collect();
-                let tiles = &mut tiles[..width * rows.len().div_ceil(TILE)];
-                let each = tiles.chunks_exact_mut(width).zip(list.chunks(TILE));
-                each.for_each(|(tile, rows)| self.data.gather(rows, tile));
-                let of = |values: &[f32]| -> Vec<f32> {
-                    let value = |row: &u64| values.get(*row as usize).copied();
-                    list.iter().filter_map(value).collect()
-                };
-                let (labels, shares) = (of(self.data.labels()), of(self.data.shares()));
+                let (tiles, [labels, shares]) = self.gathered(&list);
                 let beside = Beside {
                     labels: &labels,
                     weights: &[],
                     shares: &shares,
                 };
-                gradients.add_rows(tiles, beside, &own);
+                gradients.add_rows(&tiles, beside, &own);
             }
             gradients.end_strip(strip.len());
         }

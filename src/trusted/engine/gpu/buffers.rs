@@ -159,13 +159,18 @@ pub(super) fn words(data: &Dataset) -> usize {
     }
 }
 
+/// Words by which rows are cut: a row's weight and label are bound together.
+fn cut_words(data: &Dataset) -> usize {
+    words(data).max(2)
+}
+
 fn fewest(data: &Dataset) -> u64 {
-    let tile = 4 * TILE * words(data);
+    let tile = 4 * TILE * cut_words(data);
     (tile as u64).max(bytes_of(data) / MOST_CHUNKS)
 }
 
 fn bytes_of(data: &Dataset) -> u64 {
-    4 * (data.lines() * words(data)) as u64
+    4 * (data.lines() * cut_words(data)) as u64
 }
 
 /// The least that chunks can be made for want of memory: their uniforms, 256 bytes each, take no
@@ -176,8 +181,7 @@ pub(super) fn least_chunk_bytes(data: &Dataset) -> u64 {
 
 /// Cuts the rows into chunks of at most so many bytes, none of them on the device yet.
 pub(super) fn cut(data: &Dataset, bytes: u64) -> Result<Vec<Chunk>, EngineError> {
-    // A row's weight and label are bound together.
-    let words = words(data).max(2);
+    let words = cut_words(data);
     // Whole tiles, and few enough quads for u32 indices.
     let most = (bytes as usize / (4 * words)).min((u32::MAX as usize / words) & !3);
     let most = most / TILE * TILE;

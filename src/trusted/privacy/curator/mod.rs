@@ -306,7 +306,7 @@ impl Curator {
 }
 
 /// Why some answers are not for units.
-const SINGLE_ROWS: &str = "this is not clipped unit by unit, as log ratios, gradients and the sums of an anchor are; with data.unit use algorithm = \"anchored-barker\" or \"dp-laplace\"";
+const SINGLE_ROWS: &str = "this is not clipped unit by unit; with data.unit use anchored-barker or dp-laplace for regressions, and for other models a sampler that decides on moves, such as barker";
 
 /// Why rows of this model have no bounds of their own.
 pub(crate) fn unscaled(model: &dyn Model) -> String {
