@@ -1,11 +1,11 @@
 // Gradient Σ s_i z_i and curvature Σ w_i z_i z_iᵀ of an anchor at θ*, over all rows of a chunk.
 //
 // Formula: η = x·θ* and the row's offset, if it has one, z = L⁻¹x in units of b/2^14, q = z rounded
-// into the ball of 2^14, score s in units of its bound over 2^24, the finest that an f32 tells apart,
-// weight w over 2^14. A thread makes the integers of one row; then threads turn to tiles of 4 × 4
-// sums. A row that was shortened has s and w multiplied by its model's `influence`. The score is kept
-// as coordinate D with the weight 1, so that the gradient is one more row of the curvature's lower
-// triangle.
+// into the ball of 2^14, score s in units of its bound over 2^24, the finest that an f32 tells
+// apart, weight w over 2^14. A thread makes the integers of one row; then threads turn to tiles of
+// 4 × 4 sums. A row that was shortened has s and w multiplied by its model's `influence`. The score
+// is kept as coordinate D with the weight 1, so that the gradient is one more row of the curvature's
+// lower triangle.
 //
 // Why a row's part stays in the ball, whatever floats did: the integers that are summed are the
 // ones that were checked, each made once. |q_j| ≤ 2^14, |s| ≤ 2^24 and 0 ≤ w ≤ 2^14 are clamps

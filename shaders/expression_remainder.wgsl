@@ -1,11 +1,12 @@
 // Row function of an anchored declared likelihood: what the log ratio leaves over beyond its
 // second-order expansion at the anchor θ*, untempered.
 //
-// Formula: ω(∫ G(a) da + (w' − w) δ (t + δ/2)) over [t, t+δ], forms = (η*, t, δ) = (x·θ*, x·(θ−θ*),
-// x·Δθ), then the largest weight W and a distance; G(a) = s(η*+a) − s(η*) + w a, w' = w within 0 and
-// ωW; label = (ω, y). Within the distance of η* G(a) = a² ∫ (1−v) s''(η* + va) dv over [0, 1], by
-// three Gauss–Jacobi points, and four Gauss–Legendre points make its integral; further off
-// it is the change less its expansion, which then are not close.
+// Formula: ω(∫ G(a) da + (w' − w) δ (t + δ/2)) over [t, t+δ], forms = (η*, t, δ) =
+// (x·θ*, x·(θ−θ*), x·Δθ), then the largest weight W and a distance; G(a) = s(η*+a) − s(η*) + w a,
+// w' = w within 0 and ωW; label = (ω, y). Within the distance of η* G(a) is
+// a² ∫ (1−v) s''(η* + va) dv over [0, 1], by three Gauss–Jacobi points, and four Gauss–Legendre
+// points make its integral; further off it is the change less its expansion, which then are not
+// close.
 // Units: nats. Bindings: none. Needs softplus.wgsl, expression.wgsl and the law's functions.
 // Twin: Law::remainders in src/expression/law.rs (in f64).
 
