@@ -454,14 +454,15 @@ fn no_progress_where_there_is_no_terminal_and_nothing_when_quiet() {
 }
 
 /// A run of a few releases, whose costs followed public coins alone, claims what the
-/// tightest accountant gives: for one bit its exact profile, under η and under zCDP.
+/// tightest accountant gives: for one bit its exact profile, under η and under zCDP. (Of a long move
+/// Rényi divergence gives the same to ten digits, so the move is fixed.)
 #[test]
 fn short_runs_claim_the_tightest_bound() {
     let place = Place::new(RUN);
     for (iterations, method) in [(1, "exact profile"), (40, "")] {
         let out = format!("out-{iterations}");
         place.works(&format!(
-            "sample run.toml --iterations {iterations} --out {out} --quiet"
+            "sample run.toml --seed 3 --iterations {iterations} --out {out} --quiet"
         ));
         let certificate = place.json(&format!("{out}/certificate.json"));
         let (count, rho) = releases(&certificate);
