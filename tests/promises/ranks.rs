@@ -258,6 +258,17 @@ fn persons_with_several_rows_lie_on_any_number_of_ranks() {
         (LOGISTIC, "algorithm = \"dp-laplace\"", PRIVATE),
         (SHARED, "algorithm = \"anchored-barker\"", PRIVATE),
         (LOGISTIC, hmc, OPEN),
+        (LOGISTIC, "algorithm = \"barker\"\nstep = 1e-3", PRIVATE),
+        (
+            LOGISTIC,
+            "algorithm = \"poisson-barker\"\nstep = 1e-3",
+            PRIVATE,
+        ),
+        (
+            LOGISTIC,
+            "algorithm = \"dp-sgld\"\ngradient = { clip = 1.0, rate = 0.02 }",
+            PRIVATE,
+        ),
     ] {
         for (rows, storage) in [(1, "f32"), (9, "i16")] {
             let text = |file: &str| {
