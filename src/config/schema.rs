@@ -378,7 +378,8 @@ keyed! {
         /// Fixes starts and proposals; the secret coins of a private run are never seeded.
         #[serde(skip_serializing_if = "Option::is_none")]
         seed: Option<u64>, "whole number ≥ 0, random";
-        /// What computes; `mlp`, and tables with `data.unit` or `[data.weights]`, run on the CPU alone.
+        /// What computes; `mlp`, and tables with `data.unit` or `[data.weights]`, run on the CPU
+        /// alone.
         engine: EngineChoice, "`auto`, `cpu`, `gpu`; `auto`";
     }
 }

@@ -1,5 +1,6 @@
-//! Programs as shader text: an instruction is a `let`, which drivers keep in registers as they like.
-//! Functions with more to them than an operator are in `shaders/expression.wgsl`, by their names.
+//! Programs as shader text: an instruction is a `let`, which drivers keep in registers as they
+//! like. Functions with more to them than an operator are in `shaders/expression.wgsl`, by their
+//! names.
 
 use std::fmt::Write;
 
@@ -131,8 +132,8 @@ fn row_ratio(forms: array<f32, K + C>, label: f32) -> f32 {{
         )
     }
 
-    /// `row_ratio` of what an expansion leaves over: of the forms η*, t and δ, the largest weight and
-    /// how far from η* on an integral is the better way.
+    /// `row_ratio` of what an expansion leaves over: of the forms η*, t and δ, the largest weight,
+    /// and the distance from η* up to which an integral is the better way.
     ///
     /// What is left of a change is `∫ G(a)` from t to t + δ, `G(a) = s(η*+a) − s(η*) + w a`, and
     /// `G(a) = a² ∫ (1−v) s''(η* + va) dv` over [0, 1]: near η* by Gauss–Legendre and Gauss–Jacobi

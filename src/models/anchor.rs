@@ -347,7 +347,8 @@ impl Model for Anchored {
         if let RowFunction::DeclaredRemainder(_) = self.remainder {
             let slopes = self.inner.slopes();
             offsets.extend(slopes.iter().map(|s| s.largest_weight));
-            // A third derivative turns over no nearer than weights change by themselves.
+            // Half of the way on which a weight can change by its largest: no longer one is safe for
+            // the few points that a GPU integrates the third derivative by.
             let near = |s: &Slopes| 0.5 * s.largest_weight / s.largest_third;
             offsets.extend(slopes.iter().map(near));
         }

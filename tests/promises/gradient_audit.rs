@@ -137,8 +137,8 @@ fn other_gradients_stay_under_their_claims() {
     }
 }
 
-/// Where rows belong to units, a whole unit is clipped as a row is else: four rows that pull the same
-/// way show no more. On a table that is taken for one of single rows they would.
+/// Where rows belong to units, a whole unit is clipped as a row is else: four rows that pull the
+/// same way show no more. On a table that is taken for one of single rows they would.
 #[test]
 fn units_stay_under_the_claim_of_a_row_and_their_rows_alone_would_be_caught() {
     let whole = [Subject::DpHmc, Subject::DpAdam, Subject::Dpvi];

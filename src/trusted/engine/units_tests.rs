@@ -18,8 +18,8 @@ fn units(rows: usize) -> Vec<std::ops::Range<usize>> {
     firsts.map(|first| first..rows.min(first + 3)).collect()
 }
 
-/// A unit's ratio is the clipped sum of its rows' integers; lists, sums, counts of units at the bound
-/// and signs follow. Of rows with weights too.
+/// A unit's ratio is the clipped sum of its rows' integers; lists, sums, counts of units at the
+/// bound and signs follow. Of rows with weights too.
 #[test]
 fn ratios_of_units_are_clipped_sums_of_rows() {
     let (mut clipped, mut inside) = (0, 0);

@@ -60,8 +60,9 @@ pub enum RowFunction {
     Poisson,
     /// `u = (x·β, x·Δβ)` and constants (φ, Δφ): the change of a declared log likelihood.
     Declared(Law),
-    /// `u = (x·θ*, x·v, x·Δθ)`, the largest weight W and how far from u₀ on digits cancel: what the
-    /// expansion of a declared one at u₀ leaves of its change from u₀ + u₁ to u₀ + u₁ + u₂.
+    /// `u = (x·θ*, x·v, x·Δθ)`, the largest weight W and the distance from u₀ up to which a GPU takes
+    /// an integral and not a difference: what the expansion of a declared one at u₀ leaves of its
+    /// change from u₀ + u₁ to u₀ + u₁ + u₂.
     DeclaredRemainder(Law),
     /// `u = (t = x/B, log odds s, their change)` and constants b_0 … b_K:
     /// `softplus(u₁+u₂) − softplus(u₁) − Σ b_k T_k(t)`.

@@ -13,8 +13,8 @@ const BLOCK: usize = 1024;
 const _: () = assert!(BLOCK / TILE <= gradient::MOST_TILES);
 
 impl CpuEngine {
-    /// `clip(Σ clip(r_i))` of listed units at one chain, i the rows of one, with the query's sign; and
-    /// whether anything of it is at the bound.
+    /// `clip(Σ clip(r_i))` of listed units at one chain, i the rows of one, with the query's sign;
+    /// and whether a row of it, or it, is at the bound.
     pub(super) fn unit_steps(
         &self,
         query: &RatioQuery,

@@ -47,7 +47,7 @@ const CLIPPED_ROWS: &str = "fn influence(share: f32, relative: f32) -> vec2<f32>
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AnchorShape {
     pub score: Score,
-    /// Whether rows are clipped with their residuals: of a declared likelihood, which may be either.
+    /// Whether rows are clipped with their residuals: declared likelihoods are of either kind.
     pub clips_residuals: bool,
     pub features: usize,
     /// Whether what lies behind a row's features is an offset.

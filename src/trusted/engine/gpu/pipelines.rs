@@ -144,7 +144,8 @@ fn model_source(function: RowFunction) -> String {
     text.into()
 }
 
-/// What a row function is told beside its forms: the label, or in its place the weight at an anchor.
+/// What a row function is told beside its forms: the label, or in its place the weight at an
+/// anchor.
 const ONE_LABEL: &str = "alias Label = f32;
 const LABELS: u32 = 1u;
 fn label_of(first: f32, second: f32) -> Label {

@@ -9,8 +9,8 @@ use crate::privacy::curator::Curator;
 use crate::privacy::event::Event;
 use crate::privacy::releases::{Batch, GradientNoise, Releases};
 
-/// Wherever a chain may be the row's gradient, or that of the unit's rows together, is the whole clip
-/// along e₁, on D' against it, and the other row's is nothing.
+/// Wherever a chain may be the row's gradient, or that of the unit's rows together, is the whole
+/// clip along e₁, on D' against it, and the other row's is nothing.
 #[test]
 fn the_two_rows_are_as_far_apart_as_can_be() {
     for (differing, size) in [

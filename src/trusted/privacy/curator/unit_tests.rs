@@ -38,7 +38,7 @@ fn logistic() -> Arc<dyn Model> {
     Arc::new(Regression::logistic(&names, 2.0, Prior::normal(2, 1.0), 1.0).unwrap())
 }
 
-/// What decisions and gradients cost is what they cost on a table of as many rows as there are units.
+/// Decisions and gradients cost what they cost on a table of as many rows as there are units.
 #[test]
 fn units_are_paid_for_as_rows_are() {
     let label = Some(LabelKind::Binary);
