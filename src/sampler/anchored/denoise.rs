@@ -5,9 +5,20 @@ use nalgebra::{DMatrix, DVector, SymmetricEigen};
 use super::algebra::solve_vector;
 use crate::privacy::Halt;
 
-/// The noise's part in a squared distance is taken to be so many of its sds less than expected: of
-/// small matrices it varies much, and what is drawn to a wrong target time and again is believed.
+/// How much larger than measured what is not noise's may be, in sds of the noise's squared norm: of
+/// small matrices that varies much, and what is drawn to a wrong target time and again is believed.
 const DOUBT: f64 = 2.0;
+/// … and where it is told how far off the target is.
+const DOUBT_OF_TOLD: f64 = 1.0;
+
+/// How far a matrix may be from what it is drawn to.
+#[derive(Clone, Copy)]
+pub(super) enum Target {
+    /// Nobody knows: as far as the noise can hide.
+    Guessed,
+    /// As far as was measured, or if that is less by this variance of an entry on the diagonal.
+    Told(f64),
+}
 
 /// A matrix observed with noise of standard deviation `sd` on the diagonal and `sd/√2` off it,
 /// drawn towards `target` as the noise's share of the distance between them says (Ledoit & Wolf
@@ -18,6 +29,7 @@ pub(super) fn shrink(
     observed: &DMatrix<f64>,
     target: &DMatrix<f64>,
     sd: f64,
+    off: Target,
 ) -> (DMatrix<f64>, f64) {
     let d = observed.nrows();
     let gap = observed - target;
@@ -25,9 +37,9 @@ pub(super) fn shrink(
     let (edge, size) = (noise_edge(d, sd), d as f64);
     // The largest of noise alone varies by about d^(−2/3) of the edge.
     let out = |v: f64| v.abs() > edge * (1.0 + size.powf(-2.0 / 3.0));
-    let all = kept_of(values.iter(), d, sd);
+    let all = kept_of(values.iter(), d, sd, off);
     let inner: Vec<f64> = values.iter().copied().filter(|v| !out(*v)).collect();
-    let rest = kept_of(inner.iter(), inner.len(), sd);
+    let rest = kept_of(inner.iter(), inner.len(), sd, off);
     let drawn = values.map(|v| match out(v) {
         true => v.signum() * (v * v - edge * edge).sqrt().max(all * v.abs()),
         false => rest * v,
@@ -38,15 +50,24 @@ pub(super) fn shrink(
     (target + compose(&vectors, &drawn), kept)
 }
 
-/// Share of the eigenvalues of a d × d matrix that may not be noise's, of squares: noise has sd²
-/// times a χ² of d(d + 1)/2 degrees of freedom in them.
-fn kept_of<'a>(values: impl Iterator<Item = &'a f64>, d: usize, sd: f64) -> f64 {
+/// Share of the eigenvalues of a d × d matrix that is kept, of squares: noise has sd² times a χ² of
+/// d(d + 1)/2 degrees of freedom in them.
+fn kept_of<'a>(values: impl Iterator<Item = &'a f64>, d: usize, sd: f64, off: Target) -> f64 {
     let (whole, d) = (values.map(|v| v * v).sum::<f64>(), d as f64);
     let freedom = 0.5 * d * (d + 1.0);
-    let noise = sd * sd * (freedom - DOUBT * (2.0 * freedom).sqrt()).max(0.0);
-    match whole {
-        0.0 => 1.0,
-        whole => (whole - noise).max(0.0) / whole,
+    if whole == 0.0 {
+        return 1.0;
+    }
+    // Of an entry on the diagonal: all, what noise has of it, and how that varies.
+    let (all, noise) = (whole / freedom, sd * sd);
+    let varies = noise * (2.0 / freedom).sqrt();
+    match off {
+        Target::Guessed => (1.0 - (noise - DOUBT * varies).max(0.0) / all).max(0.0),
+        Target::Told(variance) => {
+            let doubted = variance.min(all - noise + DOUBT_OF_TOLD * varies);
+            let own = (all - noise).max(doubted).max(0.0);
+            own / (own + noise)
+        }
     }
 }
 
@@ -118,7 +139,7 @@ mod tests {
         for (spread, sd) in [(0.0, 0.5), (0.02, 0.5), (1.0, 0.02), (0.3, 0.3)] {
             let truth = &target + noise(d, spread, &mut rng);
             let observed = &truth + noise(d, sd, &mut rng);
-            let (guess, kept) = shrink(&observed, &target, sd);
+            let (guess, kept) = shrink(&observed, &target, sd, Target::Guessed);
             let error = (&guess - &truth).norm();
             let best = (&observed - &truth).norm().min((&target - &truth).norm());
             assert!(
@@ -146,12 +167,40 @@ mod tests {
             let mut believed = DMatrix::identity(d, d);
             for _ in 0..5 {
                 let observed = &truth + noise(d, sd, &mut rng);
-                (believed, _) = shrink(&observed, &believed, sd);
+                (believed, _) = shrink(&observed, &believed, sd, Target::Guessed);
             }
             sum += believed[(2, 3)];
         }
         let mean = sum / f64::from(tries);
         assert!((0.82..0.98).contains(&mean), "{mean}");
+    }
+
+    /// Where the target's own error is told, five releases of one small matrix are put together as
+    /// their mean would be, whose variance is a fifth; where it is not, a third of the noise is let
+    /// in each time.
+    #[test]
+    fn what_is_told_of_a_target_is_made_use_of() {
+        let mut rng = ChaCha20Rng::seed_from_u64(12);
+        let (d, sd, tries) = (5, 0.5, 400);
+        let truth = DMatrix::identity(d, d) + noise(d, 0.5, &mut rng);
+        let mut squares = [0.0; 2];
+        for _ in 0..tries {
+            let first = &truth + noise(d, sd, &mut rng);
+            let mut guessed = first.clone();
+            let (mut told, mut variance) = (first, sd * sd);
+            for _ in 0..4 {
+                let observed = &truth + noise(d, sd, &mut rng);
+                (guessed, _) = shrink(&observed, &guessed, sd, Target::Guessed);
+                let kept;
+                (told, kept) = shrink(&observed, &told, sd, Target::Told(variance));
+                variance = kept * sd * sd;
+            }
+            squares[0] += (&guessed - &truth).norm_squared();
+            squares[1] += (&told - &truth).norm_squared();
+        }
+        let one = sd * sd * (d * (d + 1)) as f64 / 2.0 * f64::from(tries);
+        let [guessed, told] = squares.map(|s| s / one);
+        assert!(told < 0.35 && told < 0.8 * guessed, "{told} {guessed}");
     }
 
     /// One direction in which much has changed is not drawn to what was believed of it: with the
@@ -166,7 +215,7 @@ mod tests {
         let change = &along * along.transpose() * size;
         for sign in [1.0, -1.0] {
             let observed = &target + &change * sign + noise(d, sd, &mut rng);
-            let (guess, kept) = shrink(&observed, &target, sd);
+            let (guess, kept) = shrink(&observed, &target, sd, Target::Guessed);
             let gap = &guess - &target;
             let seen = sign * (along.transpose() * &gap * &along)[(0, 0)];
             assert!((seen / size - 0.94).abs() < 0.04, "{seen}");

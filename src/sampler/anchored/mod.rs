@@ -5,6 +5,7 @@ mod algebra;
 mod centre;
 mod columns;
 mod denoise;
+mod drawn;
 mod moments;
 mod moves;
 mod norms;

@@ -8,7 +8,8 @@ use super::Anchoring;
 use super::algebra::{factor, forward, forward_matrix, lower, solve, solve_vector, square, whiten};
 use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
-use super::denoise::{compose, eigen, floored, heeded, noise_edge, shrink};
+use super::denoise::{Target, eigen, floored, heeded, shrink};
+use super::drawn::{Drawn, LEAST_BELIEVED};
 use super::norms::Norms;
 use super::scales;
 use super::secant::{self, Observation};
@@ -64,14 +65,11 @@ const BLEND: f64 = 0.01;
 /// The diagonal of the coordinates is at least the inverse square of this many root mean square
 /// norms: rows of rare levels are not longer than that. In narrow columns it may be less.
 pub(super) const LONGEST_LEVEL: f64 = 1.2;
-/// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
-const LEAST_CURVATURE: f64 = 0.03;
-const EDGE_SHARE: f64 = 0.75;
-/// … and of those that are not, this share is believed in intervals, and no less than this.
-const BELIEVED: f64 = 0.6;
-const LEAST_BELIEVED: f64 = 1e-6;
 /// The least eigenvalue that gradients may make of a curvature.
 const LEAST_SECANT: f64 = 0.01;
+/// Entries of a curvature that was believed become so much less certain, of what they are on the
+/// diagonal, for each nat that predictors have changed by since, root mean square.
+const DRIFT: f64 = 0.05;
 /// Of the noise of a curvature's entries at least this share is left, mean square, when it is drawn
 /// to what was believed …
 const LEAST_NOISE: f64 = 0.1;
@@ -121,6 +119,12 @@ struct Path<'a> {
     /// Curvature of the log likelihood, and what was released of it at the start, d × d.
     curvature: DMatrix<f64>,
     first: DMatrix<f64>,
+    /// The same where less is taken for known of it: for intervals.
+    doubted: DMatrix<f64>,
+    /// Coordinates in which the last curvature was believed, and its entries' variance there; how
+    /// far the path has gone since, nats.
+    told: (DMatrix<f64>, f64),
+    gone: f64,
     /// Mean square of features where their information lies ([`Columns`]).
     far: DVector<f64>,
     /// Σ κw, now and at the start.
@@ -220,7 +224,8 @@ impl<'a> Path<'a> {
             row_bound: bound,
         };
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
-        let (guess, _) = shrink(&square(&seen.curvature, d), &target, seen.curvature_sd);
+        let sd = seen.curvature_sd;
+        let (guess, kept) = shrink(&square(&seen.curvature, d), &target, sd, Target::Guessed);
         let least = target.diagonal().min().min(0.02);
         let first = &factor * floored(&guess, least) * &factor;
         let most = heaviest * row_norm(plan.row_norm, &scales).powi(2);
@@ -233,7 +238,10 @@ impl<'a> Path<'a> {
             slopes,
             scales,
             curvature: first.clone(),
+            doubted: first.clone(),
             first,
+            told: (factor, kept * sd * sd),
+            gone: 0.0,
             far,
             weight,
             first_weight: weight,
@@ -439,47 +447,48 @@ impl<'a> Path<'a> {
             _ => 3.0 * self.weight,
         };
         let weight = sum.max(least).min(most.max(least));
-        self.curvature *= weight / self.weight;
+        for matrix in [&mut self.curvature, &mut self.doubted] {
+            *matrix *= weight / self.weight;
+        }
         self.weight = weight;
     }
 
-    /// The curvature from a release, drawn towards what was believed; the share kept of what was
-    /// new, eigenvalues before the floor and the floor, in the release's coordinates.
+    /// The curvature from a release, drawn towards what was believed.
     fn bend(&mut self, coordinates: &Coordinates, seen: &Expansion) -> Result<Bent, Halt> {
-        let d = self.dim();
         let l = &coordinates.factor;
-        let target = whiten(l, &self.curvature)?;
-        let observed = square(&seen.curvature, d);
-        let (guess, kept) = shrink(&observed, &target, seen.curvature_sd);
-        let sd = kept * seen.curvature_sd;
-        // Without noise the curvature is what it is.
-        let floor = match seen.curvature_sd > 0.0 {
-            true => (EDGE_SHARE * noise_edge(d, sd)).max(LEAST_CURVATURE),
-            false => 1e-12,
+        let observed = square(&seen.curvature, self.dim());
+        let sd = seen.curvature_sd;
+        let draw = |believed: &DMatrix<f64>, off: Target| -> Result<Drawn, Halt> {
+            Ok(Drawn::new(&observed, &whiten(l, believed)?, sd, off))
         };
-        let (values, vectors) = eigen(&guess);
-        let raised = values.map(|v| v.max(floor));
-        let believed = values.map(|v| {
-            if v < floor {
-                (BELIEVED * v).max(LEAST_BELIEVED)
-            } else {
-                v
-            }
-        });
-        let edge = noise_edge(d, sd);
-        let cautious = values.map(|v| (v * v.abs() - edge * edge).max(0.0).sqrt());
-        let lift = compose(&vectors, &(&raised - &believed));
-        let raised = compose(&vectors, &raised);
+        let drawn = draw(&self.curvature, Target::Told(self.variance(l)?))?;
+        let doubted = draw(&self.doubted, Target::Guessed)?;
+        let raised = drawn.raised();
         self.curvature = l * &raised * l.transpose();
+        self.doubted = l * doubted.raised() * l.transpose();
         // What is left of the noise's variance when shrunk, by a normal prior.
-        self.uncertain = kept.max(LEAST_NOISE).sqrt() * seen.curvature_sd;
+        self.told = (l.clone(), drawn.kept * sd * sd);
+        self.gone = 0.0;
+        self.uncertain = drawn.kept.max(LEAST_NOISE).sqrt() * sd;
+        let believed = doubted.believed();
         Ok(Bent {
-            believed: compose(&vectors, &believed),
-            cautious: floored(&compose(&vectors, &cautious), LEAST_BELIEVED),
-            lift,
-            sd,
-            lost: values.iter().filter(|v| **v < floor).count(),
+            lift: raised - &believed,
+            believed,
+            cautious: doubted.cautious(),
+            sd: doubted.sd,
+            lost: doubted.lost(),
         })
+    }
+
+    /// Variance of the believed curvature's entries on the diagonal in the coordinates of `factor`.
+    fn variance(&self, factor: &DMatrix<f64>) -> Result<f64, Halt> {
+        let (before, variance) = &self.told;
+        let stretched = forward_matrix(factor, before)?.norm_squared() / self.dim() as f64;
+        let drift = match self.slopes.is_quadratic() {
+            true => 0.0,
+            false => DRIFT * self.gone,
+        };
+        Ok(variance * stretched * stretched + drift * drift)
     }
 
     fn observe(&mut self, coordinates: &Coordinates, seen: &Expansion, share: f64) {
@@ -499,10 +508,12 @@ impl<'a> Path<'a> {
             return Ok(());
         }
         let l = &coordinates.factor;
-        let here = whiten(l, &self.curvature)?;
         let seen = &self.observations;
-        let change = secant::change(&here, l, self.uncertain, self.weight, seen)?;
-        self.curvature = l * floored(&(here + change), LEAST_SECANT) * l.transpose();
+        for matrix in [&mut self.curvature, &mut self.doubted] {
+            let here = whiten(l, matrix)?;
+            let change = secant::change(&here, l, self.uncertain, self.weight, seen)?;
+            *matrix = l * floored(&(here + change), LEAST_SECANT) * l.transpose();
+        }
         Ok(())
     }
 
@@ -620,6 +631,7 @@ impl<'a> Path<'a> {
 
     /// Moves, inside the prior's support.
     fn advance(&mut self, step: &DVector<f64>) {
+        self.gone += self.change(step);
         let to: Vec<f64> = self
             .at
             .iter()
@@ -642,7 +654,7 @@ impl<'a> Path<'a> {
             Some(k) => ratio.sqrt() * scales[k] / self.scales[k],
         });
         let by = DMatrix::from_diagonal(&by);
-        for matrix in [&mut self.curvature, &mut self.first] {
+        for matrix in [&mut self.curvature, &mut self.first, &mut self.doubted] {
             *matrix = &by * &*matrix * &by;
         }
         self.weight *= ratio;
@@ -831,12 +843,11 @@ impl<'a> Path<'a> {
 
 /// What a released curvature is believed to be in intervals, in its coordinates.
 struct Bent {
-    /// Without the floor: for intervals.
+    /// Without the floor and with less taken for known ([`Drawn::believed`]).
     believed: DMatrix<f64>,
-    /// With eigenvalues drawn in by what noise adds to them, and none within its edge: that of
-    /// least mean square error (Donoho, Gavish & Johnstone 2018).
+    /// [`Drawn::cautious`].
     cautious: DMatrix<f64>,
-    /// What the floor made of it in the path's steps, less that.
+    /// What the path's steps make of it, less `believed`.
     lift: DMatrix<f64>,
     /// Noise that is left on its diagonal.
     sd: f64,

@@ -1,0 +1,74 @@
+//! A released curvature after its noise was drawn in: what steps follow, and what intervals believe.
+
+use nalgebra::{DMatrix, DVector};
+
+use super::denoise::{Target, compose, eigen, floored, noise_edge, shrink};
+
+/// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
+const LEAST_CURVATURE: f64 = 0.03;
+const EDGE_SHARE: f64 = 0.75;
+/// … and of those that are not, this share is believed in intervals, and no less than this.
+const BELIEVED: f64 = 0.6;
+pub(super) const LEAST_BELIEVED: f64 = 1e-6;
+
+/// In the coordinates of its release.
+pub(super) struct Drawn {
+    values: DVector<f64>,
+    vectors: DMatrix<f64>,
+    /// Least eigenvalue that steps may follow.
+    floor: f64,
+    /// Share of the noise that was kept.
+    pub kept: f64,
+    /// Noise that is left on the diagonal.
+    pub sd: f64,
+}
+
+impl Drawn {
+    /// From what was released with noise of this sd on the diagonal, drawn towards `target`.
+    pub fn new(observed: &DMatrix<f64>, target: &DMatrix<f64>, sd: f64, off: Target) -> Self {
+        let (guess, kept) = shrink(observed, target, sd, off);
+        let left = kept * sd;
+        // Without noise the curvature is what it is.
+        let floor = match sd > 0.0 {
+            true => (EDGE_SHARE * noise_edge(guess.nrows(), left)).max(LEAST_CURVATURE),
+            false => 1e-12,
+        };
+        let (values, vectors) = eigen(&guess);
+        Drawn {
+            values,
+            vectors,
+            floor,
+            kept,
+            sd: left,
+        }
+    }
+
+    /// With eigenvalues at the floor at least: for steps.
+    pub fn raised(&self) -> DMatrix<f64> {
+        compose(&self.vectors, &self.values.map(|v| v.max(self.floor)))
+    }
+
+    /// Without the floor: for intervals.
+    pub fn believed(&self) -> DMatrix<f64> {
+        let believed = self.values.map(|v| match v < self.floor {
+            true => (BELIEVED * v).max(LEAST_BELIEVED),
+            false => v,
+        });
+        compose(&self.vectors, &believed)
+    }
+
+    /// With eigenvalues drawn in by what noise adds to them, and none within its edge: that of
+    /// least mean square error (Donoho, Gavish & Johnstone 2018).
+    pub fn cautious(&self) -> DMatrix<f64> {
+        let edge = noise_edge(self.values.len(), self.sd);
+        let drawn = self
+            .values
+            .map(|v| (v * v.abs() - edge * edge).max(0.0).sqrt());
+        floored(&compose(&self.vectors, &drawn), LEAST_BELIEVED)
+    }
+
+    /// Eigenvalues below the floor.
+    pub fn lost(&self) -> usize {
+        self.values.iter().filter(|v| **v < self.floor).count()
+    }
+}
