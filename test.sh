@@ -45,6 +45,7 @@ if [ "${1:-}" = --studies ]; then
     if have_mpi; then cargo clippy -p dpmc-cli --features mpi -- -D warnings; fi
     ./benches/instructions.sh
     cargo test -p dpmc-lab
+    cargo test --lib -- --ignored the_same_bits_for_every
     exec cargo test --workspace --no-fail-fast --test promises --test command --test processes \
         --test laboratory -- --ignored
 fi

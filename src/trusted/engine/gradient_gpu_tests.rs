@@ -162,10 +162,22 @@ fn gpu_sums_are_the_cpus_within_quanta() {
     }
 }
 
-/// The same bits wherever the rows are and however many share a workgroup.
+/// The same bits wherever the rows are and however many share a workgroup: a third of the limits
+/// for each table, and each of them for some.
 #[test]
 fn gpu_sums_have_the_same_bits_for_any_workgroup_and_chunking() {
-    for case in cases() {
+    same_bits(3);
+}
+
+#[test]
+#[ignore = "study: every table under every limit"]
+fn gpu_sums_have_the_same_bits_for_every_workgroup_and_chunking() {
+    same_bits(1);
+}
+
+/// With one in so many limits for a table.
+fn same_bits(one_in: usize) {
+    for (i, case) in cases().into_iter().enumerate() {
         let (data, model) = (&case.data, &*case.model);
         let q = query(model, &thetas(model.dim(), 11, 9), 0.3);
         let d = data.width() as u64;
@@ -180,7 +192,7 @@ fn gpu_sums_have_the_same_bits_for_any_workgroup_and_chunking() {
             workgroup,
             ..GpuLimits::default()
         };
-        for limits in [
+        let limits = [
             with(Some(16), None, None),
             with(Some(64), None, None),
             with(Some(256), None, None),
@@ -189,7 +201,8 @@ fn gpu_sums_have_the_same_bits_for_any_workgroup_and_chunking() {
             // More rows than the device may hold: streamed, all or in part.
             with(None, small, Some(0)),
             with(Some(32), small, Some(4 * d * 400)),
-        ] {
+        ];
+        for limits in limits.into_iter().skip(i % one_in).step_by(one_in) {
             let mut other = open(data, false, limits).unwrap();
             if ["mixture", "network"].contains(&model.name()) && limits.binding.is_some() {
                 // A mixture's coefficients take more than these bindings of one feature; a network's
