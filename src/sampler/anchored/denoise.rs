@@ -5,18 +5,19 @@ use nalgebra::{DMatrix, DVector, SymmetricEigen};
 use super::algebra::solve_vector;
 use crate::privacy::Halt;
 
-/// How much larger than measured what is not noise's may be, in sds of the noise's squared norm: of
-/// small matrices that varies much, and what is drawn to a wrong target time and again is believed.
+/// What is measured of a target's own error may be so much larger, in sds of the noise's squared
+/// norm: that varies much in small matrices, and a wrong target that is drawn to time and again
+/// stays.
 const DOUBT: f64 = 2.0;
-/// … and where it is told how far off the target is.
+/// … and at most so much where the error is told.
 const DOUBT_OF_TOLD: f64 = 1.0;
 
 /// How far a matrix may be from what it is drawn to.
 #[derive(Clone, Copy)]
 pub(super) enum Target {
-    /// Nobody knows: as far as the noise can hide.
+    /// As far as the noise can hide.
     Guessed,
-    /// As far as was measured, or if that is less by this variance of an entry on the diagonal.
+    /// An entry on the diagonal by this variance, where no more and no less was measured.
     Told(f64),
 }
 
@@ -176,8 +177,8 @@ mod tests {
     }
 
     /// Where the target's own error is told, five releases of one small matrix are put together as
-    /// their mean would be, whose variance is a fifth; where it is not, a third of the noise is let
-    /// in each time.
+    /// their mean would be, whose variance is a fifth; where it is not, much of each one's noise is
+    /// let in.
     #[test]
     fn what_is_told_of_a_target_is_made_use_of() {
         let mut rng = ChaCha20Rng::seed_from_u64(12);

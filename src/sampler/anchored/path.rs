@@ -119,8 +119,8 @@ struct Path<'a> {
     /// Curvature of the log likelihood, and what was released of it at the start, d × d.
     curvature: DMatrix<f64>,
     first: DMatrix<f64>,
-    /// The same where less is taken for known of it: for intervals.
-    doubted: DMatrix<f64>,
+    /// The likelihood's curvature where less is taken for known of it: for intervals.
+    doubted: Doubted,
     /// Coordinates in which the last curvature was believed, and its entries' variance there; how
     /// far the path has gone since, nats.
     told: (DMatrix<f64>, f64),
@@ -130,13 +130,19 @@ struct Path<'a> {
     /// Σ κw, now and at the start.
     weight: f64,
     first_weight: f64,
-    /// Gradients that were released on the way, and how uncertain the entries of the last released
-    /// curvature are.
+    /// Gradients that were released on the way, and how uncertain the curvature's entries are since
+    /// its last release.
     observations: Vec<Observation>,
     uncertain: f64,
     /// How long a step may be now; the last one, if it was long, of a declared law.
     longest: f64,
     last: Option<DVector<f64>>,
+}
+
+/// A curvature as intervals are to believe it, and how uncertain its entries are.
+struct Doubted {
+    curvature: DMatrix<f64>,
+    uncertain: f64,
 }
 
 /// Coordinates of a release: factor L, and the expected root mean square norm of L⁻¹x.
@@ -238,7 +244,10 @@ impl<'a> Path<'a> {
             slopes,
             scales,
             curvature: first.clone(),
-            doubted: first.clone(),
+            doubted: Doubted {
+                curvature: first.clone(),
+                uncertain: 0.0,
+            },
             first,
             told: (factor, kept * sd * sd),
             gone: 0.0,
@@ -447,9 +456,11 @@ impl<'a> Path<'a> {
             _ => 3.0 * self.weight,
         };
         let weight = sum.max(least).min(most.max(least));
-        for matrix in [&mut self.curvature, &mut self.doubted] {
-            *matrix *= weight / self.weight;
+        let ratio = weight / self.weight;
+        for matrix in [&mut self.curvature, &mut self.doubted.curvature] {
+            *matrix *= ratio;
         }
+        self.told.1 *= ratio * ratio;
         self.weight = weight;
     }
 
@@ -462,14 +473,18 @@ impl<'a> Path<'a> {
             Ok(Drawn::new(&observed, &whiten(l, believed)?, sd, off))
         };
         let drawn = draw(&self.curvature, Target::Told(self.variance(l)?))?;
-        let doubted = draw(&self.doubted, Target::Guessed)?;
+        let doubted = draw(&self.doubted.curvature, Target::Guessed)?;
         let raised = drawn.raised();
         self.curvature = l * &raised * l.transpose();
-        self.doubted = l * doubted.raised() * l.transpose();
         // What is left of the noise's variance when shrunk, by a normal prior.
+        let uncertain = |kept: f64| kept.max(LEAST_NOISE).sqrt() * sd;
+        self.uncertain = uncertain(drawn.kept);
+        self.doubted = Doubted {
+            curvature: l * doubted.raised() * l.transpose(),
+            uncertain: uncertain(doubted.kept),
+        };
         self.told = (l.clone(), drawn.kept * sd * sd);
         self.gone = 0.0;
-        self.uncertain = drawn.kept.max(LEAST_NOISE).sqrt() * sd;
         let believed = doubted.believed();
         Ok(Bent {
             lift: raised - &believed,
@@ -509,9 +524,16 @@ impl<'a> Path<'a> {
         }
         let l = &coordinates.factor;
         let seen = &self.observations;
-        for matrix in [&mut self.curvature, &mut self.doubted] {
+        let Doubted {
+            curvature,
+            uncertain,
+        } = &mut self.doubted;
+        for (matrix, sd) in [
+            (&mut self.curvature, self.uncertain),
+            (curvature, *uncertain),
+        ] {
             let here = whiten(l, matrix)?;
-            let change = secant::change(&here, l, self.uncertain, self.weight, seen)?;
+            let change = secant::change(&here, l, sd, self.weight, seen)?;
             *matrix = l * floored(&(here + change), LEAST_SECANT) * l.transpose();
         }
         Ok(())
@@ -654,9 +676,11 @@ impl<'a> Path<'a> {
             Some(k) => ratio.sqrt() * scales[k] / self.scales[k],
         });
         let by = DMatrix::from_diagonal(&by);
-        for matrix in [&mut self.curvature, &mut self.first, &mut self.doubted] {
+        let doubted = &mut self.doubted.curvature;
+        for matrix in [&mut self.curvature, &mut self.first, doubted] {
             *matrix = &by * &*matrix * &by;
         }
+        self.told.0 = by * &self.told.0;
         self.weight *= ratio;
         self.first_weight *= ratio;
     }
@@ -836,7 +860,7 @@ impl<'a> Path<'a> {
         // The curvature's own noise moves the centre by P⁻¹N m.
         let length = centre.norm_squared();
         let turned = &one * length + centre * centre.transpose();
-        let doubt = 0.5 * CURVATURE_DOUBT * self.uncertain * self.uncertain;
+        let doubt = 0.5 * CURVATURE_DOUBT * self.doubted.uncertain.powi(2);
         &one * (sd * sd) + precision * bias + turned * doubt
     }
 }
