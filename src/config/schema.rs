@@ -158,7 +158,7 @@ keyed! {
         /// What a row is: see [models.md](models.md). `poisson` has a log link, `mixture` takes
         /// exactly one feature (θ₁, θ₂: components at θ₁ and θ₁+θ₂), `banana` two, `mlp` is one
         /// layer of tanh units, `network` what `layers` say.
-        kind: ModelKind, "`logistic`, `linear`, `poisson`, `gaussian-mean`, `mixture`, `banana`, `mlp`, `network`, `probit`, `cloglog`, `gaussian`, `student-t`, `log-normal`, `gamma`, `negative-binomial`, `beta`, `weibull`, `quantile`, `declared`; required";
+        kind: ModelKind, "`logistic`, `linear`, `poisson`, `gaussian-mean`, `mixture`, `banana`, `mlp`, `network`, `probit`, `cloglog`, `gaussian`, `student-t`, `log-normal`, `gamma`, `negative-binomial`, `beta`, `weibull`, `quantile`, `binomial`, `zero-inflated-poisson`, `zero-inflated-negative-binomial`, `log-normal-survival`, `ordinal`, `declared`; required";
         /// Label and features: `"label ~ a + b"`, of columns that `[columns]` declares, in place of
         /// `[[data.features]]`; see [formulas](../guide/formulas.md).
         #[serde(skip_serializing_if = "Option::is_none")]

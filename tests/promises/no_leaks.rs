@@ -36,6 +36,11 @@ fn l2_every_field_of_a_file_is_listed() {
 }
 
 #[test]
+fn l2_every_field_that_few_runs_write_is_listed() {
+    command::every_field_of_rarer_runs_is_listed(GUARANTEE);
+}
+
+#[test]
 fn l3_every_family_leaves_equal_bytes() {
     families::every_family_leaves_equal_bytes(GUARANTEE);
 }

@@ -278,19 +278,19 @@ keyed! {
         column: Option<String>, "text; models: all with a label";
         /// These mean 1; needs a `column`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        positive: Vec<String>, "list of texts; models: logistic, mlp";
+        positive: Vec<String>, "list of texts; models: of two classes";
         /// Beside `positive`: these mean 0, and a cell that is neither is an error.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        negative: Vec<String>, "list of texts; all that is neither positive nor missing; models: logistic, mlp";
+        negative: Vec<String>, "list of texts; all that is neither positive nor missing; models: of two classes";
         /// A number, cut off at the bounds, units kept.
         #[serde(skip_serializing_if = "Option::is_none")]
-        clamp: Option<[f64; 2]>, "`[LOW, HIGH]`; models: linear";
+        clamp: Option<[f64; 2]>, "`[LOW, HIGH]`; models: of numbers, shares and times";
         /// A number, cut off at the bounds and mapped to [-1, 1].
         #[serde(skip_serializing_if = "Option::is_none")]
-        scale: Option<[f64; 2]>, "`[LOW, HIGH]`; models: linear";
+        scale: Option<[f64; 2]>, "`[LOW, HIGH]`; models: of numbers";
         /// Whole numbers from 0; larger ones become MAX. A smaller MAX costs much less privacy.
         #[serde(skip_serializing_if = "Option::is_none")]
-        count: Option<u32>, "whole number MAX, 1 to 2²⁴; models: poisson";
+        count: Option<u32>, "whole number MAX, 1 to 2²⁴; models: of counts";
         /// Whole numbers 0 to K − 1; others are errors.
         #[serde(skip_serializing_if = "Option::is_none")]
         classes: Option<u32>, "whole number K, 2 to 2²⁴; models: mlp, ordinal";
@@ -309,7 +309,7 @@ keyed! {
         /// Stands for a missing cell, in raw units; with `clamp`, `scale`, `count` and `classes`
         /// only.
         #[serde(skip_serializing_if = "Option::is_none")]
-        missing: Option<f64>, "number, none; models: linear, poisson, mlp";
+        missing: Option<f64>, "number, none; models: all with a label";
     }
 }
 

@@ -273,3 +273,82 @@ pub fn every_field_is_listed(docs: &str) {
         assert_listed(&record(&place), &ledger, sampler);
     }
 }
+
+/// The names in the paragraph of `docs` on keys that few runs write.
+fn rarer(docs: &str) -> BTreeSet<String> {
+    let (_, text) = docs
+        .split_once("Some runs write a few keys more")
+        .expect("no paragraph on keys of some runs");
+    let text = &text[..text.find("\n\n").unwrap()];
+    let names = text.split('`').skip(1).step_by(2);
+    names.map(String::from).collect()
+}
+
+/// Parts of the run file that are put in place of others, so that a run writes keys which none of
+/// the families does.
+const RARER: [&[(&str, &str)]; 7] = [
+    &[
+        (SAMPLER, "algorithm = \"dp-laplace\""),
+        (
+            "file = \"people.csv\"",
+            "file = \"people.csv\"\nunit = \"who\"\nrows_per_unit = 2",
+        ),
+    ],
+    &[
+        (SAMPLER, "algorithm = \"dp-laplace\""),
+        (
+            "kind = \"normal\", sd = 3.0",
+            "kind = \"student-t\", degrees = 4, scale = 2.0",
+        ),
+    ],
+    &[(
+        SAMPLER,
+        "algorithm = \"anchored-barker\"\nanchor = { decisions = 0.2, refresh = 0.1 }",
+    )],
+    &[(SAMPLER, "algorithm = \"barker\"\nadapt = \"full\"")],
+    &[(SAMPLER, "algorithm = \"barker\"\nadapt = \"diagonal\"")],
+    &[(SAMPLER, "algorithm = \"barker-hmc\"\nadapt = \"full\"")],
+    &[(SAMPLER, "algorithm = \"barker-hmc\"\nadapt = \"diagonal\"")],
+];
+const SAMPLER: &str = "algorithm = \"barker\"\nstep = 0.0001";
+
+/// Their keys are listed too, and no others are said to be theirs.
+pub fn every_field_of_rarer_runs_is_listed(docs: &str) {
+    let rarer = rarer(docs);
+    let lists = listed(docs).map(|list| &list | &rarer);
+    let mut written = BTreeSet::new();
+    let length = ("iterations = 300", "iterations = 300\nwarmup = 200");
+    let rows = table(500)
+        .lines()
+        .enumerate()
+        .fold(String::new(), |all, (i, row)| {
+            let who = if i == 0 {
+                "who".into()
+            } else {
+                format!("p{}", i / 2)
+            };
+            all + &format!("{row},{who}\n")
+        });
+    for edits in RARER {
+        let edits = edits.iter().chain([&length]);
+        let run = edits.fold(RUN.to_string(), |run, (from, to)| edit(&run, from, to));
+        let place = Place::new(&run);
+        place.write("people.csv", &rows);
+        let mut command = place.command("sample run.toml --out out --quiet");
+        command.env("DPMC_RECORDS", place.path("records"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{run}: {output:?}");
+        let [certificate, state, ledger] = &lists;
+        for (file, list) in [
+            (place.certificate("out"), certificate),
+            (place.json("out/state.json"), state),
+            (place.json("out/ledger.json"), ledger),
+            (record(&place), ledger),
+        ] {
+            assert_listed(&file, list, &run);
+            written.extend(keys_of(&file));
+        }
+    }
+    let unwritten: Vec<_> = rarer.difference(&written).collect();
+    assert!(unwritten.is_empty(), "{unwritten:?}");
+}
