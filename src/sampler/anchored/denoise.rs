@@ -15,9 +15,10 @@ const DOUBT_OF_TOLD: f64 = 1.0;
 /// How far a matrix may be from what it is drawn to.
 #[derive(Clone, Copy)]
 pub(super) enum Target {
-    /// As far as the noise can hide.
+    /// Not told: as far as was measured and DOUBT allows.
     Guessed,
-    /// An entry on the diagonal by this variance, where no more and no less was measured.
+    /// Told as the variance of an entry on the diagonal: at least as far as was measured, and up to
+    /// this as far as DOUBT_OF_TOLD allows.
     Told(f64),
 }
 

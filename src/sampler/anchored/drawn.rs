@@ -1,4 +1,4 @@
-//! A released curvature after its noise was drawn in: what steps follow, and what intervals believe.
+//! A released curvature whose noise was drawn in: what steps follow, and what intervals believe.
 
 use nalgebra::{DMatrix, DVector};
 
