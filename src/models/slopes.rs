@@ -140,8 +140,8 @@ impl Slopes {
             typical_weight: 0.4,
             first_weight: 0.25,
             eta_unit: 1.0,
-            clips_residuals: false,
-            centred: false,
+            clips_residuals: true,
+            centred: true,
             ends: false,
             rows_of_unit: 1,
             mean_share: 1.0,
@@ -152,6 +152,8 @@ impl Slopes {
     pub fn network(shape: NetworkShape) -> Self {
         Slopes {
             predictor: Predictor::Network(shape),
+            clips_residuals: false,
+            centred: false,
             ..Slopes::logistic()
         }
     }
@@ -315,9 +317,9 @@ impl Slopes {
     /// The largest score that a row of usual norm comes to: less than the largest where rows are
     /// clipped with their residuals, for the row bound then follows from what that loses.
     pub fn usual_score(&self) -> f64 {
-        match self.clips_residuals {
-            true => 0.4 * self.largest_score,
-            false => self.largest_score,
+        match (self.clips_residuals, self.score) {
+            (false, _) | (_, Score::Logistic) => self.largest_score,
+            (true, _) => 0.4 * self.largest_score,
         }
     }
 
@@ -374,6 +376,8 @@ impl Slopes {
             score: match (self.clips_residuals, self.score) {
                 // A weight depends on the label, and is cut where the score says most.
                 (true, Score::Declared(_)) => 1.0 / share,
+                // So that the larger of the two scores that a row can have is not cut.
+                (true, Score::Logistic) => (1.0 / share).min(1.0 / likelier(weight)),
                 // Newton's step of a row is s/w: a weight that is cut cuts the score.
                 (true, _) => (most / weight).min(1.0) / share,
                 (false, _) => over,
@@ -413,6 +417,11 @@ impl Slopes {
             Predictor::Network(shape) => unit * row_bound.powi(2) / shape.parameters() as f64,
         }
     }
+}
+
+/// The chance of the likelier of two classes, from p(1 − p); of NaN 1.
+fn likelier(weight: f64) -> f64 {
+    0.5 + (0.25 - weight.clamp(0.0, 0.25)).sqrt()
 }
 
 /// The labels of a kind, for expectations and bounds.

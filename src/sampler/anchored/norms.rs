@@ -2,7 +2,7 @@
 
 use super::path::STAGE_BOUND;
 use crate::math::normal::within;
-use crate::model::Slopes;
+use crate::model::{Score, Slopes};
 use crate::privacy::{Expansion, profile_thresholds};
 
 /// Bias of rows beyond the bound, mean square, where the profile is lost in its noise.
@@ -10,9 +10,11 @@ const UNSEEN_BIAS: f64 = 0.1;
 /// Entries of a profile below this many sds of its noise are taken for empty: those of long rows
 /// count by the square of their norm.
 const LOUD: f64 = 4.0;
-/// Bias of down-weighted rows, mean square, over what the model holding would make it …
-const MISFIT: f64 = 2.0;
-/// … of clipped residuals, which are not quite symmetric …
+/// In intervals the bias of down-weighted rows counts so many times, mean square, what the choice of
+/// the bound reckons with.
+const DOUBTED_WEIGHTS: f64 = 2.0;
+/// Bias of clipped residuals, which are not quite symmetric, mean square, over what the model
+/// holding would make it …
 const SKEWED: f64 = 36.0;
 /// … of those whose scores end of themselves, and of scores that are less what clipping is expected
 /// to leave of them.
@@ -20,19 +22,19 @@ const CENTRED: f64 = 8.0;
 /// Residuals can be more skewed than a choice of the bound should fear: in intervals the bias of
 /// clipped ones counts so many times, mean square.
 const SKEWED_IN_INTERVALS: f64 = 3.0;
-/// What the predictors of rows that are weighted down, or of centred scores, may be off by since the
-/// model does not hold, nats, root mean square.
+/// What the predictors of rows that are weighted down may be off by since the model does not hold,
+/// nats, root mean square …
+const OFF_WEIGHTED: f64 = 0.2;
+/// … and those of centred scores …
 const OFF: f64 = 0.3;
 /// … and those of times, whose law says how hazards grow too.
 const OFF_TIMES: f64 = 1.2;
-/// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
-const TRIED: std::ops::RangeInclusive<i32> = 0..=12;
-/// … and where residuals alone are clipped.
-const TRIED_CLIPPED: std::ops::RangeInclusive<i32> = -12..=12;
+/// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range.
+const TRIED: std::ops::RangeInclusive<i32> = -12..=12;
 
 /// What becomes of a row beyond the bound.
 enum Beyond {
-    /// It counts less: mean weight w of rows.
+    /// Its score counts less, whatever its label is: mean weight w of rows.
     Weighted { slopes: Slopes, mean: f64 },
     /// Its residual is clipped at the share of this many noise sds.
     Clipped { sds: f64, labels: Labels },
@@ -119,7 +121,7 @@ impl Norms {
     /// From a profile that was released at a row bound; `mean`: mean weight w of the rows.
     pub(super) fn new(seen: &Expansion, bound: f64, slopes: Slopes, mean: f64) -> Self {
         let ranges = ranges(seen, bound);
-        let beyond = match slopes.clips_residuals {
+        let beyond = match slopes.clips_residuals && slopes.score != Score::Logistic {
             true => Beyond::Clipped {
                 sds: slopes.largest_residual(mean),
                 labels: Labels::of(&slopes),
@@ -142,7 +144,7 @@ impl Norms {
     /// As [`Norms::bias`], as much as intervals should have room for.
     pub(super) fn bias_in_intervals(&self, bound: f64, d: usize) -> f64 {
         let doubt = match &self.beyond {
-            Beyond::Weighted { .. } => 1.0,
+            Beyond::Weighted { .. } => DOUBTED_WEIGHTS,
             Beyond::Clipped { labels, .. } => labels.doubt(),
         };
         let seen = self.ranges.iter().any(|(_, sum)| *sum > 0.0);
@@ -159,11 +161,12 @@ impl Norms {
         let kept = self.kept(bound);
         let lost = match &self.beyond {
             Beyond::Weighted { slopes, mean } => {
-                let away = |n: f64| (1.0 - weight(slopes, *mean, bound / n)).powi(2);
-                // ‖Σκ(1−ω)w e z‖² ≤ Σκ(1−ω)²w e² for predictors off by e, as Σκw zzᵀ ≤ 1.
+                // One weight for all would change nothing.
+                let away = |n: f64| (1.0 - weight(slopes, *mean, bound / n) / kept).powi(2);
+                // ‖Σκ(1−a)w e z‖² ≤ Σκ(1−a)²w e² for predictors off by e, as Σκw zzᵀ ≤ 1.
                 let off: f64 = self.ranges.iter().map(|(n, w)| w * away(*n)).sum();
-                let off = OFF * OFF * off / whole.max(1e-300);
-                MISFIT * self.mean(away).unwrap_or(0.0) + off
+                let off = OFF_WEIGHTED.powi(2) * off / whole.max(1e-300);
+                self.mean(away).unwrap_or(0.0) + off
             }
             Beyond::Clipped { sds, labels } => {
                 let clip = |n: f64| sds * (bound / n).min(1.0);
@@ -195,11 +198,7 @@ impl Norms {
             return STAGE_BOUND * usual;
         }
         let mut best = (f64::INFINITY, usual);
-        let tried = match self.beyond {
-            Beyond::Weighted { .. } => TRIED,
-            Beyond::Clipped { .. } => TRIED_CLIPPED,
-        };
-        for k in tried {
+        for k in TRIED {
             let bound = usual * 2f64.powf(0.25 * f64::from(k));
             let noise = noise(bound) / self.kept(bound).max(0.05);
             let error = noise * noise + self.bias(bound, d);
@@ -227,10 +226,10 @@ pub(super) fn ranges(seen: &Expansion, bound: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// ω of a row of mean weight that is shortened by so much.
+/// What is left of the score of a row of mean weight that is shortened by so much.
 fn weight(slopes: &Slopes, mean: f64, share: f64) -> f64 {
     let share = share.min(1.0);
-    slopes.influence(share, mean).omega
+    (slopes.influence(share, mean).score * share).min(1.0)
 }
 
 /// Its density.

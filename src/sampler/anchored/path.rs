@@ -31,8 +31,10 @@ const PROFILE_SHARE: f64 = 0.1;
 pub(super) const STAGE_BOUND: f64 = 1.5;
 /// … and where residuals are clipped with their rows, gradients at this one …
 pub(super) const STAGE_CLIP: f64 = 0.75;
-/// … or, of centred scores, most of which are far from S, at so many sds.
+/// … or, of centred scores, most of which are far from S, at so many sds …
 const STAGE_SDS: f64 = 2.4;
+/// … but no less than this of two classes, whose rows are weighted down then and steps too short.
+const LEAST_STAGE_BOUND: f64 = 1.0;
 /// Longest step, root mean square of the change of η …
 const LONGEST_STEP: f64 = 2.0;
 /// … of which a step is long from this share on. It is halved where a long step turns back on the
@@ -53,6 +55,8 @@ const SETTLED: f64 = 0.5;
 const LENGTHENED: f64 = 4.0;
 /// … where more than this of it was kept, wholly where all was.
 const TRUSTED: f64 = 0.8;
+/// The last curvature of two classes is clipped at this multiple, or where the gradients are.
+const CURVATURE_BOUND: f64 = 1.2;
 /// Share of what is left after the stages for the final profile, and for the final curvature.
 const FINAL_PROFILE: f64 = 0.02;
 const FINAL_CURVATURE: f64 = 0.12;
@@ -278,8 +282,10 @@ impl<'a> Path<'a> {
 
     /// Row bound of a stage's gradient over the usual norm.
     fn stage_clip(&self) -> f64 {
+        let sds = || STAGE_SDS / self.slopes.largest_residual(self.mean_weight());
         match (self.slopes.centred, self.slopes.clips_residuals) {
-            (true, _) => STAGE_SDS / self.slopes.largest_residual(self.mean_weight()),
+            (true, _) if self.slopes.score == Score::Logistic => sds().max(LEAST_STAGE_BOUND),
+            (true, _) => sds(),
             (false, true) => STAGE_CLIP,
             (false, false) => STAGE_BOUND,
         }
@@ -711,9 +717,10 @@ impl<'a> Path<'a> {
         let bias = norms.bias_in_intervals(bound, self.dim());
         let bound = bound.min(longest);
         // Rows that are clipped with their residuals have weights of their own.
-        let wide = match self.slopes.clips_residuals {
-            true => wide.max(bound),
-            false => bound,
+        let wide = match (self.slopes.clips_residuals, self.slopes.score) {
+            (true, Score::Logistic) => (CURVATURE_BOUND / STAGE_BOUND * wide).max(bound),
+            (true, _) => wide.max(bound),
+            (false, _) => bound,
         };
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
         let first = self.observations.len();

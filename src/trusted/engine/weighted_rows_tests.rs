@@ -110,8 +110,13 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
                 // The score is clipped with the row, and not multiplied by ω.
                 let (share, eta, by) = shortened(&metric, &at, &row, &theta, &end);
                 let (score, weight) = slopes.score.slopes(eta, y64);
-                let kept = (slopes.largest_weight / weight).min(1.0);
-                let most = slopes.largest_score;
+                let (kept, most) = match slopes.score {
+                    crate::model::Score::Logistic => {
+                        let p = 1.0 / (1.0 + (-eta).exp());
+                        ((share / p.max(1.0 - p)).min(1.0), 1.0 / share)
+                    }
+                    _ => ((slopes.largest_weight / weight).min(1.0), slopes.largest_score),
+                };
                 let clipped = share * (kept * score / share).clamp(-most, most);
                 expected += model.tempering() * model.unit() * (clipped - omega * score) * by;
             }
