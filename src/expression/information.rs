@@ -52,8 +52,11 @@ fn grid(low: f64, high: f64, parts: u32) -> Vec<f64> {
 /// A label below 0 is a time without its event where its likelihood is no farther than this from
 /// the chance of all later events.
 const UNLIKE: f64 = 0.02;
-/// Points of η in a table, less one.
+/// Points of η in a table, less one; the same of classes, which take little time.
 const PARTS: u32 = 128;
+const CLASS_PARTS: u32 = 1024;
+/// Where a label tells less than this of the most that one can, its class is all but certain.
+const CERTAIN: f64 = 1e-6;
 /// Labels of one sum, less one; the same while the sum's range is looked for.
 const NODES: u32 = 128;
 const COARSE: u32 = 40;
@@ -79,6 +82,7 @@ const BLOCK_GROWTH: f64 = 0.04;
 pub struct Information {
     low: f64,
     step: f64,
+    parts: u32,
     size: usize,
     /// size × size values a grid point, row-major.
     factors: Vec<f64>,
@@ -111,7 +115,11 @@ impl Information {
             LabelRange::Numbers { low, .. } => *low < 0.0 && law.chooses(),
             _ => false,
         };
-        let all: Vec<Vec<Outcome>> = grid(low, high, PARTS)
+        let parts = match labels.is_classes() {
+            true => CLASS_PARTS,
+            false => PARTS,
+        };
+        let all: Vec<Vec<Outcome>> = grid(low, high, parts)
             .into_iter()
             .map(|eta| outcomes(law, labels, positive, eta, shared))
             .collect();
@@ -126,19 +134,20 @@ impl Information {
         let centre = 0.5 * (low + high);
         let source = match positive {
             false => Source::Expected,
-            true if tells_times(law, &all[PARTS as usize / 2], centre, shared) => Source::Events,
+            true if tells_times(law, &all[parts as usize / 2], centre, shared) => Source::Events,
             true => Source::Observed,
         };
         if labels.is_classes() {
             told = all;
         } else if source == Source::Events {
-            let etas = grid(low, high, PARTS);
+            let etas = grid(low, high, parts);
             let each = all.into_iter().zip(etas);
             told = each.map(|(o, eta)| hazards(law, o, eta, shared)).collect();
         }
         Information {
             low,
-            step: (high - low) / f64::from(PARTS),
+            step: (high - low) / f64::from(parts),
+            parts,
             size,
             factors,
             outcomes: told,
@@ -180,9 +189,9 @@ impl Information {
 
     /// The grid point below η, and how far η is on the way to the next one.
     fn place(&self, eta: f64) -> (usize, f64) {
-        let place = ((eta - self.low) / self.step).clamp(0.0, f64::from(PARTS));
+        let place = ((eta - self.low) / self.step).clamp(0.0, f64::from(self.parts));
         // NaN becomes 0 in the conversion.
-        let cell = (place as usize).min(PARTS as usize - 1);
+        let cell = (place as usize).min(self.parts as usize - 1);
         let share = if place.is_nan() {
             0.0
         } else {
@@ -265,8 +274,29 @@ impl Information {
                 scores
             }
         };
-        add(&mut scores, &self.clipped_mean(eta, clip, until), -1.0);
+        let mean = self.clipped_mean(eta, clip, until);
+        add(&mut scores, &mean, -1.0);
+        if self.source != Source::Events {
+            let share = self.share_of_all(eta, clip, &mean);
+            scores.iter_mut().for_each(|s| *s *= share);
+        }
         scores
+    }
+
+    /// The share of clipped scores less their mean that no label takes beyond the clip: what would
+    /// be cut of one alone would be a bias again.
+    fn share_of_all(&self, eta: f64, clip: &Clip, mean: &[f64]) -> f64 {
+        let (cell, share) = self.place(eta);
+        let around = self.outcomes.iter().skip(cell).take(2);
+        let each = around.zip([1.0 - share, share]).map(|(outcomes, weight)| {
+            let least = outcomes.iter().map(|o| {
+                let by = clip.share(&o.scores);
+                let left: Vec<f64> = o.scores.iter().zip(mean).map(|(s, m)| by * s - m).collect();
+                clip.share(&left)
+            });
+            weight * least.fold(1.0, f64::min)
+        });
+        each.sum()
     }
 
     /// What clipping is expected to leave of scores: `E a(s)·s` over those of the law at η, a the
@@ -309,6 +339,27 @@ impl Information {
             let factor = DMatrix::from_row_slice(self.size, self.size, f);
             &factor * factor.transpose()
         })
+    }
+}
+
+/// The part of a range of η where classes are not all but certain.
+pub(super) fn uncertain(
+    law: Law,
+    labels: &LabelRange,
+    shared: &[f64],
+    [low, high]: [f64; 2],
+) -> [f64; 2] {
+    let points = grid(low, high, CLASS_PARTS);
+    let told = |eta: &f64| {
+        let outcomes = outcomes(law, labels, false, *eta, shared);
+        expected(&outcomes, 1 + shared.len())[(0, 0)]
+    };
+    let told: Vec<f64> = points.iter().map(told).collect();
+    let least = CERTAIN * largest(&told);
+    let counts = |v: &f64| *v >= least;
+    match (told.iter().position(counts), told.iter().rposition(counts)) {
+        (Some(first), Some(last)) if first < last => [points[first], points[last]],
+        _ => [low, high],
     }
 }
 
@@ -438,9 +489,11 @@ fn outcomes(
     let values = law.log_likelihoods(&labels, eta, shared);
     let scores = law.score_lists(&labels, eta, shared);
     let most = largest(&values);
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut whole) = (Vec::new(), 0.0);
     for (k, label) in labels.into_iter().enumerate() {
         let chance = weights[k] * (values[k] - most).exp();
+        // Where a label's scores are no numbers the others must not count for it.
+        whole += if chance > 0.0 { chance } else { 0.0 };
         let scores: Vec<f64> = scores.iter().map(|list| list[k]).collect();
         if chance > 0.0 && scores.iter().all(|s| s.is_finite()) {
             outcomes.push(Outcome {
@@ -450,7 +503,6 @@ fn outcomes(
             });
         }
     }
-    let whole: f64 = outcomes.iter().map(|o| o.chance).sum();
     outcomes.iter_mut().for_each(|o| o.chance /= whole);
     outcomes
 }

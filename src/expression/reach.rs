@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use nalgebra::{DMatrix, DVector};
 
+use super::information::uncertain;
 use super::{Information, LabelRange, Law, Source};
 
 /// How large scores, weights and third derivatives of rows that a law fits come to be: what an
@@ -114,6 +115,10 @@ impl Law {
         let low = best.iter().fold(f64::INFINITY, |m, e| m.min(*e));
         let high = best.iter().fold(f64::NEG_INFINITY, |m, e| m.max(*e));
         let (low, high) = if low < high { (low, high) } else { (-1.0, 1.0) };
+        let [low, high] = match labels.is_classes() {
+            true => uncertain(self, labels, shared, [low, high]),
+            false => [low, high],
+        };
         let information = Information::new(self, labels, shared, [low, high]);
         let size = information.size();
         let mut most = vec![0.0f64; size];

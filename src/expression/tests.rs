@@ -509,7 +509,7 @@ fn ordered_classes_have_the_chances_of_cumulative_logits() {
 }
 
 /// Of four ordered classes: clipped scores by the chances of the classes have the mean 0, to what
-/// interpolation leaves, and their own mean has not.
+/// interpolation leaves, and none is beyond the clip; their own mean is not 0.
 #[test]
 fn clipped_classes_have_the_mean_0() {
     use super::{ordinal, ordinal_parameters};
@@ -530,7 +530,9 @@ fn clipped_classes_have_the_mean_0() {
             let found = information.centred(law, [f64::from(y), eta], &shared, &clip);
             let scores = DVector::from_vec(law.scores(f64::from(y), eta, &shared));
             let norm = (&vectors * &scores).norm();
-            centred += DVector::from_vec(found) * chance;
+            let found = DVector::from_vec(found);
+            assert!((&vectors * &found).norm() <= (1.0 + 1e-5) * most, "{found}");
+            centred += found * chance;
             plain += scores * chance * (most / norm).min(1.0);
         }
         assert!(centred.norm() < 1e-5, "{centred}");

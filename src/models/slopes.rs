@@ -98,12 +98,14 @@ pub struct Slopes {
     /// A change of η that is large, root mean square: steps to an anchor are shorter than twice
     /// that.
     pub eta_unit: f64,
-    /// Whether residuals are clipped together with the row's norm, |s|·‖z‖ ≤ S b (Schweppe's type
-    /// of generalised M-estimator): a long row that the model fits then says all it knows.
-    /// Residuals of numbers and counts allow that; those of two classes are too lopsided, and
-    /// their rows are weighted down instead (Mallows' type).
+    /// Whether scores are bounded together with the row's norm, |s|·‖z‖ ≤ S b (Schweppe's type of
+    /// generalised M-estimator), and gradients have a row bound of their own: a long row that the
+    /// model fits then says all it knows. Residuals of numbers and counts are clipped so; scores of
+    /// two classes, which are lopsided, are multiplied by what does not follow the label. Other
+    /// rows are weighted down as a whole (Mallows' type).
     pub clips_residuals: bool,
-    /// Whether clipped scores are less what clipping is expected to leave of them.
+    /// Whether bounding scores leaves their mean zero where the model holds: clipped ones are less
+    /// what clipping is expected to leave of them.
     pub centred: bool,
     /// Whether scores of numbers end of themselves before they are clipped.
     pub ends: bool,
@@ -419,7 +421,7 @@ impl Slopes {
     }
 }
 
-/// The chance of the likelier of two classes, from p(1 − p); of NaN 1.
+/// The chance of the likelier of two classes, from p(1 − p).
 fn likelier(weight: f64) -> f64 {
     0.5 + (0.25 - weight.clamp(0.0, 0.25)).sqrt()
 }
@@ -480,6 +482,28 @@ mod tests {
                 let (s, w) = score.slopes(eta, y);
                 assert!((s - first).abs() < 1e-6, "{score:?} {eta}");
                 assert!((w - second).abs() < 1e-6, "{score:?} {eta}");
+            }
+        }
+    }
+
+    /// A logistic row's shortened score has the mean 0 whatever its length, is within the bound for
+    /// either label, and comes to it for the less likely one once the row is long enough.
+    #[test]
+    fn a_long_logistic_row_keeps_its_mean_and_its_bound() {
+        let slopes = Slopes::logistic();
+        for eta in [-8.0f64, -2.0, -0.3, 0.0, 1.0, 5.0] {
+            let p = 1.0 / (1.0 + (-eta).exp());
+            let likelier = p.max(1.0 - p);
+            for share in [1.0, 0.9, 0.6, 0.3, 0.01] {
+                // Over the row bound, as the row's z is shortened to it.
+                let [up, down] = [1.0, -1.0].map(|y| slopes.score_and_weight(share, eta, y).0);
+                assert!((p * up + (1.0 - p) * down).abs() < 1e-12, "{eta} {share}");
+                let largest = up.abs().max(down.abs());
+                assert!(largest <= 1.0 + 1e-12, "{eta} {share}: {largest}");
+                // What is left of the score, of a row 1/share times as long as the bound.
+                let left = largest * share / likelier;
+                let expected = (share / likelier).min(1.0);
+                assert!((left - expected).abs() < 1e-12, "{eta} {share}: {left}");
             }
         }
     }

@@ -29,8 +29,10 @@ const OFF_WEIGHTED: f64 = 0.2;
 const OFF: f64 = 0.3;
 /// … and those of times, whose law says how hazards grow too.
 const OFF_TIMES: f64 = 1.2;
-/// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range.
+/// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
 const TRIED: std::ops::RangeInclusive<i32> = -12..=12;
+/// … and where curvatures have the same bound.
+const TRIED_TOGETHER: std::ops::RangeInclusive<i32> = 0..=12;
 
 /// What becomes of a row beyond the bound.
 enum Beyond {
@@ -198,7 +200,11 @@ impl Norms {
             return STAGE_BOUND * usual;
         }
         let mut best = (f64::INFINITY, usual);
-        for k in TRIED {
+        let tried = match &self.beyond {
+            Beyond::Weighted { slopes, .. } if !slopes.clips_residuals => TRIED_TOGETHER,
+            _ => TRIED,
+        };
+        for k in tried {
             let bound = usual * 2f64.powf(0.25 * f64::from(k));
             let noise = noise(bound) / self.kept(bound).max(0.05);
             let error = noise * noise + self.bias(bound, d);
@@ -235,4 +241,65 @@ fn weight(slopes: &Slopes, mean: f64, share: f64) -> f64 {
 /// Its density.
 fn density(sds: f64) -> f64 {
     (-0.5 * sds * sds).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Norms by a profile with as much information in each of these ranges.
+    fn norms(ranges: &[usize], slopes: Slopes) -> Norms {
+        let mut profile = vec![0.0; profile_thresholds().len() + 1];
+        ranges.iter().for_each(|k| profile[*k] = 100.0);
+        let seen = Expansion {
+            gradient: Vec::new(),
+            curvature: Vec::new(),
+            profile,
+            gradient_sd: 0.0,
+            curvature_sd: 0.0,
+            profile_sd: 0.1,
+        };
+        Norms::new(&seen, 1.0, slopes, 0.16)
+    }
+
+    /// Rows of one length may all count less: that moves no mode. Where long rows count less than
+    /// others it does, the more the narrower the bound is, down to where all are beyond it.
+    #[test]
+    fn weights_are_a_bias_where_they_differ() {
+        let logistic = Slopes::logistic();
+        let alike = norms(&[7], logistic);
+        for bound in [0.05, 0.3, 1.0, 8.0] {
+            assert!(alike.bias(bound, 3) < 1e-20, "{bound}");
+        }
+        assert!(alike.kept(0.3) < 0.5 && alike.kept(2.0) == 1.0);
+        let different = norms(&[5, 11], logistic);
+        let biases = [8.0, 2.0, 1.0].map(|b| different.bias(b, 3));
+        assert_eq!(biases[0], 0.0);
+        assert!(0.0 < biases[1] && biases[1] < biases[2], "{biases:?}");
+        // One bound for both labels: at p(1 − p) = 0.16 the likelier of two classes has p = 0.8.
+        let end = ranges_end(7);
+        assert!((norms(&[7], logistic).kept(0.4 * end) - 0.5).abs() < 1e-12);
+    }
+
+    /// The norm that a range stands for.
+    fn ranges_end(k: usize) -> f64 {
+        profile_thresholds()[k] / 2f64.powf(0.25)
+    }
+
+    /// Without noise the widest bound; noise makes it narrower, but not where curvatures have it
+    /// too.
+    #[test]
+    fn noise_narrows_the_bound_of_gradients() {
+        let logistic = norms(&[5, 7, 9, 11], Slopes::logistic());
+        let wide = logistic.best(1.0, 4, |_| 0.0);
+        let narrow = logistic.best(1.0, 4, |b| 40.0 * b);
+        assert!(wide > 7.9 && narrow < 0.5, "{wide} {narrow}");
+        let shape = crate::model::NetworkShape {
+            features: 2,
+            hidden: 2,
+            outputs: 1,
+        };
+        let network = norms(&[5, 7, 9, 11], Slopes::network(shape));
+        assert_eq!(network.best(1.0, 4, |b| 40.0 * b), 1.0);
+    }
 }

@@ -115,7 +115,10 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
                         let p = 1.0 / (1.0 + (-eta).exp());
                         ((share / p.max(1.0 - p)).min(1.0), 1.0 / share)
                     }
-                    _ => ((slopes.largest_weight / weight).min(1.0), slopes.largest_score),
+                    _ => (
+                        (slopes.largest_weight / weight).min(1.0),
+                        slopes.largest_score,
+                    ),
                 };
                 let clipped = share * (kept * score / share).clamp(-most, most);
                 expected += model.tempering() * model.unit() * (clipped - omega * score) * by;

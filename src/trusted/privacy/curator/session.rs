@@ -169,7 +169,7 @@ mod tests {
     fn a_warm_start_ends_after_the_stage_that_it_was_stopped_in() {
         let text = "[data]\nfile = \"made up\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"a\", \"b\"]\nclamp = [-3, 3]\n[model]\nkind = \"logistic\"\nprior = { kind = \"normal\", sd = 1.0 }\n[sampler]\nalgorithm = \"anchored-barker\"\nclip = { share = 1e-4 }\nanchor = { stages = 9 }\n[privacy]\nepsilon = 500.0\ndelta = 1e-6\n";
         let plan = Plan::parse(Path::new("made-up.toml"), text.into()).unwrap();
-        let mut caller = Caller::new(3);
+        let mut caller = Caller::new(4);
         let model = caller.curator.model().clone();
         let sampler = plan.sampler(&*model, 200, caller.curator.row_norm).unwrap();
         let Sampler::Walk(walk) = sampler else {
