@@ -29,6 +29,8 @@ const OFF_WEIGHTED: f64 = 0.2;
 const OFF: f64 = 0.3;
 /// … and those of times, whose law says how hazards grow too.
 const OFF_TIMES: f64 = 1.2;
+/// Share of the information that is taken to be kept at least.
+pub(super) const LEAST_KEPT: f64 = 0.05;
 /// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
 const TRIED: std::ops::RangeInclusive<i32> = -12..=12;
 /// … and where curvatures have the same bound.
@@ -165,8 +167,10 @@ impl Norms {
             Beyond::Weighted { slopes, mean } => {
                 // One weight for all would change nothing.
                 let away = |n: f64| (1.0 - weight(slopes, *mean, bound / n) / kept).powi(2);
-                // ‖Σκ(1−a)w e z‖² ≤ Σκ(1−a)²w e² for predictors off by e, as Σκw zzᵀ ≤ 1.
-                let off: f64 = self.ranges.iter().map(|(n, w)| w * away(*n)).sum();
+                // ‖Σκ(1−a)w e z‖² ≤ Σκ(1−a)²w e² for predictors off by e, as Σκw zzᵀ ≤ 1. Rows whose
+                // class is settled are shortened the most, and off by more than others.
+                let settled = |n: f64| (1.0 - (bound / n).min(1.0)).powi(2);
+                let off: f64 = self.ranges.iter().map(|(n, w)| w * settled(*n)).sum();
                 let off = OFF_WEIGHTED.powi(2) * off / whole.max(1e-300);
                 self.mean(away).unwrap_or(0.0) + off
             }
@@ -206,7 +210,7 @@ impl Norms {
         };
         for k in tried {
             let bound = usual * 2f64.powf(0.25 * f64::from(k));
-            let noise = noise(bound) / self.kept(bound).max(0.05);
+            let noise = noise(bound) / self.kept(bound).max(LEAST_KEPT);
             let error = noise * noise + self.bias(bound, d);
             // Without privacy the widest.
             if error < best.0 || error == 0.0 {
@@ -262,14 +266,16 @@ mod tests {
         Norms::new(&seen, 1.0, slopes, 0.16)
     }
 
-    /// Rows of one length may all count less: that moves no mode. Where long rows count less than
-    /// others it does, the more the narrower the bound is, down to where all are beyond it.
+    /// Rows of one length may all count less: where the model holds that moves no mode. Where long
+    /// rows count less than others it does, the more the narrower the bound is.
     #[test]
     fn weights_are_a_bias_where_they_differ() {
         let logistic = Slopes::logistic();
         let alike = norms(&[7], logistic);
         for bound in [0.05, 0.3, 1.0, 8.0] {
-            assert!(alike.bias(bound, 3) < 1e-20, "{bound}");
+            // 0.2 nats for the model, of weights that sum up to 100.
+            let off = 0.04 * 100.0 / 3.0 * (1.0 - (bound / ranges_end(7)).min(1.0)).powi(2);
+            assert!((alike.bias(bound, 3) - off).abs() < 1e-9, "{bound}");
         }
         assert!(alike.kept(0.3) < 0.5 && alike.kept(2.0) == 1.0);
         let different = norms(&[5, 11], logistic);

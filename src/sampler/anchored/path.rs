@@ -10,7 +10,7 @@ use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
 use super::denoise::{Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
-use super::norms::Norms;
+use super::norms::{LEAST_KEPT, Norms};
 use super::scales;
 use super::secant::{self, Observation};
 use super::warm_start::multiplier;
@@ -715,6 +715,11 @@ impl<'a> Path<'a> {
             }),
         };
         let bias = norms.bias_in_intervals(bound, self.dim());
+        // Gradients of rows that are weighted down tell of so much less than the curvature does.
+        let heard = match (self.slopes.clips_residuals, self.slopes.score) {
+            (true, Score::Logistic) => norms.kept(bound).max(LEAST_KEPT),
+            _ => 1.0,
+        };
         let bound = bound.min(longest);
         // Rows that are clipped with their residuals have weights of their own.
         let wide = match (self.slopes.clips_residuals, self.slopes.score) {
@@ -732,9 +737,11 @@ impl<'a> Path<'a> {
                 curvature: last.then(|| purse.pay(curvature_share)),
                 profile: None,
             };
-            let (metric, seen) = self.release(&coordinates, [bound, wide], noise, releases)?;
+            let (metric, mut seen) = self.release(&coordinates, [bound, wide], noise, releases)?;
+            seen.gradient.iter_mut().for_each(|g| *g /= heard);
+            seen.gradient_sd /= heard;
             self.observe(&coordinates, &seen, share);
-            let one = self.whole_noise(bound, purse);
+            let one = self.whole_noise(bound, purse) / heard;
             if last {
                 let bent = self.bend(&coordinates, &seen)?;
                 self.learn_from_gradients(&coordinates)?;
