@@ -88,7 +88,7 @@ pub struct Alone {
 pub struct Doubts {
     /// Directions in which the curvature is lost in its noise.
     pub lost: usize,
-    /// Share of the information that is in rows beyond the row bound, and weighted down.
+    /// Share of the information that is lost as rows far out are weighted down, or clipped.
     pub weighted_down: f64,
     /// Mean square of the last step over three times what noise makes it: the path had not settled
     /// where that is well above 1.

@@ -10,9 +10,9 @@ const UNSEEN_BIAS: f64 = 0.1;
 /// Entries of a profile below this many sds of its noise are taken for empty: those of long rows
 /// count by the square of their norm.
 const LOUD: f64 = 4.0;
-/// In intervals the bias of down-weighted rows counts so many times, mean square, what the choice of
-/// the bound reckons with.
-const DOUBTED_WEIGHTS: f64 = 2.0;
+/// Bias of rows that are weighted down as a whole, mean square, over what the model holding would
+/// make it; of scores that are, intervals count it so many times.
+const MISFIT: f64 = 2.0;
 /// Bias of clipped residuals, which are not quite symmetric, mean square, over what the model
 /// holding would make it …
 const SKEWED: f64 = 36.0;
@@ -22,10 +22,10 @@ const CENTRED: f64 = 8.0;
 /// Residuals can be more skewed than a choice of the bound should fear: in intervals the bias of
 /// clipped ones counts so many times, mean square.
 const SKEWED_IN_INTERVALS: f64 = 3.0;
-/// What the predictors of rows that are weighted down may be off by since the model does not hold,
-/// nats, root mean square …
-const OFF_WEIGHTED: f64 = 0.2;
-/// … and those of centred scores …
+/// What the predictors of rows whose scores are weighted down may be off by since the model does not
+/// hold, nats, root mean square …
+const OFF_SCORES: f64 = 0.2;
+/// … those of rows that are weighted down as a whole, or of centred scores …
 const OFF: f64 = 0.3;
 /// … and those of times, whose law says how hazards grow too.
 const OFF_TIMES: f64 = 1.2;
@@ -148,7 +148,8 @@ impl Norms {
     /// As [`Norms::bias`], as much as intervals should have room for.
     pub(super) fn bias_in_intervals(&self, bound: f64, d: usize) -> f64 {
         let doubt = match &self.beyond {
-            Beyond::Weighted { .. } => DOUBTED_WEIGHTS,
+            Beyond::Weighted { slopes, .. } if slopes.clips_residuals => MISFIT,
+            Beyond::Weighted { .. } => 1.0,
             Beyond::Clipped { labels, .. } => labels.doubt(),
         };
         let seen = self.ranges.iter().any(|(_, sum)| *sum > 0.0);
@@ -165,14 +166,18 @@ impl Norms {
         let kept = self.kept(bound);
         let lost = match &self.beyond {
             Beyond::Weighted { slopes, mean } => {
-                // One weight for all would change nothing.
-                let away = |n: f64| (1.0 - weight(slopes, *mean, bound / n) / kept).powi(2);
+                // One weight for all scores would change nothing, as they are divided by it.
+                let (all, misfit, nats) = match slopes.clips_residuals {
+                    true => (kept, 1.0, OFF_SCORES),
+                    false => (1.0, MISFIT, OFF),
+                };
+                let away = |n: f64| (1.0 - weight(slopes, *mean, bound / n) / all).powi(2);
                 // ‖Σκ(1−a)w e z‖² ≤ Σκ(1−a)²w e² for predictors off by e, as Σκw zzᵀ ≤ 1. Rows whose
                 // class is settled are shortened the most, and off by more than others.
                 let settled = |n: f64| (1.0 - (bound / n).min(1.0)).powi(2);
                 let off: f64 = self.ranges.iter().map(|(n, w)| w * settled(*n)).sum();
-                let off = OFF_WEIGHTED.powi(2) * off / whole.max(1e-300);
-                self.mean(away).unwrap_or(0.0) + off
+                let off = nats * nats * off / whole.max(1e-300);
+                misfit * self.mean(away).unwrap_or(0.0) + off
             }
             Beyond::Clipped { sds, labels } => {
                 let clip = |n: f64| sds * (bound / n).min(1.0);
@@ -189,13 +194,22 @@ impl Norms {
 
     /// Share of the information that is kept.
     pub(super) fn kept(&self, bound: f64) -> f64 {
-        let kept = match &self.beyond {
-            Beyond::Weighted { slopes, mean } => self.mean(|n| weight(slopes, *mean, bound / n)),
-            Beyond::Clipped { sds, labels } => {
-                self.mean(|n| labels.kept(sds * (bound / n).min(1.0)))
-            }
-        };
-        kept.unwrap_or(1.0)
+        self.mean(|n| self.share(bound, n)).unwrap_or(1.0)
+    }
+
+    /// Share of it that rows far out lose, over what the shortest rows lose.
+    pub(super) fn lost_far_out(&self, bound: f64) -> f64 {
+        let seen = self.ranges.iter().filter(|(_, sum)| *sum > 0.0);
+        let most = seen.map(|(n, _)| self.share(bound, *n)).reduce(f64::max);
+        most.map_or(0.0, |most| 1.0 - self.kept(bound) / most.max(LEAST_KEPT))
+    }
+
+    /// Share of the information that is kept of rows of the norm n.
+    fn share(&self, bound: f64, n: f64) -> f64 {
+        match &self.beyond {
+            Beyond::Weighted { slopes, mean } => weight(slopes, *mean, bound / n),
+            Beyond::Clipped { sds, labels } => labels.kept(sds * (bound / n).min(1.0)),
+        }
     }
 
     /// The row bound of least expected error; `noise`: of a gradient at a bound.
@@ -278,7 +292,9 @@ mod tests {
             assert!((alike.bias(bound, 3) - off).abs() < 1e-9, "{bound}");
         }
         assert!(alike.kept(0.3) < 0.5 && alike.kept(2.0) == 1.0);
+        assert!(alike.lost_far_out(0.3).abs() < 1e-12);
         let different = norms(&[5, 11], logistic);
+        assert!(different.lost_far_out(1.0) > 0.2);
         let biases = [8.0, 2.0, 1.0].map(|b| different.bias(b, 3));
         assert_eq!(biases[0], 0.0);
         assert!(0.0 < biases[1] && biases[1] < biases[2], "{biases:?}");

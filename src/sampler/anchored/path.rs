@@ -723,7 +723,7 @@ impl<'a> Path<'a> {
         let bound = bound.min(longest);
         // Rows that are clipped with their residuals have weights of their own.
         let wide = match (self.slopes.clips_residuals, self.slopes.score) {
-            (true, Score::Logistic) => (CURVATURE_BOUND / STAGE_BOUND * wide).max(bound),
+            (true, Score::Logistic) => wide.min(CURVATURE_BOUND * coordinates.usual).max(bound),
             (true, _) => wide.max(bound),
             (false, _) => bound,
         };
@@ -747,7 +747,7 @@ impl<'a> Path<'a> {
                 self.learn_from_gradients(&coordinates)?;
                 let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
                 let mut anchor = self.anchor(&coordinates, metric, &bent, (gradient, sd), bias)?;
-                anchor.doubts.weighted_down = 1.0 - norms.kept(bound);
+                anchor.doubts.weighted_down = norms.lost_far_out(bound);
                 return Ok(anchor);
             }
             self.learn_from_gradients(&coordinates)?;
