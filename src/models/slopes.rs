@@ -316,12 +316,18 @@ impl Slopes {
         self.largest_third == 0.0
     }
 
+    /// Whether long rows' scores are multiplied by what does not follow the label, and not clipped:
+    /// those of two classes.
+    pub fn weights_scores(&self) -> bool {
+        self.clips_residuals && self.score == Score::Logistic
+    }
+
     /// The largest score that a row of usual norm comes to: less than the largest where rows are
     /// clipped with their residuals, for the row bound then follows from what that loses.
     pub fn usual_score(&self) -> f64 {
-        match (self.clips_residuals, self.score) {
-            (false, _) | (_, Score::Logistic) => self.largest_score,
-            (true, _) => 0.4 * self.largest_score,
+        match self.clips_residuals && !self.weights_scores() {
+            true => 0.4 * self.largest_score,
+            false => self.largest_score,
         }
     }
 

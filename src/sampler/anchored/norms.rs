@@ -2,7 +2,7 @@
 
 use super::path::STAGE_BOUND;
 use crate::math::normal::within;
-use crate::model::{Score, Slopes};
+use crate::model::Slopes;
 use crate::privacy::{Expansion, profile_thresholds};
 
 /// Bias of rows beyond the bound, mean square, where the profile is lost in its noise.
@@ -125,7 +125,7 @@ impl Norms {
     /// From a profile that was released at a row bound; `mean`: mean weight w of the rows.
     pub(super) fn new(seen: &Expansion, bound: f64, slopes: Slopes, mean: f64) -> Self {
         let ranges = ranges(seen, bound);
-        let beyond = match slopes.clips_residuals && slopes.score != Score::Logistic {
+        let beyond = match slopes.clips_residuals && !slopes.weights_scores() {
             true => Beyond::Clipped {
                 sds: slopes.largest_residual(mean),
                 labels: Labels::of(&slopes),
@@ -148,7 +148,7 @@ impl Norms {
     /// As [`Norms::bias`], as much as intervals should have room for.
     pub(super) fn bias_in_intervals(&self, bound: f64, d: usize) -> f64 {
         let doubt = match &self.beyond {
-            Beyond::Weighted { slopes, .. } if slopes.clips_residuals => MISFIT,
+            Beyond::Weighted { slopes, .. } if slopes.weights_scores() => MISFIT,
             Beyond::Weighted { .. } => 1.0,
             Beyond::Clipped { labels, .. } => labels.doubt(),
         };
@@ -167,7 +167,7 @@ impl Norms {
         let lost = match &self.beyond {
             Beyond::Weighted { slopes, mean } => {
                 // One weight for all scores would change nothing, as they are divided by it.
-                let (all, misfit, nats) = match slopes.clips_residuals {
+                let (all, misfit, nats) = match slopes.weights_scores() {
                     true => (kept, 1.0, OFF_SCORES),
                     false => (1.0, MISFIT, OFF),
                 };
@@ -219,7 +219,7 @@ impl Norms {
         }
         let mut best = (f64::INFINITY, usual);
         let tried = match &self.beyond {
-            Beyond::Weighted { slopes, .. } if !slopes.clips_residuals => TRIED_TOGETHER,
+            Beyond::Weighted { slopes, .. } if !slopes.weights_scores() => TRIED_TOGETHER,
             _ => TRIED,
         };
         for k in tried {

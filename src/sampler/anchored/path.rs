@@ -284,7 +284,7 @@ impl<'a> Path<'a> {
     fn stage_clip(&self) -> f64 {
         let sds = || STAGE_SDS / self.slopes.largest_residual(self.mean_weight());
         match (self.slopes.centred, self.slopes.clips_residuals) {
-            (true, _) if self.slopes.score == Score::Logistic => sds().max(LEAST_STAGE_BOUND),
+            (true, _) if self.slopes.weights_scores() => sds().max(LEAST_STAGE_BOUND),
             (true, _) => sds(),
             (false, true) => STAGE_CLIP,
             (false, false) => STAGE_BOUND,
@@ -716,16 +716,18 @@ impl<'a> Path<'a> {
         };
         let bias = norms.bias_in_intervals(bound, self.dim());
         // Gradients of rows that are weighted down tell of so much less than the curvature does.
-        let heard = match (self.slopes.clips_residuals, self.slopes.score) {
-            (true, Score::Logistic) => norms.kept(bound).max(LEAST_KEPT),
-            _ => 1.0,
+        let heard = match self.slopes.weights_scores() {
+            true => norms.kept(bound).max(LEAST_KEPT),
+            false => 1.0,
         };
         let bound = bound.min(longest);
         // Rows that are clipped with their residuals have weights of their own.
-        let wide = match (self.slopes.clips_residuals, self.slopes.score) {
-            (true, Score::Logistic) => wide.min(CURVATURE_BOUND * coordinates.usual).max(bound),
-            (true, _) => wide.max(bound),
-            (false, _) => bound,
+        let wide = match self.slopes.clips_residuals {
+            true if self.slopes.weights_scores() => {
+                wide.min(CURVATURE_BOUND * coordinates.usual).max(bound)
+            }
+            true => wide.max(bound),
+            false => bound,
         };
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
         let first = self.observations.len();

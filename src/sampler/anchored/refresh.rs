@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::path::{STAGE_BOUND, STAGE_CLIP, expand};
 use super::warm_start::multiplier;
 use super::{AnchorSettings, Anchoring};
-use crate::model::{Anchor, AnchorRelease, Prior, Score, Surrogate};
+use crate::model::{Anchor, AnchorRelease, Prior, Surrogate};
 use crate::privacy::{AnchorNoise, Halt, Releases};
 use crate::sampler::RandomWalk;
 
@@ -57,10 +57,10 @@ impl Anchoring {
         let tau = |share: f64| self.split.map_or(0.0, |s| multiplier(share * s.refresh));
         let noise = AnchorNoise::expansion(tau(SHARES[0]), tau(SHARES[1]));
         let bound = before.metric.row_bound;
-        let narrow = match (self.slopes.clips_residuals, self.slopes.score) {
-            // What a narrower bound keeps of the gradient is not known any more.
-            (true, Score::Logistic) | (false, _) => bound,
-            (true, _) => STAGE_CLIP / STAGE_BOUND * bound,
+        // (What a narrower bound keeps of weighted scores is not known any more.)
+        let narrow = match self.slopes.clips_residuals && !self.slopes.weights_scores() {
+            true => STAGE_CLIP / STAGE_BOUND * bound,
+            false => bound,
         };
         let seen = expand(at, &before.metric, narrow, noise, releases)?;
         self.centred(self.anchor_of(at, &before.metric, seen), prior)
