@@ -149,7 +149,8 @@ fn make_integers(row: u32, live: bool, lane: u32) {
     let pair = slopes(eta, labels[row]);
     // A row beyond the ball or of too large a weight: its influence is bounded (Slopes::influence).
     let share = min(f32(LIMIT) / sqrt(square), 1.0);
-    let factors = influence(share, pair.y * params.weight_scale / f32(LIMIT));
+    let unit = params.score_scale / f32(STEEPEST);
+    let factors = influence(share, pair.y * params.weight_scale / f32(LIMIT), eta, unit);
     let s = to_units(pair.x * params.score_scale * factors.x, -STEEPEST, STEEPEST);
     let w = to_units(pair.y * params.weight_scale * factors.y, 0, LIMIT);
     cells[D * PITCH + lane] = select(0, s, kept);

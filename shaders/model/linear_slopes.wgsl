@@ -10,6 +10,6 @@ fn slopes(eta: f32, label: f32) -> vec2<f32> {
 
 // What s and w of a row shortened by `share` < 1 are multiplied by before they are clipped;
 // `relative`: w over its largest.
-fn influence(share: f32, relative: f32) -> vec2<f32> {
+fn influence(share: f32, relative: f32, eta: f32, unit: f32) -> vec2<f32> {
     return vec2<f32>(1.0 / share, 1.0 / share);
 }

@@ -11,7 +11,7 @@ fn slopes(eta: f32, label: f32) -> vec2<f32> {
 }
 
 // What s and w of a row shortened by `share` < 1 are multiplied by; `relative`: w over its largest.
-fn influence(share: f32, relative: f32) -> vec2<f32> {
+fn influence(share: f32, relative: f32, eta: f32, unit: f32) -> vec2<f32> {
     // 1 over the chance of the likelier class, so that neither score is cut.
     let least = 2.0 / (1.0 + sqrt(max(1.0 - relative, 0.0)));
     return vec2<f32>(min(1.0 / share, least), 1.0 / share);

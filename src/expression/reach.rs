@@ -60,6 +60,9 @@ pub(crate) const MOST_SDS: f64 = 8.0;
 const CERTAIN: f64 = 8.0;
 /// Chance of a class that is seldom seen.
 const RARE: f64 = 0.05;
+/// Of two classes, whose scores are multiplied by what does not follow the label, scores need not
+/// be larger than where one of them is as rare as that.
+const SELDOM: f64 = 0.1;
 /// Sizes that a predictor is looked for at, less one: from 1e-3 to beyond the label.
 const PLACES: u32 = 200;
 /// Weights of labels that are not the best fitted come to this many times those that are.
@@ -259,6 +262,7 @@ impl Law {
 
     /// The law itself says how often a label is seen: rare ones do not count.
     fn class_reach(self, labels: &[f64]) -> Reach {
+        let two = labels == [-1.0, 1.0];
         let (mut score, mut weight, mut third, mut first) = (0.0f64, 0.0f64, 0.0f64, 0.0);
         for k in -160..=160 {
             let eta = CERTAIN * f64::from(k) / 160.0;
@@ -267,16 +271,24 @@ impl Law {
                 .map(|y| self.log_likelihood(*y, eta, &[]).exp());
             let chances: Vec<f64> = chances.collect();
             let whole: f64 = chances.iter().sum();
+            let mut told = 0.0;
             for (y, p) in labels.iter().zip(&chances) {
                 let (s, w) = self.slopes(*y, eta, &[]);
-                score = score.max(s.abs());
+                told += p / whole * s * s;
+                if !two || *p >= SELDOM * whole {
+                    score = score.max(s.abs());
+                }
                 if *p >= RARE * whole {
-                    weight = weight.max(w);
+                    weight = weight.max(if two { 0.0 } else { w });
                     third = third.max(self.third(*y, eta, 1e-3).abs());
                 }
                 if k == 0 {
                     first += p / whole * w;
                 }
+            }
+            // What one label bends by may be far more than both are expected to.
+            if two && told.is_finite() {
+                weight = weight.max(told);
             }
         }
         Reach {

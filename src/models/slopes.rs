@@ -104,8 +104,11 @@ pub struct Slopes {
     /// two classes, which are lopsided, are multiplied by what does not follow the label. Other
     /// rows are weighted down as a whole (Mallows' type).
     pub clips_residuals: bool,
-    /// Whether bounding scores leaves their mean zero where the model holds: clipped ones are less
-    /// what clipping is expected to leave of them.
+    /// Whether labels are two classes and scores are multiplied by what does not follow the label:
+    /// long rows' scores are then not clipped.
+    pub weights_scores: bool,
+    /// Whether bounding scores leaves their mean zero where the model holds: they are multiplied so,
+    /// or clipped ones are less what clipping is expected to leave of them.
     pub centred: bool,
     /// Whether scores of numbers end of themselves before they are clipped.
     pub ends: bool,
@@ -119,8 +122,6 @@ pub struct Slopes {
 /// How a row beyond the row bound enters an expansion and its remainder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Influence {
-    /// What its score is multiplied by, before it is clipped and beside the shortening of z.
-    pub score: f64,
     /// Its weight, for the shortened z.
     pub weight: f64,
     /// ω: what its curvature and remainder are multiplied by, and its score where that is not
@@ -143,6 +144,7 @@ impl Slopes {
             first_weight: 0.25,
             eta_unit: 1.0,
             clips_residuals: true,
+            weights_scores: true,
             centred: true,
             ends: false,
             rows_of_unit: 1,
@@ -155,6 +157,7 @@ impl Slopes {
         Slopes {
             predictor: Predictor::Network(shape),
             clips_residuals: false,
+            weights_scores: false,
             centred: false,
             ..Slopes::logistic()
         }
@@ -181,6 +184,7 @@ impl Slopes {
             first_weight: 1.0,
             eta_unit: largest_score / MOST_SDS,
             clips_residuals: true,
+            weights_scores: false,
             centred: false,
             ends: false,
             rows_of_unit: 1,
@@ -206,6 +210,7 @@ impl Slopes {
             first_weight: 1.0,
             eta_unit: 1.0,
             clips_residuals: true,
+            weights_scores: false,
             centred: false,
             ends: false,
             rows_of_unit: 1,
@@ -246,6 +251,8 @@ impl Slopes {
     fn of_reach(predictor: Predictor, law: Law, label: LabelKind, reach: Reach) -> Self {
         // (Shares of trials are means of classes.)
         let classes = label_range(label).is_classes() || law.name() == SUCCESSES.0;
+        let joint = matches!(predictor, Predictor::Joint(_));
+        let weights_scores = label == LabelKind::Binary && !joint;
         Slopes {
             score: Score::Declared(law),
             predictor,
@@ -262,8 +269,9 @@ impl Slopes {
             },
             first_weight: reach.first_weight,
             eta_unit: reach.eta_unit,
-            clips_residuals: !classes || matches!(predictor, Predictor::Joint(_)),
-            centred: reach.centred,
+            clips_residuals: !classes || joint || weights_scores,
+            weights_scores,
+            centred: reach.centred || weights_scores,
             ends: reach.ends,
             rows_of_unit: 1,
             mean_share: 1.0,
@@ -316,16 +324,10 @@ impl Slopes {
         self.largest_third == 0.0
     }
 
-    /// Whether long rows' scores are multiplied by what does not follow the label, and not clipped:
-    /// those of two classes.
-    pub fn weights_scores(&self) -> bool {
-        self.clips_residuals && self.score == Score::Logistic
-    }
-
     /// The largest score that a row of usual norm comes to: less than the largest where rows are
     /// clipped with their residuals, for the row bound then follows from what that loses.
     pub fn usual_score(&self) -> f64 {
-        match self.clips_residuals && !self.weights_scores() {
+        match self.clips_residuals && !self.weights_scores {
             true => 0.4 * self.largest_score,
             false => self.largest_score,
         }
@@ -370,38 +372,61 @@ impl Slopes {
     pub fn influence(&self, share: f64, weight: f64) -> Influence {
         // What bends the other way counts as straight; so does NaN.
         let (share, weight) = (share.min(1.0), weight.max(0.0));
-        let most = self.largest_weight;
-        // ω = min(share, W share²/w), over the share, which the shortened z brings along.
-        let over = match (self.score, self.predictor) {
+        let over = self.over(share, weight);
+        Influence {
+            weight: (weight * over / share).min(self.largest_weight),
+            omega: over * share,
+        }
+    }
+
+    /// ω = min(share, W share²/w), over the share, which the shortened z brings along.
+    fn over(&self, share: f64, weight: f64) -> f64 {
+        match (self.score, self.predictor) {
             (Score::Logistic | Score::Linear | Score::Declared(_), _)
                 if !self.predictor.is_network() =>
             {
                 1.0
             }
-            _ => (most * share / weight).min(1.0),
-        };
-        Influence {
-            score: match (self.clips_residuals, self.score) {
-                // A weight depends on the label, and is cut where the score says most.
-                (true, Score::Declared(_)) => 1.0 / share,
-                // So that the larger of the two scores that a row can have is not cut.
-                (true, Score::Logistic) => (1.0 / share).min(1.0 / likelier(weight)),
-                // Newton's step of a row is s/w: a weight that is cut cuts the score.
-                (true, _) => (most / weight).min(1.0) / share,
-                (false, _) => over,
-            },
-            weight: (weight * over / share).min(most),
-            omega: over * share,
+            _ => (self.largest_weight * share / weight).min(1.0),
+        }
+    }
+
+    /// What the score of such a row at η is multiplied by, before it is clipped and beside the
+    /// shortening of z.
+    pub fn score_share(&self, share: f64, weight: f64, eta: f64) -> f64 {
+        let (share, weight) = (share.min(1.0), weight.max(0.0));
+        match (self.clips_residuals, self.score) {
+            (false, _) => self.over(share, weight),
+            // So that the larger of the two scores that a row can have is not cut.
+            _ if self.weights_scores => (1.0 / share).min(1.0 / self.larger_score(eta)),
+            // A weight depends on the label, and is cut where the score says most.
+            (true, Score::Declared(_)) => 1.0 / share,
+            // Newton's step of a row is s/w: a weight that is cut cuts the score.
+            (true, _) => (self.largest_weight / weight).min(1.0) / share,
+        }
+    }
+
+    /// The larger of the two scores that a row can have at η, over the largest, where scores are
+    /// multiplied by what does not follow the label; else 1. A row is as long in a profile as its
+    /// norm times that, for so much must its score be shortened by.
+    pub fn larger_score(&self, eta: f64) -> f64 {
+        match (self.weights_scores, self.score) {
+            (false, _) => 1.0,
+            (true, Score::Logistic) => likelier(self.score.slopes(eta, 1.0).1),
+            (true, score) => {
+                let [a, b] = [1.0, -1.0].map(|label| score.slopes(eta, label).0.abs());
+                a.max(b) / self.largest_score
+            }
         }
     }
 
     /// Score and weight of a row that is shortened by `share`, within their bounds; NaN stays.
     pub fn score_and_weight(&self, share: f64, eta: f64, label: f64) -> (f64, f64) {
         let (score, weight) = self.score.slopes(eta, label);
-        let influence = self.influence(share, weight);
         let most = self.largest_score;
-        let score = (score * influence.score).clamp(-most, most);
-        (score, influence.weight.min(self.largest_weight))
+        let score = score * self.score_share(share, weight, eta);
+        let weight = self.influence(share, weight).weight;
+        (score.clamp(-most, most), weight.min(self.largest_weight))
     }
 
     /// Power k of the distance from θ* in the size `max(‖u‖,‖u'‖)^k ‖u'−u‖` of a remainder: 2,
@@ -514,6 +539,38 @@ mod tests {
         }
     }
 
+    /// The same of other laws of two classes, whose scores have no bound: at the predictors where
+    /// one is above S as well.
+    #[test]
+    fn long_rows_of_two_classes_keep_their_mean_and_their_bound() {
+        let law = |name: &str, text: &str| Law::new(name, text, &[], &[]).unwrap();
+        let named = |name: &str| law(name, crate::expression::family(name).unwrap().likelihood);
+        let own = law("own", "-log1p_exp(-y * (eta + 0.2 * eta^3))");
+        for law in [named("probit"), named("cloglog"), own] {
+            let slopes = Slopes::declared(law, LabelKind::Binary);
+            let (mut above, mut cut) = (false, false);
+            for eta in [-6.0f64, -2.5, -0.7, 0.0, 0.4, 1.5] {
+                let scores = [1.0, -1.0].map(|y| slopes.score.slopes(eta, y).0);
+                let chances = [1.0, -1.0].map(|y| law.log_likelihood(y, eta, &[]).exp());
+                let larger = scores.map(f64::abs).into_iter().fold(0.0, f64::max);
+                above |= larger > slopes.largest_score;
+                for share in [1.0, 0.6, 0.1] {
+                    let kept = [1.0, -1.0].map(|y| slopes.score_and_weight(share, eta, y).0);
+                    let mean = chances[0] * kept[0] + chances[1] * kept[1];
+                    assert!(mean.abs() < 1e-9 * larger, "{law:?} {eta} {share}: {mean}");
+                    let most = kept.map(f64::abs).into_iter().fold(0.0, f64::max);
+                    let expected = (larger / share).min(slopes.largest_score);
+                    assert!(
+                        (most - expected).abs() < 1e-9 * expected,
+                        "{law:?} {eta} {share}"
+                    );
+                    cut |= slopes.larger_score(eta) / share > 1.0;
+                }
+            }
+            assert!(above && cut, "{law:?}");
+        }
+    }
+
     #[test]
     fn bounds_follow_the_declarations() {
         let label = LabelKind::Number {
@@ -533,7 +590,8 @@ mod tests {
         assert_eq!(boxed.largest_third, boxed.largest_weight);
         // A rate beyond the largest weight counts for what it may: its curvature is W.
         let far = wide.influence(1.0, 800.0);
-        assert_eq!((far.score, far.weight, far.omega), (0.125, 100.0, 0.125));
+        assert_eq!((far.weight, far.omega), (100.0, 0.125));
+        assert_eq!(wide.score_share(1.0, 800.0, 6.7), 0.125);
         assert_eq!(wide.influence(f64::NAN, 3.0).omega, 1.0);
         assert_eq!(Slopes::poisson(4.0, None).largest_score, 4.0);
         assert_eq!(Slopes::logistic().first_weight, 0.25);

@@ -70,7 +70,8 @@ impl Columns {
             let unit = (known.diagonal[j] / weight).sqrt();
             let tau = purse.pay(share);
             let seen = profile(&plan.start, (j, unit), longest, tau, releases)?;
-            if let Some(told) = told(&seen, unit) {
+            // At the start predictors are about 0.
+            if let Some(told) = told(&seen, unit / plan.slopes.larger_score(0.0)) {
                 known.diagonal[j] = told.square;
                 known.far[j] = told.far.min(1.0);
             }

@@ -38,8 +38,8 @@ const TRIED_TOGETHER: std::ops::RangeInclusive<i32> = 0..=12;
 
 /// What becomes of a row beyond the bound.
 enum Beyond {
-    /// Its score counts less, whatever its label is: mean weight w of rows.
-    Weighted { slopes: Slopes, mean: f64 },
+    /// Its score counts less, whatever its label is.
+    Weighted(Slopes),
     /// Its residual is clipped at the share of this many noise sds.
     Clipped { sds: f64, labels: Labels },
 }
@@ -114,25 +114,41 @@ impl Labels {
     }
 }
 
-/// Rows' norms by a released profile.
+/// Rows' norms by a released profile, times [`Slopes::larger_score`].
 pub(super) struct Norms {
     /// The norm of each range, and Σ κw in it.
     ranges: Vec<(f64, f64)>,
+    /// Σ κw ‖z‖² of all rows, whose norms alone are not seen where scores are multiplied.
+    whole: f64,
     beyond: Beyond,
 }
 
 impl Norms {
-    /// From a profile that was released at a row bound; `mean`: mean weight w of the rows.
-    pub(super) fn new(seen: &Expansion, bound: f64, slopes: Slopes, mean: f64) -> Self {
+    /// From a profile that was released at a row bound; `mean`: mean weight w of the rows, `usual`:
+    /// their norm, root mean square.
+    pub(super) fn new(
+        seen: &Expansion,
+        bound: f64,
+        slopes: Slopes,
+        [mean, usual]: [f64; 2],
+    ) -> Self {
         let ranges = ranges(seen, bound);
-        let beyond = match slopes.clips_residuals && !slopes.weights_scores() {
+        // (Of few long rows by these, of which the mean says little.)
+        let least = if slopes.weights_scores { usual } else { 0.0 };
+        let square = |n: f64| n.max(least).powi(2);
+        let whole = ranges.iter().map(|(n, w)| w * square(*n)).sum();
+        let beyond = match slopes.clips_residuals && !slopes.weights_scores {
             true => Beyond::Clipped {
                 sds: slopes.largest_residual(mean),
                 labels: Labels::of(&slopes),
             },
-            false => Beyond::Weighted { slopes, mean },
+            false => Beyond::Weighted(slopes),
         };
-        Norms { ranges, beyond }
+        Norms {
+            ranges,
+            whole,
+            beyond,
+        }
     }
 
     /// Σ κw ‖z‖² f(‖z‖), over the same with f = 1; `None` where nothing was seen above the noise.
@@ -148,8 +164,8 @@ impl Norms {
     /// As [`Norms::bias`], as much as intervals should have room for.
     pub(super) fn bias_in_intervals(&self, bound: f64, d: usize) -> f64 {
         let doubt = match &self.beyond {
-            Beyond::Weighted { slopes, .. } if slopes.weights_scores() => MISFIT,
-            Beyond::Weighted { .. } => 1.0,
+            Beyond::Weighted(slopes) if slopes.weights_scores => MISFIT,
+            Beyond::Weighted(_) => 1.0,
             Beyond::Clipped { labels, .. } => labels.doubt(),
         };
         let seen = self.ranges.iter().any(|(_, sum)| *sum > 0.0);
@@ -162,16 +178,15 @@ impl Norms {
     /// Mean square of the bias a coordinate, posterior sds, of what rows beyond `bound` do not
     /// tell.
     fn bias(&self, bound: f64, d: usize) -> f64 {
-        let whole: f64 = self.ranges.iter().map(|(n, w)| w * n * n).sum();
-        let kept = self.kept(bound);
+        let (whole, kept) = (self.whole, self.kept(bound));
         let lost = match &self.beyond {
-            Beyond::Weighted { slopes, mean } => {
+            Beyond::Weighted(slopes) => {
                 // One weight for all scores would change nothing, as they are divided by it.
-                let (all, misfit, nats) = match slopes.weights_scores() {
+                let (all, misfit, nats) = match slopes.weights_scores {
                     true => (kept, 1.0, OFF_SCORES),
                     false => (1.0, MISFIT, OFF),
                 };
-                let away = |n: f64| (1.0 - weight(slopes, *mean, bound / n) / all).powi(2);
+                let away = |n: f64| (1.0 - self.share(bound, n) / all).powi(2);
                 // ‖Σκ(1−a)w e z‖² ≤ Σκ(1−a)²w e² for predictors off by e, as Σκw zzᵀ ≤ 1. Rows whose
                 // class is settled are shortened the most, and off by more than others.
                 let settled = |n: f64| (1.0 - (bound / n).min(1.0)).powi(2);
@@ -207,7 +222,7 @@ impl Norms {
     /// Share of the information that is kept of rows of the norm n.
     fn share(&self, bound: f64, n: f64) -> f64 {
         match &self.beyond {
-            Beyond::Weighted { slopes, mean } => weight(slopes, *mean, bound / n),
+            Beyond::Weighted(_) => (bound / n).min(1.0),
             Beyond::Clipped { sds, labels } => labels.kept(sds * (bound / n).min(1.0)),
         }
     }
@@ -219,7 +234,7 @@ impl Norms {
         }
         let mut best = (f64::INFINITY, usual);
         let tried = match &self.beyond {
-            Beyond::Weighted { slopes, .. } if !slopes.weights_scores() => TRIED_TOGETHER,
+            Beyond::Weighted(slopes) if !slopes.weights_scores => TRIED_TOGETHER,
             _ => TRIED,
         };
         for k in tried {
@@ -250,12 +265,6 @@ pub(super) fn ranges(seen: &Expansion, bound: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// What is left of the score of a row of mean weight that is shortened by so much.
-fn weight(slopes: &Slopes, mean: f64, share: f64) -> f64 {
-    let share = share.min(1.0);
-    (slopes.influence(share, mean).score * share).min(1.0)
-}
-
 /// Its density.
 fn density(sds: f64) -> f64 {
     (-0.5 * sds * sds).exp() / (2.0 * std::f64::consts::PI).sqrt()
@@ -277,7 +286,7 @@ mod tests {
             curvature_sd: 0.0,
             profile_sd: 0.1,
         };
-        Norms::new(&seen, 1.0, slopes, 0.16)
+        Norms::new(&seen, 1.0, slopes, [0.16, ranges_end(7)])
     }
 
     /// Rows of one length may all count less: where the model holds that moves no mode. Where long
@@ -298,9 +307,8 @@ mod tests {
         let biases = [8.0, 2.0, 1.0].map(|b| different.bias(b, 3));
         assert_eq!(biases[0], 0.0);
         assert!(0.0 < biases[1] && biases[1] < biases[2], "{biases:?}");
-        // One bound for both labels: at p(1 − p) = 0.16 the likelier of two classes has p = 0.8.
-        let end = ranges_end(7);
-        assert!((norms(&[7], logistic).kept(0.4 * end) - 0.5).abs() < 1e-12);
+        // A profile of two classes is of scores too: no more of them is lost than lies beyond.
+        assert!((alike.kept(0.4 * ranges_end(7)) - 0.4).abs() < 1e-12);
     }
 
     /// The norm that a range stands for.

@@ -284,7 +284,7 @@ impl<'a> Path<'a> {
     fn stage_clip(&self) -> f64 {
         let sds = || STAGE_SDS / self.slopes.largest_residual(self.mean_weight());
         match (self.slopes.centred, self.slopes.clips_residuals) {
-            (true, _) if self.slopes.weights_scores() => sds().max(LEAST_STAGE_BOUND),
+            (true, _) if self.slopes.weights_scores => sds().max(LEAST_STAGE_BOUND),
             (true, _) => sds(),
             (false, true) => STAGE_CLIP,
             (false, false) => STAGE_BOUND,
@@ -456,7 +456,7 @@ impl<'a> Path<'a> {
         let most = match self.slopes.score {
             Score::Logistic => self.plan.most_rows() * self.plan.unit * 0.25,
             Score::Linear => self.plan.most_rows() * self.plan.unit,
-            Score::Declared(_) if !self.slopes.clips_residuals => {
+            Score::Declared(_) if !self.slopes.clips_residuals || self.slopes.weights_scores => {
                 self.plan.most_rows() * self.plan.unit * self.slopes.largest_weight
             }
             _ => 3.0 * self.weight,
@@ -707,7 +707,12 @@ impl<'a> Path<'a> {
             s.curvature / (s.gradient + s.curvature)
         }) * purse.left;
         let gradients = purse.left - curvature_share;
-        let norms = Norms::new(&seen, wide, self.slopes, self.mean_weight());
+        let norms = Norms::new(
+            &seen,
+            wide,
+            self.slopes,
+            [self.mean_weight(), coordinates.usual],
+        );
         let bound = match self.plan.clip {
             Some(multiple) => multiple * coordinates.usual,
             None => norms.best(coordinates.usual, self.dim(), |b| {
@@ -716,14 +721,14 @@ impl<'a> Path<'a> {
         };
         let bias = norms.bias_in_intervals(bound, self.dim());
         // Gradients of rows that are weighted down tell of so much less than the curvature does.
-        let heard = match self.slopes.weights_scores() {
+        let heard = match self.slopes.weights_scores {
             true => norms.kept(bound).max(LEAST_KEPT),
             false => 1.0,
         };
         let bound = bound.min(longest);
         // Rows that are clipped with their residuals have weights of their own.
         let wide = match self.slopes.clips_residuals {
-            true if self.slopes.weights_scores() => {
+            true if self.slopes.weights_scores => {
                 wide.min(CURVATURE_BOUND * coordinates.usual).max(bound)
             }
             true => wide.max(bound),

@@ -58,7 +58,7 @@ impl Anchoring {
         let noise = AnchorNoise::expansion(tau(SHARES[0]), tau(SHARES[1]));
         let bound = before.metric.row_bound;
         // (What a narrower bound keeps of weighted scores is not known any more.)
-        let narrow = match self.slopes.clips_residuals && !self.slopes.weights_scores() {
+        let narrow = match self.slopes.clips_residuals && !self.slopes.weights_scores {
             true => STAGE_CLIP / STAGE_BOUND * bound,
             false => bound,
         };

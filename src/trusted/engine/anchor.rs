@@ -433,7 +433,8 @@ mod tests {
             let (bound, y) = (query.metric.row_bound, f64::from(data.labels()[i]));
             let (_, weight) = quantize_slopes(&query.slopes, 1.0, eta, y);
             let mut thresholds = AnchorSums::profile_thresholds().into_iter();
-            let place = thresholds.position(|t| norm <= t * bound);
+            let long = norm * query.slopes.larger_score(eta);
+            let place = thresholds.position(|t| long <= t * bound);
             let last = sums.profile.len() - 1;
             sums.profile[place.unwrap_or(last)] += i128::from(weight << PROFILE_SHIFT);
             let (mut fine, mut q) = (vec![0; d], vec![0; d]);

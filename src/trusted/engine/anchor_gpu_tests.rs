@@ -307,6 +307,7 @@ fn no_gpu_row_exceeds_the_anchors_bounds() {
                         Slopes::poisson(16_777_216.0, Some(-700.0)),
                         Slopes::logistic(),
                         Slopes::declared(law, wide),
+                        Slopes::declared(law, LabelKind::Binary),
                     ] {
                         let at = vec![value; d];
                         let query = AnchorQuery {

@@ -164,7 +164,8 @@ pub(super) fn sums<const FMA: bool>(mut rows: TileRows<'_>, tiles: Range<usize>)
             if parts.profile {
                 let (_, weight) = quantize_slopes(&query.slopes, 1.0, eta, label);
                 // NaN lies beyond the last.
-                let place = thresholds.iter().position(|t| rows.norms[i] <= *t);
+                let norm = rows.norms[i] * query.slopes.larger_score(eta);
+                let place = thresholds.iter().position(|t| norm <= *t);
                 let place = place.unwrap_or(thresholds.len());
                 sums.profile[place] += i128::from(weight << PROFILE_SHIFT);
             }
@@ -265,7 +266,7 @@ mod tests {
             let (_, whole) = quantize_slopes(&query.slopes, 1.0, eta, label);
             let place = AnchorSums::profile_thresholds()
                 .iter()
-                .position(|t| norm <= t * bound);
+                .position(|t| norm * query.slopes.larger_score(eta) <= t * bound);
             let last = sums.profile.len() - 1;
             sums.profile[place.unwrap_or(last)] += i128::from(whole << PROFILE_SHIFT);
             quantize_in_ball(GRADIENT_BITS, &z, bound, &mut fine);

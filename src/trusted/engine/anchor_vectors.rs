@@ -189,6 +189,7 @@ impl<'a> VectorRows<'a> {
                     trace / (norm * norm)
                 }
             };
+            let norm = norm * self.slopes.larger_score(eta);
             unit.profile[place(norm, bound)] += self.weight(part * weight);
         }
         if several {

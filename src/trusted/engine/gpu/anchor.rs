@@ -34,21 +34,22 @@ const GRADIENT_SHIFT: u32 = 2 * GRADIENT_BITS - FEATURE_BITS - SCORE_BITS;
 
 const SUM: &str = include_str!("../../../../shaders/anchor_sum.wgsl");
 
-/// What a declared likelihood's score and weight, of a row that is shortened by `share`, are
-/// multiplied by; twins of [`Slopes::influence`].
-const CLIPPED_RESIDUALS: &str = "fn influence(share: f32, relative: f32) -> vec2<f32> {
-    return vec2<f32>(1.0 / share, 1.0 / share);
-}";
-const CLIPPED_ROWS: &str = "fn influence(share: f32, relative: f32) -> vec2<f32> {
-    return vec2<f32>(1.0, 1.0 / share);
-}";
+/// What a declared likelihood's score, of a row that is shortened by `share`, is multiplied by, of
+/// rows that are clipped as a whole, with their residuals, or by the larger of two scores; twins of
+/// [`Slopes::score_share`].
+pub(super) const SCORE_SHARES: [&str; 3] = [
+    "1.0",
+    "1.0 / share",
+    "min(1.0 / share, 1.0 / (unit * max(abs(slopes(eta, 1.0).x), abs(slopes(eta, -1.0).x))))",
+];
+const INFLUENCE: &str = "fn influence(share: f32, relative: f32, eta: f32, unit: f32) -> vec2<f32>";
 
 /// What the text of an anchor's pass depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AnchorShape {
     pub score: Score,
-    /// Whether rows are clipped with their residuals: declared likelihoods are of either kind.
-    pub clips_residuals: bool,
+    /// One of [`SCORE_SHARES`], for declared likelihoods.
+    pub by: &'static str,
     pub features: usize,
     /// Whether what lies behind a row's features is an offset.
     pub offset: bool,
@@ -76,12 +77,9 @@ impl AnchorShape {
             Score::Linear => include_str!("../../../../shaders/model/linear_slopes.wgsl"),
             Score::Poisson => include_str!("../../../../shaders/model/poisson_slopes.wgsl"),
             Score::Declared(law) => {
-                let influence = match self.clips_residuals {
-                    true => CLIPPED_RESIDUALS,
-                    false => CLIPPED_ROWS,
-                };
-                let model = format!("{EXPRESSION}\n{}\n{influence}", law.slopes_shader());
-                return format!("{model}\n{SUM}");
+                let model = format!("{EXPRESSION}\n{}\n{INFLUENCE}", law.slopes_shader());
+                let body = format!("return vec2<f32>({}, 1.0 / share);", self.by);
+                return format!("{model} {{ {body} }}\n{SUM}");
             }
         };
         format!("{model}\n{SUM}")
@@ -173,7 +171,8 @@ impl GpuEngine {
             .into_iter()
             .map(|workgroup| AnchorShape {
                 score: slopes.score,
-                clips_residuals: slopes.clips_residuals,
+                by: SCORE_SHARES
+                    [usize::from(slopes.clips_residuals) + usize::from(slopes.weights_scores)],
                 features: self.data.features().len(),
                 offset: self.data.offset().is_some(),
                 packed: !self.steps.is_empty(),

@@ -356,7 +356,7 @@ mod tests {
     fn anchor(score: Score, features: usize, workgroup: usize, packed: bool) -> Program {
         Program::AnchorSum(AnchorShape {
             score,
-            clips_residuals: packed,
+            by: crate::engine::gpu::anchor::SCORE_SHARES[1 + usize::from(packed)],
             features,
             offset: packed,
             packed,

@@ -56,9 +56,16 @@ const UNIT_ROWS: u32 = 4;
 const SHORT: f64 = 0.5;
 /// What a heavy row would add of what the largest weight makes a row add.
 const HEAVY: f64 = 4.0;
-/// Entries of the profile that a row of the norms 1 and 1/2 is in: up to 2⁰ and up to 2⁻¹, of
-/// thresholds that begin with 2^-3.5 and grow by √2.
-pub(super) const PROFILE_ENTRIES: [usize; 2] = [7, 5];
+/// Entries of the profile that a row of the norms 1 and 1/2 is in, of thresholds that begin with
+/// 2^-3.5 and grow by √2: up to 2⁰ and up to 2⁻¹, and of two classes at η = 0 as much less as their
+/// scores are below their bound.
+pub(super) fn profile_entries(score: Score) -> [usize; 2] {
+    match score {
+        Score::Logistic => [5, 3],
+        Score::Declared(_) => [6, 4],
+        Score::Linear | Score::Poisson => [7, 5],
+    }
+}
 
 impl AnchorPart {
     /// All of them.
@@ -191,12 +198,12 @@ impl AnchorPart {
 
     /// What was released, along the difference of D and D', in standard deviations of its
     /// noise.
-    fn project(self, released: &Expansion) -> f64 {
+    fn project(self, score: Score, released: &Expansion) -> f64 {
         let c = &released.curvature;
         match self {
             part if part.is_curvature() => (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd),
             AnchorPart::Profile => {
-                let [one, other] = PROFILE_ENTRIES.map(|k| released.profile[k]);
+                let [one, other] = profile_entries(score).map(|k| released.profile[k]);
                 (one - other) / (2f64.sqrt() * released.profile_sd)
             }
             _ => released.gradient[0] / released.gradient_sd,
@@ -291,7 +298,7 @@ impl AnchorCase {
         }
         let (at, metric) = (self.part.at(), self.part.metric());
         let released = curator.anchor(&at, &metric, self.noise())?;
-        Ok(self.part.project(&released))
+        Ok(self.part.project(self.score, &released))
     }
 
     /// The private curator of D or D'.

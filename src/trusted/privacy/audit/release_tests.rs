@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::release::{AnchorCase, AnchorPart, PROFILE_ENTRIES, audit_anchor};
+use super::release::{AnchorCase, AnchorPart, audit_anchor, profile_entries};
 use super::{Report, Settings};
 use crate::engine::{AnchorParts, AnchorQuery, AnchorSums, EngineChoice, EngineSetup, MomentSums};
 use crate::model::{MomentBasis, Score};
@@ -69,7 +69,8 @@ fn anchors_of_a_case_are_as_far_apart_as_can_be() {
             }
             AnchorPart::Profile => {
                 let whole = (2.0 * AnchorSums::PROFILE_SENSITIVITY_SQUARED).sqrt();
-                let [there, here] = PROFILE_ENTRIES.map(|k| gap(&one.profile, &two.profile, k));
+                let [there, here] =
+                    profile_entries(score).map(|k| gap(&one.profile, &two.profile, k));
                 (there - here) / whole
             }
             _ => {
