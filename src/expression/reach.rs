@@ -12,8 +12,10 @@ use super::{Information, LabelRange, Law, Source};
 /// anchor clips at (a choice, and no bound: privacy rests on none of it).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
-    /// Largest |score| that is usual.
+    /// Largest |score| that scores are clipped to …
     pub score: f64,
+    /// … and of labels that are not seldom, where labels are classes.
+    pub usual_score: f64,
     /// Largest weight that is usual.
     pub weight: f64,
     /// Largest |third derivative| that is usual.
@@ -60,8 +62,7 @@ pub(crate) const MOST_SDS: f64 = 8.0;
 const CERTAIN: f64 = 8.0;
 /// Chance of a class that is seldom seen.
 const RARE: f64 = 0.05;
-/// Of two classes, whose scores are multiplied by what does not follow the label, scores need not
-/// be larger than where one of them is as rare as that.
+/// Chance of a class whose scores are still usual ones.
 const SELDOM: f64 = 0.1;
 /// Sizes that a predictor is looked for at, less one: from 1e-3 to beyond the label.
 const PLACES: u32 = 200;
@@ -82,8 +83,10 @@ impl Law {
         let weight = usable(reach.weight, 1e-12);
         // What rounding leaves of a quadratic has none.
         let bends = reach.third.is_finite() && reach.third > 1e-6 * weight;
+        let score = usable(reach.score, 1e-6 * weight.sqrt());
         Reach {
-            score: usable(reach.score, 1e-6 * weight.sqrt()),
+            score,
+            usual_score: usable(reach.usual_score, 1e-3 * score),
             weight,
             third: if bends { reach.third } else { 0.0 },
             first_weight: usable(reach.first_weight, 1e-3 * weight).min(weight),
@@ -181,6 +184,7 @@ impl Law {
         Located {
             reach: Reach {
                 score,
+                usual_score: score,
                 weight,
                 third: weight.powf(1.5),
                 first_weight: least(usual, 1e-3 * weight).min(weight),
@@ -262,8 +266,8 @@ impl Law {
 
     /// The law itself says how often a label is seen: rare ones do not count.
     fn class_reach(self, labels: &[f64]) -> Reach {
-        let two = labels == [-1.0, 1.0];
         let (mut score, mut weight, mut third, mut first) = (0.0f64, 0.0f64, 0.0f64, 0.0);
+        let (mut usual, mut most_told) = (0.0f64, 0.0f64);
         for k in -160..=160 {
             let eta = CERTAIN * f64::from(k) / 160.0;
             let chances = labels
@@ -275,25 +279,27 @@ impl Law {
             for (y, p) in labels.iter().zip(&chances) {
                 let (s, w) = self.slopes(*y, eta, &[]);
                 told += p / whole * s * s;
-                if !two || *p >= SELDOM * whole {
-                    score = score.max(s.abs());
+                score = score.max(s.abs());
+                if *p >= SELDOM * whole {
+                    usual = usual.max(s.abs());
                 }
                 if *p >= RARE * whole {
-                    weight = weight.max(if two { 0.0 } else { w });
+                    weight = weight.max(w);
                     third = third.max(self.third(*y, eta, 1e-3).abs());
                 }
                 if k == 0 {
                     first += p / whole * w;
                 }
             }
-            // What one label bends by may be far more than both are expected to.
-            if two && told.is_finite() {
-                weight = weight.max(told);
-            }
+            most_told = most_told.max(told);
         }
+        let score = score.min(CLASS_SDS * weight.sqrt());
+        let two = labels == [-1.0, 1.0];
         Reach {
-            score: score.min(CLASS_SDS * weight.sqrt()),
-            weight,
+            score,
+            usual_score: if two { usual.min(score) } else { score },
+            // What one label bends by may be far more than both are expected to.
+            weight: if two { weight.min(most_told) } else { weight },
             third,
             first_weight: first,
             crossing: 1.0,
@@ -336,6 +342,7 @@ impl Law {
         let weight = beside.min(MOST_SPREAD * weight);
         Reach {
             score,
+            usual_score: score,
             weight,
             third,
             first_weight,

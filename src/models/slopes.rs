@@ -84,6 +84,8 @@ pub struct Slopes {
     pub predictor: Predictor,
     /// Scores are clipped to ± this.
     pub largest_score: f64,
+    /// The largest of labels that are not seldom, where labels are classes; else the same.
+    pub usual_score: f64,
     /// Newton steps on clipped scores that it may take to cross from η = 0 to the farthest label.
     pub crossing: f64,
     /// Weights, minus the second derivative, are clipped to between 0 and this.
@@ -137,6 +139,7 @@ impl Slopes {
             score: Score::Logistic,
             predictor: Predictor::Linear,
             largest_score: 1.0,
+            usual_score: 1.0,
             crossing: 1.0,
             largest_weight: 0.25,
             largest_third: THIRD,
@@ -177,6 +180,7 @@ impl Slopes {
             score: Score::Linear,
             predictor: Predictor::Linear,
             largest_score,
+            usual_score: largest_score,
             crossing: reach / largest_score,
             largest_weight: 1.0,
             largest_third: 0.0,
@@ -198,10 +202,12 @@ impl Slopes {
     /// less.
     pub fn poisson(max: f64, largest: Option<f64>) -> Self {
         let (rate, true_bound) = (0.25 * max, largest.map_or(f64::INFINITY, f64::exp));
+        let largest_score = max.min(MOST_SDS * rate.sqrt());
         Slopes {
             score: Score::Poisson,
             predictor: Predictor::Linear,
-            largest_score: max.min(MOST_SDS * rate.sqrt()),
+            largest_score,
+            usual_score: largest_score,
             // Its warm start bounds the change of η itself.
             crossing: 1.0,
             largest_weight: true_bound.min(rate),
@@ -257,6 +263,7 @@ impl Slopes {
             score: Score::Declared(law),
             predictor,
             largest_score: reach.score,
+            usual_score: reach.usual_score,
             crossing: reach.crossing,
             largest_weight: reach.weight,
             largest_third: reach.third,
@@ -328,8 +335,8 @@ impl Slopes {
     /// clipped with their residuals, for the row bound then follows from what that loses.
     pub fn usual_score(&self) -> f64 {
         match self.clips_residuals && !self.weights_scores {
-            true => 0.4 * self.largest_score,
-            false => self.largest_score,
+            true => 0.4 * self.usual_score,
+            false => self.usual_score,
         }
     }
 
@@ -398,7 +405,7 @@ impl Slopes {
         match (self.clips_residuals, self.score) {
             (false, _) => self.over(share, weight),
             // So that the larger of the two scores that a row can have is not cut.
-            _ if self.weights_scores => (1.0 / share).min(1.0 / self.larger_score(eta)),
+            _ if self.weights_scores => (1.0 / share).min(1.0 / self.larger(eta, weight)),
             // A weight depends on the label, and is cut where the score says most.
             (true, Score::Declared(_)) => 1.0 / share,
             // Newton's step of a row is s/w: a weight that is cut cuts the score.
@@ -410,14 +417,19 @@ impl Slopes {
     /// multiplied by what does not follow the label; else 1. A row is as long in a profile as its
     /// norm times that, for so much must its score be shortened by.
     pub fn larger_score(&self, eta: f64) -> f64 {
-        match (self.weights_scores, self.score) {
-            (false, _) => 1.0,
-            (true, Score::Logistic) => likelier(self.score.slopes(eta, 1.0).1),
-            (true, score) => {
-                let [a, b] = [1.0, -1.0].map(|label| score.slopes(eta, label).0.abs());
-                a.max(b) / self.largest_score
-            }
+        match self.weights_scores {
+            true => self.larger(eta, self.score.slopes(eta, 1.0).1),
+            false => 1.0,
         }
+    }
+
+    /// The same of a row of two classes; `weight`: its w, from which a logistic row's follows.
+    fn larger(&self, eta: f64, weight: f64) -> f64 {
+        if self.score == Score::Logistic {
+            return likelier(weight);
+        }
+        let scores = [1.0, -1.0].map(|label| self.score.slopes(eta, label).0.abs());
+        scores[0].max(scores[1]) / self.largest_score
     }
 
     /// Score and weight of a row that is shortened by `share`, within their bounds; NaN stays.
@@ -549,7 +561,7 @@ mod tests {
         for law in [named("probit"), named("cloglog"), own] {
             let slopes = Slopes::declared(law, LabelKind::Binary);
             let (mut above, mut cut) = (false, false);
-            for eta in [-6.0f64, -2.5, -0.7, 0.0, 0.4, 1.5] {
+            for eta in [-6.0f64, -2.5, -0.7, 0.0, 0.4, 2.5] {
                 let scores = [1.0, -1.0].map(|y| slopes.score.slopes(eta, y).0);
                 let chances = [1.0, -1.0].map(|y| law.log_likelihood(y, eta, &[]).exp());
                 let larger = scores.map(f64::abs).into_iter().fold(0.0, f64::max);

@@ -12,6 +12,8 @@ use crate::sampler::{AnchorSettings, AnchoredProposal, Anchoring, Sampler};
 /// What noise of the means is, over `unit · S · √(d/W)/μ`: what a single gradient of rows clipped
 /// at twice their root mean square would show. Of seven tables (see the tests).
 const CONSTANT: f64 = 4.0;
+/// The same of two classes, over that: rows are bounded by the scores that they can have.
+const TWO_CLASSES: f64 = 0.7;
 /// Noise of the means, posterior sds, that the ε and N of a forecast are for: intervals are an
 /// eighth wider for it.
 const TARGET: f64 = 0.5;
@@ -22,7 +24,7 @@ const MOST_EPSILON: f64 = 1000.0;
 /// What the numbers take for granted.
 pub const ASSUMPTIONS: &str = "within about a factor of two on rows spread evenly over their \
     bounds; rare levels, skewed columns, collinear columns and separation make it worse (measured: \
-    up to 6 times)";
+    up to 5 times, once 10)";
 
 /// What an anchored run of a regression may expect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -114,14 +116,19 @@ fn mean_over_typical(d: usize) -> f64 {
 }
 
 /// Expected noise of the means in posterior sds, root mean square over coefficients, of an anchor
-/// released for ρ nats in all: `4 · unit · S · √(d/W)/√(2ρ)`, S the usual largest score and
-/// `W = unit · N · w̄` with the mean weight w̄ that is expected of a posterior.
+/// released for ρ nats in all: `4 · unit · S · √(d/W)/√(2ρ)`, S the usual largest score (of two
+/// classes 0.7 times that) and `W = unit · N · w̄` with the mean weight w̄ that is expected of a
+/// posterior.
 pub fn noise_of_means(anchoring: &Anchoring, rho: f64) -> f64 {
     let d = anchoring.start.len() as f64;
     let weight = whole_weight(anchoring);
     let spread = f64::from(anchoring.slopes.rows_of_unit).sqrt();
     let row = anchoring.unit * spread * anchoring.slopes.usual_score() * (d / weight).sqrt();
-    CONSTANT * row / (2.0 * rho).sqrt()
+    let constant = match anchoring.slopes.weights_scores {
+        true => TWO_CLASSES * CONSTANT,
+        false => CONSTANT,
+    };
+    constant * row / (2.0 * rho).sqrt()
 }
 
 /// `Σ κw` over rows, as expected of a posterior.
@@ -163,47 +170,53 @@ mod tests {
             name: "Adult, 12 features",
             rows: 32_561,
             features: 12,
-            noise: [0.95, 0.45, 0.24, 0.16],
+            noise: [0.73, 0.33, 0.20, 0.13],
         },
         Measured {
             name: "HMDA",
             rows: 1904,
             features: 20,
-            noise: [3.6, 2.6, 1.6, 1.04],
+            noise: [3.65, 2.12, 1.30, 0.85],
         },
         Measured {
             name: "small",
             rows: 1900,
             features: 10,
-            noise: [2.4, 0.85, 0.45, 0.28],
+            noise: [1.74, 0.54, 0.29, 0.19],
         },
         Measured {
             name: "skewed",
             rows: 15_216,
             features: 11,
-            noise: [1.6, 0.6, 0.38, 0.3],
+            noise: [1.49, 0.47, 0.26, 0.21],
         },
     ];
 
     /// Outlying rows, and rare levels.
-    const HARD: [Measured; 3] = [
+    const HARD: [Measured; 4] = [
         Measured {
             name: "leverage",
             rows: 20_000,
-            features: 8,
-            noise: [1.2, 0.6, 0.5, 0.4],
+            features: 7,
+            noise: [0.63, 0.50, 0.47, 0.46],
         },
         Measured {
             name: "Adult, 85 features",
             rows: 32_561,
             features: 85,
-            noise: [4.5, 2.5, 1.9, 1.15],
+            noise: [3.89, 1.90, 0.92, 0.75],
         },
         Measured {
             name: "rare levels",
             rows: 262_000,
             features: 49,
-            noise: [4.2, 1.5, 0.75, 0.53],
+            noise: [1.36, 0.71, 0.47, 0.35],
+        },
+        Measured {
+            name: "diamonds, nearly separable and collinear",
+            rows: 43_152,
+            features: 21,
+            noise: [8.65, 1.70, 0.76, 0.55],
         },
     ];
 
@@ -287,13 +300,14 @@ mod tests {
         }
     }
 
-    /// As the assumptions say: never better than forecast by much, and up to six times worse.
+    /// As the assumptions say: never better than forecast by much, and up to five times worse, once
+    /// ten times.
     #[test]
     fn forecasts_of_hard_tables_are_too_good() {
         for table in HARD {
             let ratios = ratios(&table, Slopes::logistic(), 1.0);
             assert!(
-                ratios.iter().all(|r| (0.9..=6.5).contains(r)),
+                ratios.iter().all(|r| (0.8..=11.0).contains(r)),
                 "{}: {ratios:.2?}",
                 table.name
             );

@@ -284,7 +284,9 @@ impl<'a> Path<'a> {
     fn stage_clip(&self) -> f64 {
         let sds = || STAGE_SDS / self.slopes.largest_residual(self.mean_weight());
         match (self.slopes.centred, self.slopes.clips_residuals) {
-            (true, _) if self.slopes.weights_scores => sds().max(LEAST_STAGE_BOUND),
+            (true, _) if self.slopes.weights_scores => {
+                sds().max(LEAST_STAGE_BOUND * self.slopes.usual_score / self.slopes.largest_score)
+            }
             (true, _) => sds(),
             (false, true) => STAGE_CLIP,
             (false, false) => STAGE_BOUND,
