@@ -12,10 +12,10 @@ use super::{Information, LabelRange, Law, Source};
 /// anchor clips at (a choice, and no bound: privacy rests on none of it).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reach {
-    /// Largest |score| that scores are clipped to …
+    /// What scores are clipped to …
     pub score: f64,
-    /// … and of labels that are not seldom, where labels are classes.
-    pub usual_score: f64,
+    /// … and the largest |score| of labels that are common, where there are two; else the same.
+    pub common_score: f64,
     /// Largest weight that is usual.
     pub weight: f64,
     /// Largest |third derivative| that is usual.
@@ -62,7 +62,7 @@ pub(crate) const MOST_SDS: f64 = 8.0;
 const CERTAIN: f64 = 8.0;
 /// Chance of a class that is seldom seen.
 const RARE: f64 = 0.05;
-/// Chance of a class whose scores are still usual ones.
+/// Labels of this chance or more are common ones.
 const SELDOM: f64 = 0.1;
 /// Sizes that a predictor is looked for at, less one: from 1e-3 to beyond the label.
 const PLACES: u32 = 200;
@@ -86,7 +86,7 @@ impl Law {
         let score = usable(reach.score, 1e-6 * weight.sqrt());
         Reach {
             score,
-            usual_score: usable(reach.usual_score, 1e-3 * score),
+            common_score: usable(reach.common_score, 1e-3 * score),
             weight,
             third: if bends { reach.third } else { 0.0 },
             first_weight: usable(reach.first_weight, 1e-3 * weight).min(weight),
@@ -184,7 +184,7 @@ impl Law {
         Located {
             reach: Reach {
                 score,
-                usual_score: score,
+                common_score: score,
                 weight,
                 third: weight.powf(1.5),
                 first_weight: least(usual, 1e-3 * weight).min(weight),
@@ -267,7 +267,7 @@ impl Law {
     /// The law itself says how often a label is seen: rare ones do not count.
     fn class_reach(self, labels: &[f64]) -> Reach {
         let (mut score, mut weight, mut third, mut first) = (0.0f64, 0.0f64, 0.0f64, 0.0);
-        let (mut usual, mut most_told) = (0.0f64, 0.0f64);
+        let (mut common, mut most_told) = (0.0f64, 0.0f64);
         for k in -160..=160 {
             let eta = CERTAIN * f64::from(k) / 160.0;
             let chances = labels
@@ -281,7 +281,7 @@ impl Law {
                 told += p / whole * s * s;
                 score = score.max(s.abs());
                 if *p >= SELDOM * whole {
-                    usual = usual.max(s.abs());
+                    common = common.max(s.abs());
                 }
                 if *p >= RARE * whole {
                     weight = weight.max(w);
@@ -297,7 +297,7 @@ impl Law {
         let two = labels == [-1.0, 1.0];
         Reach {
             score,
-            usual_score: if two { usual.min(score) } else { score },
+            common_score: if two { common.min(score) } else { score },
             // What one label bends by may be far more than both are expected to.
             weight: if two { weight.min(most_told) } else { weight },
             third,
@@ -342,7 +342,7 @@ impl Law {
         let weight = beside.min(MOST_SPREAD * weight);
         Reach {
             score,
-            usual_score: score,
+            common_score: score,
             weight,
             third,
             first_weight,

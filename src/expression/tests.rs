@@ -244,11 +244,17 @@ fn wrong_expressions_say_where() {
 fn reaches_are_those_known() {
     let law = |text: &str| Law::new("expression", text, &[], &[]).unwrap();
     let close = |a: f64, b: f64, digits: f64| assert!((a - b).abs() < digits * b, "{a} for {b}");
-    let logistic = law("-log1p_exp(-y * eta)").reach(&LabelRange::Classes(vec![-1.0, 1.0]));
+    let classes = LabelRange::Classes(vec![-1.0, 1.0]);
+    let logistic = law("-log1p_exp(-y * eta)").reach(&classes);
     close(logistic.weight, 0.25, 1e-6);
     close(logistic.score, 1.0, 1e-3);
     // Of a label that is seen once in ten times.
-    close(logistic.usual_score, 0.9, 0.01);
+    close(logistic.common_score, 0.9, 0.01);
+    // 2/π at η = 0, r = φ(1.2816)/0.1, and 4 times the root of r(r − 1.6449), r = φ(1.6449)/0.05.
+    let probit = law(family("probit").unwrap().likelihood).reach(&classes);
+    close(probit.weight, std::f64::consts::FRAC_2_PI, 1e-6);
+    close(probit.common_score, 1.755, 0.02);
+    close(probit.score, 3.713, 0.01);
     close(logistic.third, 0.0962, 1e-2);
     let numbers = LabelRange::Numbers {
         low: -2.0,

@@ -84,8 +84,8 @@ pub struct Slopes {
     pub predictor: Predictor,
     /// Scores are clipped to ± this.
     pub largest_score: f64,
-    /// The largest of labels that are not seldom, where labels are classes; else the same.
-    pub usual_score: f64,
+    /// The largest of labels that are common, where there are two; else the same.
+    pub common_score: f64,
     /// Newton steps on clipped scores that it may take to cross from η = 0 to the farthest label.
     pub crossing: f64,
     /// Weights, minus the second derivative, are clipped to between 0 and this.
@@ -139,7 +139,7 @@ impl Slopes {
             score: Score::Logistic,
             predictor: Predictor::Linear,
             largest_score: 1.0,
-            usual_score: 1.0,
+            common_score: 1.0,
             crossing: 1.0,
             largest_weight: 0.25,
             largest_third: THIRD,
@@ -180,7 +180,7 @@ impl Slopes {
             score: Score::Linear,
             predictor: Predictor::Linear,
             largest_score,
-            usual_score: largest_score,
+            common_score: largest_score,
             crossing: reach / largest_score,
             largest_weight: 1.0,
             largest_third: 0.0,
@@ -207,7 +207,7 @@ impl Slopes {
             score: Score::Poisson,
             predictor: Predictor::Linear,
             largest_score,
-            usual_score: largest_score,
+            common_score: largest_score,
             // Its warm start bounds the change of η itself.
             crossing: 1.0,
             largest_weight: true_bound.min(rate),
@@ -263,7 +263,7 @@ impl Slopes {
             score: Score::Declared(law),
             predictor,
             largest_score: reach.score,
-            usual_score: reach.usual_score,
+            common_score: reach.common_score,
             crossing: reach.crossing,
             largest_weight: reach.weight,
             largest_third: reach.third,
@@ -335,8 +335,8 @@ impl Slopes {
     /// clipped with their residuals, for the row bound then follows from what that loses.
     pub fn usual_score(&self) -> f64 {
         match self.clips_residuals && !self.weights_scores {
-            true => 0.4 * self.usual_score,
-            false => self.usual_score,
+            true => 0.4 * self.common_score,
+            false => self.common_score,
         }
     }
 
@@ -541,6 +541,7 @@ mod tests {
                 // Over the row bound, as the row's z is shortened to it.
                 let [up, down] = [1.0, -1.0].map(|y| slopes.score_and_weight(share, eta, y).0);
                 assert!((p * up + (1.0 - p) * down).abs() < 1e-12, "{eta} {share}");
+                assert!((slopes.larger_score(eta) - likelier).abs() < 1e-12, "{eta}");
                 let largest = up.abs().max(down.abs());
                 assert!(largest <= 1.0 + 1e-12, "{eta} {share}: {largest}");
                 // What is left of the score, of a row 1/share times as long as the bound.
@@ -576,7 +577,10 @@ mod tests {
                         (most - expected).abs() < 1e-9 * expected,
                         "{law:?} {eta} {share}"
                     );
-                    cut |= slopes.larger_score(eta) / share > 1.0;
+                    let length = slopes.larger_score(eta);
+                    let known = larger / slopes.largest_score;
+                    assert!((length - known).abs() < 1e-9 * known, "{law:?} {eta}");
+                    cut |= length / share > 1.0;
                 }
             }
             assert!(above && cut, "{law:?}");

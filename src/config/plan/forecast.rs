@@ -24,7 +24,7 @@ const MOST_EPSILON: f64 = 1000.0;
 /// What the numbers take for granted.
 pub const ASSUMPTIONS: &str = "within about a factor of two on rows spread evenly over their \
     bounds; rare levels, skewed columns, collinear columns and separation make it worse (measured: \
-    up to 5 times, once 10)";
+    up to 6 times, once 10)";
 
 /// What an anchored run of a regression may expect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -193,7 +193,7 @@ mod tests {
     ];
 
     /// Outlying rows, and rare levels.
-    const HARD: [Measured; 4] = [
+    const HARD: [Measured; 3] = [
         Measured {
             name: "leverage",
             rows: 20_000,
@@ -212,13 +212,15 @@ mod tests {
             features: 49,
             noise: [1.36, 0.71, 0.47, 0.35],
         },
-        Measured {
-            name: "diamonds, nearly separable and collinear",
-            rows: 43_152,
-            features: 21,
-            noise: [8.65, 1.70, 0.76, 0.55],
-        },
     ];
+
+    /// Nearly separated labels, and columns that nearly agree.
+    const HARDEST: Measured = Measured {
+        name: "diamonds",
+        rows: 43_152,
+        features: 21,
+        noise: [8.65, 1.70, 0.76, 0.55],
+    };
 
     /// Linear and Poisson regressions, whose residuals are clipped with their rows.
     fn clipped() -> [(Measured, Slopes, f64); 3] {
@@ -300,18 +302,25 @@ mod tests {
         }
     }
 
-    /// As the assumptions say: never better than forecast by much, and up to five times worse, once
-    /// ten times.
+    /// As the assumptions say: never better than forecast by much, and up to six times worse.
     #[test]
     fn forecasts_of_hard_tables_are_too_good() {
         for table in HARD {
             let ratios = ratios(&table, Slopes::logistic(), 1.0);
             assert!(
-                ratios.iter().all(|r| (0.8..=11.0).contains(r)),
+                ratios.iter().all(|r| (0.9..=6.5).contains(r)),
                 "{}: {ratios:.2?}",
                 table.name
             );
         }
+    }
+
+    /// Once ten times, at ε = 1; from ε = 3 on no worse than the other hard ones.
+    #[test]
+    fn the_forecast_of_a_nearly_separated_table_is_the_worst() {
+        let [first, rest @ ..] = ratios(&HARDEST, Slopes::logistic(), 1.0);
+        assert!((9.5..=10.5).contains(&first), "{first}");
+        assert!(rest.iter().all(|r| (4.5..=6.5).contains(r)), "{rest:?}");
     }
 
     /// Noise goes with 1/√ρ and 1/√N; a linear model's does not depend on its unit of labels.

@@ -285,7 +285,7 @@ impl<'a> Path<'a> {
         let sds = || STAGE_SDS / self.slopes.largest_residual(self.mean_weight());
         match (self.slopes.centred, self.slopes.clips_residuals) {
             (true, _) if self.slopes.weights_scores => {
-                sds().max(LEAST_STAGE_BOUND * self.slopes.usual_score / self.slopes.largest_score)
+                sds().max(LEAST_STAGE_BOUND * self.slopes.common_score / self.slopes.largest_score)
             }
             (true, _) => sds(),
             (false, true) => STAGE_CLIP,

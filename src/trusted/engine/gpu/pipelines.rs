@@ -266,6 +266,7 @@ fn make(
 
 #[cfg(test)]
 mod tests {
+    use super::super::anchor::SCORE_SHARES;
     use super::*;
     use crate::expression::FAMILIES;
     use crate::model::{GradientFunction, Score};
@@ -356,7 +357,8 @@ mod tests {
     fn anchor(score: Score, features: usize, workgroup: usize, packed: bool) -> Program {
         Program::AnchorSum(AnchorShape {
             score,
-            by: crate::engine::gpu::anchor::SCORE_SHARES[1 + usize::from(packed)],
+            // The shapes below take turns.
+            by: SCORE_SHARES[(features + workgroup) % SCORE_SHARES.len()],
             features,
             offset: packed,
             packed,
