@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Measures the GPU engine on this machine's adapter: ratio, gradient and anchor passes at N = 1e7,
-# d = 50 as a share of the device's own copy bandwidth, a whole `mh` iteration against its pass, and
-# row gradients and ratios a second of a convolutional network; then a logistic likelihood that is
-# an expression beside the one written by hand.
-# Needs a Vulkan, Metal or DirectX 12 driver and about 6 GiB of memory. Writes bench.json.
+# Measures the GPU engine on this machine's adapter: ratio, gradient and anchor passes of 1, 8 and
+# 64 chains over tables of half a gigabyte to two, as shares of what the card copies and of what it
+# multiplies and adds; whole iterations over small tables; row gradients and ratios a second of a
+# convolutional network. Then, where Python has JAX, the same sums in JAX on the same card, and
+# NumPyro's HMC. Needs a Vulkan, Metal or DirectX 12 driver, 8 GiB of memory and a minute or two.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --release --quiet
 ./target/release/dpmc devices
-./target/release/dpmc bench --json > bench.json
-./target/release/dpmc bench
-cargo bench --quiet --bench passes -- 'declared logistic passes, gpu'
+./target/release/dpmc bench --engine gpu
+if python3 -c "import jax, numpyro" 2>/dev/null; then
+    # Not all of the card's memory.
+    XLA_PYTHON_CLIENT_PREALLOCATE=false python3 benches/jax_device.py
+fi

@@ -21,8 +21,8 @@
 //
 // Units: integers, see AnchorSums. D (features), OFFSET (whether an offset lies behind them),
 // WORKGROUP (rows) and PARTS (parts that the rows of a workgroup are summed in) are constants put
-// before this text. Needs softplus.wgsl and a model's `slopes` and `influence`. Twin:
-// src/trusted/engine/anchor.rs.
+// before this text; lines that begin with `//=` are repeated (src/trusted/engine/gpu/text.rs). Needs
+// softplus.wgsl and a model's `slopes` and `influence`. Twin: src/trusted/engine/anchor.rs.
 //
 // | binding | kind       | content |
 // | 0       | uniform    | params (twin: AnchorParams in src/trusted/engine/gpu/anchor.rs) |
@@ -97,6 +97,13 @@ fn add_answer(slot: u32, entry: u32, a: i32, b: i32, c: i32) {
     atomicAdd(&answers[at + 2u], top >> 12u);
 }
 
+// The sum of coordinates j and k, unless it lies above the diagonal or behind the last.
+fn add_entry(slot: u32, j: u32, k: u32, a: i32, b: i32, c: i32) {
+    if j <= D && k <= j && k < D {
+        add_answer(slot, j * (j + 1u) / 2u + k, a, b, c);
+    }
+}
+
 // The row's q and s into cells and its w into weights.
 fn make_integers(row: u32, live: bool, lane: u32) {
     var eta = 0.0;
@@ -165,30 +172,20 @@ fn sum_tile(slot: u32, tile: u32, part: u32) {
         high += 1u;
         low -= high;
     }
-    var a: array<vec4<i32>, 4>;
-    var b: array<vec4<i32>, 4>;
-    var c: array<vec4<i32>, 4>;
+    let first = 4u * high;
+    //= r: var a{r} = vec4<i32>();
+    //= r: var b{r} = vec4<i32>();
+    //= r: var c{r} = vec4<i32>();
     for (var i = part; i < WORKGROUP; i += PARTS) {
         let at = 4u * low * PITCH + i;
         let q = vec4<i32>(cells[at], cells[at + PITCH], cells[at + 2u * PITCH], cells[at + 3u * PITCH]);
         let w = weights[i];
-        for (var r = 0u; r < 4u; r++) {
-            let j = 4u * high + r;
-            let u = cells[j * PITCH + i] * select(w, 1, j == D);
-            a[r] += vec4<i32>(u >> 20u) * q;
-            b[r] += vec4<i32>((u >> 10u) & 1023) * q;
-            c[r] += vec4<i32>(u & 1023) * q;
-        }
+        //= r: let u{r} = cells[(first + {r}u) * PITCH + i] * select(w, 1, first + {r}u == D);
+        //= r: a{r} += vec4<i32>(u{r} >> 20u) * q;
+        //= r: b{r} += vec4<i32>((u{r} >> 10u) & 1023) * q;
+        //= r: c{r} += vec4<i32>(u{r} & 1023) * q;
     }
-    for (var r = 0u; r < 4u; r++) {
-        let j = 4u * high + r;
-        for (var s = 0u; s < 4u; s++) {
-            let k = 4u * low + s;
-            if j <= D && k <= j && k < D {
-                add_answer(slot, j * (j + 1u) / 2u + k, a[r][s], b[r][s], c[r][s]);
-            }
-        }
-    }
+    //= rs: add_entry(slot, first + {r}u, 4u * low + {s}u, a{r}[{s}u], b{r}[{s}u], c{r}[{s}u]);
 }
 
 @compute @workgroup_size(WORKGROUP)

@@ -19,6 +19,7 @@ struct GradientParams {
     labelled: u32,
     slots: u32,
     first_answer: u32,
+    shares: u32,
     bound_high: u32,
     bound_low: u32,
     scale: f32,

@@ -10,8 +10,9 @@
 // on products and sums of f32 count alone, each off by less than a unit in its last place.
 //
 // Units: grid steps. T (chains), WORKGROUP (threads), FEATURES, BLOCKS (blocks of features), PARTS
-// (parts of the rows), TURNS (of a part), STRAIGHT (quads a turn) and EXCESS (bits of ROUND in a part's
-// sum) are constants put before this text; lines that begin with `//=` are replaced by straight text
+// (parts of the rows), TURNS (of a part), STRAIGHT (quads a turn) and EXCESS (bits of ROUND in a
+// part's sum over one share of the rows) are constants put before this text; lines that begin with
+// `//=` are replaced by straight text
 // (src/trusted/engine/gpu/text.rs). Needs a piece of cells, gradient_clip.wgsl and a model's
 // `score`. Twin: src/trusted/engine/cpu/gradient.rs.
 //
@@ -20,9 +21,11 @@
 // | 2       | read | labels, four to a vector (one vector when there are none) |
 // | 3       | read | per tile and feature: its column's step, if any, then T weights |
 //
-// Dispatch: one workgroup for 4·WORKGROUP rows; a part adds to an answer at most once a workgroup,
-// and at most 32,767 meet in one (low halves). What lies behind a chunk's rows is finite, and its
-// factors are 0.
+// Dispatch: one workgroup for params.shares times 4·WORKGROUP rows, so that there are few additions
+// to answers: 4·WORKGROUP/PARTS·shares ≤ 1024 rows of a part keep |sum| ≤ 2^30; shares is 1 where
+// threads take several fours of features. A part adds to an answer at most once a workgroup, and at
+// most 32,767 meet in one (low halves). What lies behind a chunk's rows is finite, and its factors
+// are 0.
 
 @group(0) @binding(1) var<storage, read> rows: array<vec4<Cell>>;
 @group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;
@@ -71,46 +74,61 @@ fn gradient_sum(
     let workgroup = group.y * groups.x + group.x;
     let slot = workgroup % params.slots;
     let quads = params.stride / 4u;
-    let first = workgroup * WORKGROUP;
+    let part = lane % PARTS;
     if lane < T {
         atomicStore(&clipped[lane], 0);
     }
     workgroupBarrier();
 
-    var at = first + lane;
-    var w = params.coefficients;
-    var square = vec4<f32>();
-    //= c: var f0_{c} = vec4<f32>();
-    for (var block = 0u; block < BLOCKS; block++) {
-        //= features
-    }
-    //= last features
-    var label = vec4<f32>();
-    if params.labelled == 1u {
-        label = labels[first + lane];
-    }
-    for (var r = 0u; r < 4u; r++) {
-        let live = 4u * (first + lane) + r < params.rows;
-        //= c: factors[{c}][lane][r] = row_factor({c}u, f0_{c}[r], label[r], square[r], live);
-    }
-    workgroupBarrier();
-
-    let part = lane % PARTS;
-    for (var four = lane / PARTS; 4u * four < FEATURES; four += WORKGROUP / PARTS) {
-        let j = 4u * four;
-        //= kc: var sum{k}_{c} = 0;
-        //= k: let step{k} = step_of(j + {k}u);
-        at = j / FEATURES_A_WORD * quads + first + part;
-        var place = part;
-        for (var turn = 0u; turn < TURNS; turn++) {
-            //= ik: let z{i}_{k} = rows[at + {i}u * PARTS + {k}u / FEATURES_A_WORD * quads];
-            //= ik: let x{i}_{k} = four_of(z{i}_{k}, {k}u, step{k});
-            //= ic: let t{i}_{c} = factors[{c}][place + {i}u * PARTS];
-            //= ick: sum{k}_{c} = add_integers(sum{k}_{c}, x{i}_{k}, t{i}_{c});
-            at += STRAIGHT * PARTS;
-            place += STRAIGHT * PARTS;
+    //= kc: var sum{k}_{c} = 0;
+    for (var share = 0u; share < params.shares; share++) {
+        let first = (workgroup * params.shares + share) * WORKGROUP;
+        if first >= quads {
+            break;
         }
-        //= kc: if j + {k}u < FEATURES { add_answer(slot, {c}u, j + {k}u, sum{k}_{c} - EXCESS); }
+        var at = first + lane;
+        var w = params.coefficients;
+        var square = vec4<f32>();
+        //= c: var f0_{c} = vec4<f32>();
+        for (var block = 0u; block < BLOCKS; block++) {
+            //= features
+        }
+        //= last features
+        var label = vec4<f32>();
+        if params.labelled == 1u {
+            label = labels[first + lane];
+        }
+        // The vectors turn: a component that a loop picks would keep them out of registers.
+        for (var r = 0u; r < 4u; r++) {
+            let live = 4u * (first + lane) + r < params.rows;
+            //= c: factors[{c}][lane][r] = row_factor({c}u, f0_{c}.x, label.x, square.x, live);
+            //= c: f0_{c} = f0_{c}.yzwx;
+            label = label.yzwx;
+            square = square.yzwx;
+        }
+        workgroupBarrier();
+
+        let last = share + 1u == params.shares || first + WORKGROUP >= quads;
+        for (var four = lane / PARTS; 4u * four < FEATURES; four += WORKGROUP / PARTS) {
+            let j = 4u * four;
+            //= k: let step{k} = step_of(j + {k}u);
+            at = j / FEATURES_A_WORD * quads + first + part;
+            var place = part;
+            for (var turn = 0u; turn < TURNS; turn++) {
+                //= ik: let z{i}_{k} = rows[at + {i}u * PARTS + {k}u / FEATURES_A_WORD * quads];
+                //= ik: let x{i}_{k} = four_of(z{i}_{k}, {k}u, step{k});
+                //= ic: let t{i}_{c} = factors[{c}][place + {i}u * PARTS];
+                //= ick: sum{k}_{c} = add_integers(sum{k}_{c}, x{i}_{k}, t{i}_{c});
+                at += STRAIGHT * PARTS;
+                place += STRAIGHT * PARTS;
+            }
+            if last {
+                let excess = EXCESS * i32(share + 1u);
+                //= kc: if j + {k}u < FEATURES { add_answer(slot, {c}u, j + {k}u, sum{k}_{c} - excess); }
+                //= kc: sum{k}_{c} = 0;
+            }
+        }
+        workgroupBarrier();
     }
     if lane < T {
         add_answer(slot, lane, FEATURES, atomicLoad(&clipped[lane]));

@@ -4,7 +4,8 @@
 // Formula: s = scores(x·θ, y, φ) where x ends with the row's offset, if it has one, whose weight is
 // 1; v = (s_0 x_1, …, s_0 x_{dim−S}, s_1, …, s_S); what is not a number, or too large to square,
 // is 0; t = clip(scale, Σ v_j²).
-// Units: grid steps. S and T (chains) are constants put before this text. Needs gradient_clip.wgsl,
+// Units: grid steps. S and T (chains) are constants put before this text; lines that begin with
+// `//=` are repeated for the chains (src/trusted/engine/gpu/text.rs). Needs gradient_clip.wgsl,
 // clip_factor.wgsl and a model's `scores`. Twin: src/trusted/engine/cpu/gradient.rs.
 //
 // | binding | kind | content |
@@ -33,16 +34,16 @@ fn score_at(chain: u32, k: u32, lane: u32) -> u32 {
 }
 
 fn row_factors(row: u32, lane: u32, label: f32) -> array<Factor, T> {
-    var eta: array<f32, T>;
+    //= c: var eta{c} = 0.0;
     var size = 0.0;
     for (var j = 0u; j < params.features; j++) {
         let x = feature(j, row);
         // What lies behind the features is an offset.
         size = fma(x, select(0.0, x, j < params.dim - S), size);
-        for (var c = 0u; c < T; c++) {
-            eta[c] = fma(number(c * (S + params.features) + S + j), x, eta[c]);
-        }
+        //= c: eta{c} = fma(number({c}u * (S + params.features) + S + j), x, eta{c});
     }
+    var eta: array<f32, T>;
+    //= c: eta[{c}u] = eta{c};
     var factors: array<Factor, T>;
     for (var c = 0u; c < T; c++) {
         var parameters: array<f32, S + 1u>;

@@ -93,12 +93,17 @@ fn ratio_sum(
         if LABELS == 2u {
             second = labels[quads + quad];
         }
+        // The vectors turn: a component that a loop picks would keep them out of registers.
         for (var r = 0u; r < 4u; r++) {
             let live = 4u * quad + r < params.rows;
             //= c: var forms{c}: array<f32, K + C>;
-            //= kc: forms{c}[{k}u] = f{k}_{c}[r];
+            //= kc: forms{c}[{k}u] = f{k}_{c}.x;
+            //= kc: f{k}_{c} = f{k}_{c}.yzwx;
             //= ic: forms{c}[K + {i}u] = number(head, (2u + K + {i}u) * T + {c}u);
-            //= c: sum{c} = add_ratio(sum{c}, forms{c}, label_of(label[r], second[r]), head, {c}u, live);
+            let own = label_of(label.x, second.x);
+            //= c: sum{c} = add_ratio(sum{c}, forms{c}, own, head, {c}u, live);
+            label = label.yzwx;
+            second = second.yzwx;
         }
     }
 

@@ -102,7 +102,7 @@ pub(super) enum Command {
     #[command(after_long_help = AUDIT_HELP)]
     Audit(AuditArguments),
     /// Measure this machine: read bandwidth, passes as a share of it, sampler rates
-    Bench(JsonArguments),
+    Bench(BenchArguments),
     /// Print completions for a shell: `source <(dpmc completions bash)`
     Completions(CompletionsArguments),
     /// Write a manual page for this command and each of its own, dpmc.1, dpmc-sample.1, …
@@ -418,6 +418,21 @@ impl From<AuditEngine> for EngineChoice {
             AuditEngine::Gpu => EngineChoice::Gpu,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BenchArguments {
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
+
+    /// The engine to measure; both without this
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineArgument>,
+
+    /// Rows of 50 features on the GPU, instead of as many as take a gigabyte
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub rows: Option<u64>,
 }
 
 #[derive(Debug, Args)]

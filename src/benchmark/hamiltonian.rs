@@ -7,7 +7,15 @@ use crate::sampler::{
 };
 
 /// Leapfrog steps of the trajectory.
-pub(super) const LEAPFROG_STEPS: u32 = 10;
+const LEAPFROG_STEPS: u32 = 10;
+
+/// What a trajectory is called in reports.
+pub(super) fn name() -> String {
+    format!(
+        "dp-hmc trajectory, {} gradients and 1 ratio",
+        LEAPFROG_STEPS + 1
+    )
+}
 
 /// A `dp-hmc` sampler of logistic regression, without adaptation.
 pub(super) fn sampler(model: &dyn Model) -> Result<Hamiltonian, CuratorError> {

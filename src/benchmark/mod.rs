@@ -2,6 +2,10 @@
 //! measured in the same run, so that noise of the machine cancels.
 
 mod anchored;
+#[cfg(feature = "gpu")]
+mod card;
+#[cfg(feature = "gpu")]
+mod ceilings;
 mod hamiltonian;
 mod mixture;
 mod network;
@@ -44,6 +48,8 @@ pub struct Measurement {
     /// Bytes of rows over time over the machine's bandwidth, medians of paired repeats;
     /// absent where it means nothing.
     pub share_of_bandwidth: Option<f64>,
+    /// Products and sums of the row's forms over time over a card's peak; absent likewise.
+    pub share_of_arithmetic: Option<f64>,
     /// Repetitions a second of one whole call, or of rows, charges and draws where it is their
     /// number.
     pub per_second: f64,
@@ -56,6 +62,8 @@ pub struct Report {
     pub engine: EngineInfo,
     /// Bytes a second: parallel read (CPU) or device copy, read plus write (GPU).
     pub bandwidth: f64,
+    /// f32 operations a second of a card, a fused product and sum counted as two.
+    pub arithmetic: Option<f64>,
     /// Measurements.
     pub measurements: Vec<Measurement>,
 }
@@ -302,30 +310,22 @@ fn measurement(
         median_ms: 1e3 * median_s,
         best_ms: 1e3 * times.first().copied().unwrap_or(f64::NAN),
         share_of_bandwidth: share,
+        share_of_arithmetic: None,
         per_second: 1.0 / median_s,
     }
 }
 
-/// Measures one engine: ratio and gradient passes at 1 and 8 chains, on the CPU over rows of
-/// either storage in turn, on the GPU an anchor's, and a whole `mh` iteration.
-///
-/// # Errors
-/// [`CuratorError`] where the engine cannot be had.
-pub fn passes(
-    engine: EngineChoice,
+/// Measures the CPU: ratio and gradient passes at 1 and 8 chains, over rows of either storage in
+/// turn, a whole `mh` iteration and a trajectory.
+fn passes(
     rows: usize,
     features: usize,
     mut bandwidth: impl FnMut() -> f64,
 ) -> Result<Report, CuratorError> {
-    let open = |storage| logistic_problem(rows, features, storage, engine);
+    let open = |storage| logistic_problem(rows, features, storage, EngineChoice::Cpu);
     let (mut curator, model) = open(Storage::I16)?;
-    // A GPU holds floats either way.
-    let mut floats = match engine {
-        EngineChoice::Gpu => None,
-        _ => Some(open(Storage::F32)?.0),
-    };
+    let (mut floats, _) = open(Storage::F32)?;
     let info = curator.engine_info();
-    let kept = floats.as_ref().map_or(Storage::F32, |_| Storage::I16);
     let mut measurements = Vec::new();
     let mut all_floors = Vec::new();
     for chains in [1, 8] {
@@ -340,14 +340,12 @@ pub fn passes(
                     false => Box::new(ratio_pass(curator, features, chains)),
                 }
             };
-            let mut integers = pass(&mut curator);
-            let mut floats = floats.as_mut().map(pass);
-            let mut passes: Vec<&mut dyn FnMut() -> bool> = vec![&mut integers];
-            passes.extend(floats.as_mut().map(|f| f as &mut dyn FnMut() -> bool));
+            let (mut integers, mut floats) = (pass(&mut curator), pass(&mut floats));
+            let mut passes: [&mut dyn FnMut() -> bool; 2] = [&mut integers, &mut floats];
             let Some((floors, times)) = in_turn(15, &mut bandwidth, &mut passes) else {
                 continue;
             };
-            for (mut times, storage) in times.into_iter().zip([kept, Storage::F32]) {
+            for (mut times, storage) in times.into_iter().zip([Storage::I16, Storage::F32]) {
                 let name = format!("{name}, rows in {}", bits(storage));
                 let m = measurement(&name, shape, &floors, &mut times, Some(storage));
                 measurements.push(m);
@@ -355,48 +353,32 @@ pub fn passes(
             all_floors.extend(floors);
         }
     }
-    // `anchored::rates` has the CPU's.
-    if engine == EngineChoice::Gpu {
-        let pass = anchored::anchor_pass(&mut curator, features);
-        if let Some((floors, mut times)) = paired(7, &mut bandwidth, pass) {
-            let shape = (rows, features, 1);
-            let m = measurement(anchored::ANCHOR, shape, &floors, &mut times, Some(kept));
-            measurements.push(m);
-        }
-    }
-    let mut sampler = walk(
-        &*model,
-        Estimator::FullBatch,
-        Acceptance::Metropolis,
-        1e-3,
-        0.5,
-    );
+    let shape = (rows, features, 1);
+    let (estimator, acceptance) = (Estimator::FullBatch, Acceptance::Metropolis);
+    let mut sampler = walk(&*model, estimator, acceptance, 1e-3, 0.5);
     let mut chains = Chains::new(&[vec![0.0; features]], [1; 32]);
     let iteration = || sampler.step(&mut chains, &mut curator).is_ok();
     if let Some((floors, mut times)) = paired(15, &mut bandwidth, iteration) {
-        let shape = (rows, features, 1);
-        measurements.push(measurement(
+        let m = measurement(
             "mh iteration",
             shape,
             &floors,
             &mut times,
-            Some(kept),
-        ));
+            Some(Storage::I16),
+        );
+        measurements.push(m);
     }
     let mut sampler = hamiltonian::sampler(&*model)?;
     let mut chains = Chains::new(&[vec![0.0; features]], [1; 32]);
     let trajectory = || sampler.step(&mut chains, &mut curator).is_ok();
     if let Some((floors, mut times)) = paired(7, &mut bandwidth, trajectory) {
-        let name = format!(
-            "dp-hmc trajectory, {} gradients and 1 ratio",
-            hamiltonian::LEAPFROG_STEPS + 1
-        );
-        let shape = (rows, features, 1);
-        measurements.push(measurement(&name, shape, &floors, &mut times, None));
+        let m = measurement(&hamiltonian::name(), shape, &floors, &mut times, None);
+        measurements.push(m);
     }
     Ok(Report {
         engine: info,
         bandwidth: median(&mut all_floors),
+        arithmetic: None,
         measurements,
     })
 }
@@ -433,29 +415,54 @@ fn privacy_core() -> Result<Vec<Measurement>, CuratorError> {
     Ok(measurements)
 }
 
-/// Everything that this machine can measure. The GPU is measured where a hardware
-/// adapter is found, at N = 1e7, or at N = 1e5 on a software one.
+/// What the CPU makes of N = 1e6 rows of 50 features and of smaller samplers.
+fn cpu() -> Result<Report, CuratorError> {
+    let read = ReadBandwidth::default();
+    let mut report = passes(1_000_000, 50, || read.measure())?;
+    report.measurements.extend(mixture::rates()?);
+    report.measurements.extend(anchored::rates()?);
+    let networks = network::rates(EngineChoice::Cpu, 2_048)?;
+    report.measurements.extend(networks);
+    report.measurements.extend(privacy_core()?);
+    Ok(report)
+}
+
+/// What the GPU makes of tables of a gigabyte, or of a hundredth of that on a software adapter;
+/// `None` without one.
+fn gpu(rows: Option<usize>) -> Result<Option<Report>, CuratorError> {
+    #[cfg(not(feature = "gpu"))]
+    return Ok(rows.and(None));
+    #[cfg(feature = "gpu")]
+    {
+        let Some(ceilings) = ceilings::measure() else {
+            return Ok(None);
+        };
+        let mut report = card::rates(ceilings, rows)?;
+        let images = if ceilings.software { 256 } else { 60_000 };
+        let networks = network::rates(EngineChoice::Gpu, images)?;
+        report.measurements.extend(networks);
+        Ok(Some(report))
+    }
+}
+
+/// Measures the engines of this machine, or the one of them that is chosen. `rows` is the number of
+/// rows of 50 features on the GPU, where the default is not wanted.
 ///
 /// # Errors
-/// [`CuratorError`] where the CPU engine fails; a missing GPU is no error.
-pub fn all() -> Result<Vec<Report>, CuratorError> {
-    let read = ReadBandwidth::default();
-    let mut cpu = passes(EngineChoice::Cpu, 1_000_000, 50, || read.measure())?;
-    cpu.measurements.extend(mixture::rates()?);
-    cpu.measurements.extend(anchored::rates()?);
-    cpu.measurements
-        .extend(network::rates(EngineChoice::Cpu, 2_048)?);
-    cpu.measurements.extend(privacy_core()?);
-    #[allow(unused_mut)]
-    let mut reports = vec![cpu];
-    #[cfg(feature = "gpu")]
-    if let Ok((copy, software)) = crate::engine::gpu_copy_bandwidth() {
-        let rows = if software { 100_000 } else { 10_000_000 };
-        let mut gpu = passes(EngineChoice::Gpu, rows, 50, || copy)?;
-        let images = if software { 256 } else { 60_000 };
-        let networks = network::rates(EngineChoice::Gpu, images)?;
-        gpu.measurements.extend(networks);
-        reports.push(gpu);
+/// [`CuratorError`] where an engine fails; a missing GPU is one only where it was chosen.
+pub fn all(engine: EngineChoice, rows: Option<usize>) -> Result<Vec<Report>, CuratorError> {
+    let mut reports = Vec::new();
+    if engine != EngineChoice::Gpu {
+        reports.push(cpu()?);
+    }
+    if engine != EngineChoice::Cpu {
+        let report = gpu(rows)?;
+        if report.is_none() && engine == EngineChoice::Gpu {
+            return Err(CuratorError::Mismatch(
+                "no GPU adapter was found; `dpmc devices` lists what there is".into(),
+            ));
+        }
+        reports.extend(report);
     }
     Ok(reports)
 }

@@ -249,13 +249,15 @@ fn small_adapters_give_the_same_bits() {
             assert_eq!(got, rows, "{limits:?}");
         }
     }
-    // One that no query fits says so.
+    // One that a query does not fit says so.
     let tiny = GpuLimits {
         binding: Some(16 * 4 * FEATURES as u64),
         ..GpuLimits::default()
     };
-    let mut tiny = open(&case.data, true, tiny).unwrap();
-    let error = tiny.ratio_sums(&q).unwrap_err().to_string();
+    let mut tiny = open(&case.data, false, tiny).unwrap();
+    let mut out = vec![Vec::new(); CHAINS];
+    let listed = tiny.ratio_rows(&q, &all_rows(&case, CHAINS), &mut out);
+    let error = listed.unwrap_err().to_string();
     assert!(error.contains("--engine cpu"), "{error}");
 }
 
@@ -275,6 +277,10 @@ fn the_deadline_is_for_one_submission() {
     let Some(mut short) = open(&data, false, with(4 * 50 * 2_000)) else {
         return;
     };
+    // A card is through before a deadline of so short a pass is looked at.
+    if !short.is_software() {
+        return;
+    }
     let time = |engine: &mut GpuEngine| {
         let sums = engine.gradient_sums(&q, Rows::All).unwrap();
         let start = Instant::now();

@@ -190,6 +190,8 @@ fn same_bits(one_in: usize) {
             binding,
             resident,
             workgroup,
+            // Then each of them takes several shares of the rows.
+            groups: workgroup.map(|_| 3),
             ..GpuLimits::default()
         };
         let limits = [

@@ -19,8 +19,6 @@ mod select;
 
 pub(in crate::trusted) use anchor::{AnchorParts, AnchorQuery, AnchorSums};
 pub use error::EngineError;
-#[cfg(feature = "gpu")]
-pub(crate) use gpu::copy_bandwidth as gpu_copy_bandwidth;
 pub(in crate::trusted) use gradient::{GradientQuery, GradientSum, Rows};
 pub use grid::Grid;
 pub(in crate::trusted) use moments::MomentSums;

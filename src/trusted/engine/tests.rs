@@ -405,6 +405,7 @@ mod gpu {
                 },
                 GpuLimits {
                     workgroup: Some(128),
+                    groups: Some(1),
                     ..GpuLimits::default()
                 },
                 // Several bindings.

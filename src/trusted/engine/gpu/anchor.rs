@@ -8,6 +8,7 @@
 use super::GpuEngine;
 use super::pipelines::{EXPRESSION, Program};
 use super::submit::{Dispatch, Job, uniform};
+use super::text::repeat;
 use crate::engine::anchor::{FEATURE_BITS, GRADIENT_BITS, WEIGHT_BITS};
 use crate::engine::{AnchorQuery, AnchorSums, EngineError};
 use crate::model::{Metric, Score, Slopes};
@@ -73,16 +74,18 @@ impl AnchorShape {
     /// The text after constants and shared pieces.
     pub fn source(self) -> String {
         let model = match self.score {
-            Score::Logistic => include_str!("../../../../shaders/model/logistic_slopes.wgsl"),
-            Score::Linear => include_str!("../../../../shaders/model/linear_slopes.wgsl"),
-            Score::Poisson => include_str!("../../../../shaders/model/poisson_slopes.wgsl"),
+            Score::Logistic => {
+                include_str!("../../../../shaders/model/logistic_slopes.wgsl").into()
+            }
+            Score::Linear => include_str!("../../../../shaders/model/linear_slopes.wgsl").into(),
+            Score::Poisson => include_str!("../../../../shaders/model/poisson_slopes.wgsl").into(),
             Score::Declared(law) => {
                 let model = format!("{EXPRESSION}\n{}\n{INFLUENCE}", law.slopes_shader());
                 let body = format!("return vec2<f32>({}, 1.0 / share);", self.by);
-                return format!("{model} {{ {body} }}\n{SUM}");
+                format!("{model} {{ {body} }}")
             }
         };
-        format!("{model}\n{SUM}")
+        format!("{model}\n{}", repeat(SUM, &[('r', 4), ('s', 4)]))
     }
 
     /// Fours of coordinates: features, and the score as one more.

@@ -140,6 +140,8 @@ pub(in crate::trusted) struct GpuLimits {
     pub piece: Option<u64>,
     /// Workgroup size; 256 by default.
     pub workgroup: Option<u32>,
+    /// Workgroups wanted before each takes more rows.
+    pub groups: Option<usize>,
     /// What an anchor's long rows are shrunk to, over the ball's radius. Above 1 the float clip
     /// is broken and integers alone hold a row.
     pub edge: Option<f32>,

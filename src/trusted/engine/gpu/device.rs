@@ -1,12 +1,15 @@
 //! Adapter and device: finding them, saying what was tried, waiting no longer than a deadline,
 //! noticing their loss and the end of their memory.
 
+#[cfg(test)]
+mod for_tests;
+
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::buffers::GpuLimits;
 use crate::engine::{EngineError, EngineInfo};
@@ -20,6 +23,10 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const PIECE: u64 = 1 << 29;
 /// The same where the adapter computes in software.
 const SOFTWARE_PIECE: u64 = 1 << 23;
+
+/// How long a thread looks for what a card or another thread has done before it sleeps: to wake it
+/// takes as long as a pass over a small table. Not where the cores that look are those that compute.
+const SPIN: Duration = Duration::from_micros(200);
 
 /// Why a device cannot be used any more.
 enum Loss {
@@ -36,12 +43,29 @@ struct Submitter {
     thread: JoinHandle<()>,
 }
 
+/// [`SPIN`], unless the adapter computes in software.
+fn spin(software: bool) -> Duration {
+    [SPIN, Duration::ZERO][usize::from(software)]
+}
+
+/// What comes within that time; the thread does not sleep.
+fn look<T>(from: &Receiver<T>, time: Duration) -> Option<T> {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        if let Ok(item) = from.try_recv() {
+            return Some(item);
+        }
+        std::hint::spin_loop();
+    }
+    None
+}
+
 impl Submitter {
-    fn start(queue: wgpu::Queue) -> Result<Self, EngineError> {
+    fn start(queue: wgpu::Queue, spin: Duration) -> Result<Self, EngineError> {
         let (work, todo) = channel::<Vec<wgpu::CommandBuffer>>();
         let (done, submitted) = channel();
         let submit = move || {
-            for buffers in todo {
+            while let Some(buffers) = look(&todo, spin).or_else(|| todo.recv().ok()) {
                 if done.send(queue.submit(buffers)).is_err() {
                     break;
                 }
@@ -199,19 +223,24 @@ impl Device {
             }
         }));
         let info = adapter.get_info();
+        let software = info.device_type == wgpu::DeviceType::Cpu;
         Ok(Device {
-            submitter: Some(Submitter::start(queue.clone())?),
+            submitter: Some(Submitter::start(queue.clone(), spin(software))?),
             #[cfg(test)]
             hang: Mutex::new(None),
             device,
             queue,
-            software: info.device_type == wgpu::DeviceType::Cpu,
+            software,
             info: describe(&info),
             limits,
             own,
             held: Arc::new(AtomicU64::new(0)),
             lost,
         })
+    }
+
+    fn spin(&self) -> Duration {
+        spin(self.software)
     }
 
     /// The longest wait for one submission.
@@ -286,6 +315,9 @@ impl Device {
             return Err(gone());
         };
         submitter.work.send(commands).map_err(|_| gone())?;
+        if let Some(index) = look(&submitter.submitted, self.spin()) {
+            return Ok(index);
+        }
         match submitter.submitted.recv_timeout(self.deadline()) {
             Ok(index) => Ok(index),
             Err(RecvTimeoutError::Disconnected) => {
@@ -301,11 +333,22 @@ impl Device {
 
     /// Waits for a submission, at most until the deadline.
     pub fn wait(&self, index: wgpu::SubmissionIndex) -> Result<(), EngineError> {
-        let waited = self.device.poll(wgpu::PollType::Wait {
-            submission_index: Some(index),
-            timeout: Some(self.deadline()),
-        });
-        if let Err(wgpu::PollError::Timeout) = waited {
+        let poll = |time| {
+            self.device.poll(wgpu::PollType::Wait {
+                submission_index: Some(index.clone()),
+                timeout: Some(time),
+            })
+        };
+        let late = |waited: &_| matches!(waited, Err(wgpu::PollError::Timeout));
+        let start = Instant::now();
+        let mut waited = Err(wgpu::PollError::Timeout);
+        while late(&waited) && start.elapsed() < self.spin() {
+            waited = poll(Duration::ZERO);
+        }
+        if late(&waited) {
+            waited = poll(self.deadline());
+        }
+        if late(&waited) {
             self.set_lost(Loss::Hung);
         }
         self.check()?;
@@ -400,61 +443,5 @@ impl Drop for Device {
             drop((submitter.work, submitter.submitted));
             let _ = submitter.thread.join();
         }
-    }
-}
-
-#[cfg(test)]
-impl Device {
-    pub fn set_deadline(&mut self, deadline: Duration) {
-        self.own.deadline = Some(deadline);
-    }
-
-    pub fn held(&self) -> u64 {
-        self.held.load(Ordering::Relaxed)
-    }
-
-    /// The next submission begins with work that takes years.
-    pub fn hang(&self) -> Result<(), EngineError> {
-        // Mesa ends a loop after 2^16 rounds, and what computes nothing goes.
-        let text = "@group(0) @binding(0) var<storage, read_write> flags: array<atomic<u32>, 64>;
-            @compute @workgroup_size(64) fn main() {
-                for (var i = 0u; i < 60000u; i++) { atomicAdd(&flags[i % 64u], i); }
-            }";
-        let buffer = self.buffer("a hang", 256, wgpu::BufferUsages::STORAGE)?;
-        let d = &self.device;
-        let encoded = self.scoped(|| {
-            let module = d.create_shader_module(wgpu::ShaderModuleDescriptor {
-                label: None,
-                source: wgpu::ShaderSource::Wgsl(text.into()),
-            });
-            let pipeline = d.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label: None,
-                layout: None,
-                module: &module,
-                entry_point: Some("main"),
-                compilation_options: Default::default(),
-                cache: None,
-            });
-            let group = d.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: None,
-                layout: &pipeline.get_bind_group_layout(0),
-                entries: &[wgpu::BindGroupEntry {
-                    binding: 0,
-                    resource: buffer.as_entire_binding(),
-                }],
-            });
-            let mut encoder = d.create_command_encoder(&Default::default());
-            {
-                let mut pass = encoder.begin_compute_pass(&Default::default());
-                pass.set_pipeline(&pipeline);
-                pass.set_bind_group(0, &group, &[]);
-                pass.dispatch_workgroups(65_535, 65_535, 1);
-            }
-            encoder.finish()
-        })?;
-        if let Ok(mut hang) = self.hang.lock() {
-            *hang = Some(encoded);
-        }
-        Ok(())
     }
 }

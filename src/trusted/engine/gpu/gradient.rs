@@ -35,6 +35,7 @@ pub(super) struct GradientParams {
     pub labelled: u32,
     pub slots: u32,
     pub first_answer: u32,
+    pub shares: u32,
     pub bound_high: u32,
     pub bound_low: u32,
     pub scale: f32,
@@ -207,12 +208,13 @@ impl GpuEngine {
         let mut dispatches = Vec::new();
         // Chunk by chunk: a streamed one is uploaded once.
         for (index, chunk) in self.chunks.iter().enumerate() {
+            let shares = shape.shares(chunk.rows, self.groups());
             for t in 0..tiles.len() {
                 dispatches.push(Dispatch {
                     program: Program::GradientSum(shape),
                     chunk: index,
                     bytes: chunk.bytes(self.words),
-                    groups: chunk.rows.div_ceil(shape.rows()) as u32,
+                    groups: chunk.rows.div_ceil(shares * shape.rows()) as u32,
                     params: uniform(&GradientParams {
                         rows: chunk.rows as u32,
                         stride: 4 * chunk.quads() as u32,
@@ -222,6 +224,7 @@ impl GpuEngine {
                         labelled: u32::from(self.labelled),
                         slots: slots as u32,
                         first_answer: (t * tile_answers) as u32,
+                        shares: shares as u32,
                         bound_high: ((bound * bound) >> 20) as u32,
                         bound_low: ((bound * bound) & 0xf_ffff) as u32,
                         scale: query.scale(),

@@ -1,5 +1,6 @@
 //! The text of gradient passes, and what it depends on.
 
+use super::ROWS_PER_THREAD;
 use super::pipelines::EXPRESSION;
 use super::text::{Features, repeat};
 use crate::engine::gradient::LARGEST_FACTOR;
@@ -116,7 +117,8 @@ impl GradientShape {
                     GradientFunction::Score(_) => ONLY_SCORE,
                     _ => "",
                 };
-                format!("{only}\n{SHARED}\n{SUM}")
+                let shared = repeat(SHARED, &[('c', self.tile)]);
+                format!("{only}\n{shared}\n{SUM}")
             }
             Way::Forms => format!("{FORMS}\n{SUM}"),
         };
@@ -153,7 +155,18 @@ impl GradientShape {
         )
     }
 
-    /// Rows of a workgroup.
+    /// How often a workgroup of a pass of scores takes [`rows`](Self::rows), one after the other,
+    /// of so many rows and with so many workgroups wanted.
+    pub fn shares(self, rows: usize, groups: usize) -> usize {
+        let fours = self.features.div_ceil(SPAN);
+        if self.way() != Way::Score || fours * self.parts() > self.workgroup {
+            return 1;
+        }
+        let most = ROWS_PER_THREAD / (4 * (self.workgroup / self.parts())).max(1);
+        (rows / (groups * self.rows())).clamp(1, most.max(1))
+    }
+
+    /// Rows of a workgroup, of one share.
     pub fn rows(self) -> usize {
         match self.way() {
             Way::Score => 4 * self.workgroup,

@@ -31,33 +31,12 @@ use crate::model::{GradientFunction, MomentBasis, Predictor, RowFunction};
 
 /// Rows one thread may sum in an i32.
 const ROWS_PER_THREAD: usize = 1024;
-/// Workgroups wanted before threads take more rows.
+/// Workgroups wanted before each takes more rows.
 const WORKGROUPS: usize = 2048;
 
 /// Adapters of this machine.
 pub(in crate::trusted) fn adapters() -> Vec<EngineInfo> {
     device::adapters()
-}
-
-/// Device-to-device copy bandwidth in bytes a second, read plus write, and whether the
-/// adapter is a software one.
-pub(crate) fn copy_bandwidth() -> Result<(f64, bool), EngineError> {
-    let device = Device::open(GpuLimits::default())?;
-    let wanted = if device.software { 1 << 26 } else { 1 << 31 };
-    let bytes = device.limits.max_buffer_size.min(wanted) & !3;
-    let from = device.buffer("bandwidth", bytes, wgpu::BufferUsages::COPY_SRC)?;
-    let to = device.buffer("bandwidth", bytes, wgpu::BufferUsages::COPY_DST)?;
-    let mut best = 0.0f64;
-    for _ in 0..5 {
-        let mut encoder = device.device.create_command_encoder(&Default::default());
-        for _ in 0..8 {
-            encoder.copy_buffer_to_buffer(&from, 0, &to, 0, Some(bytes));
-        }
-        let start = std::time::Instant::now();
-        device.wait(device.submit(Some(encoder.finish()))?)?;
-        best = best.max(16.0 * bytes as f64 / start.elapsed().as_secs_f64());
-    }
-    Ok((best, device.software))
 }
 
 /// The engine on one device.
@@ -301,6 +280,11 @@ impl Engine for GpuEngine {
 }
 
 impl GpuEngine {
+    /// Workgroups wanted before each takes more rows.
+    fn groups(&self) -> usize {
+        self.limits.groups.unwrap_or(WORKGROUPS)
+    }
+
     fn on_host(&mut self) -> Result<&mut CpuEngine, EngineError> {
         self.listed.as_mut().ok_or_else(|| {
             EngineError::Query(

@@ -4,7 +4,7 @@ use super::buffers::Params;
 use super::pipelines::{Program, most_chains};
 use super::ratio_text::RatioShape;
 use super::submit::{Dispatch, Job, uniform};
-use super::{GpuEngine, ROWS_PER_THREAD, WORKGROUPS};
+use super::{GpuEngine, ROWS_PER_THREAD};
 use crate::engine::{EngineError, RatioQuery, RatioSum};
 
 /// Slots of answers: enough that atomic additions hardly meet.
@@ -109,7 +109,7 @@ impl GpuEngine {
     fn shape(&self, quads: usize) -> (usize, usize) {
         let group = self.workgroup as usize;
         let per_thread = quads
-            .div_ceil(WORKGROUPS * group)
+            .div_ceil(self.groups() * group)
             .clamp(1, ROWS_PER_THREAD / 4);
         (quads.div_ceil(per_thread * group), per_thread)
     }

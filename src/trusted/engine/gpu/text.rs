@@ -42,7 +42,8 @@ impl Features {
     /// Features whose loads are in flight together: few enough for registers, and whole words and
     /// vectors of weights.
     fn block(self) -> usize {
-        if self.tile <= 2 { 8 } else { 4 }
+        let few = self.tile <= 2 || self.tile * self.forms <= 8;
+        if few { 8 } else { 4 }
     }
 
     /// Numbers of a feature: its step, if it has one, and its weights.
