@@ -212,8 +212,9 @@ section! {
         /// A second release after warm-up (100 or more) at the mean of its second half. For runs
         /// that decide.
         refresh: Option<f64>, "share up to 0.8, none; models: as above", "";
-        /// Row bound of the last releases, in units of the rows' expected root mean square; longer
-        /// rows are weighted down.
+        /// Row bound of the last releases' gradients, in units of the rows' expected root mean
+        /// square; longer rows are weighted down. The last curvature has the same bound, or a wider
+        /// one where a row's score is bounded apart from its length.
         clip: Option<f64>, "number > 0; by a released profile of row lengths, `mlp` 3; models: as above", "";
         /// The target is restricted to this distance from the expansion's centre, in about
         /// posterior sds.

@@ -311,7 +311,7 @@ const SINGLE_ROWS: &str = "this is not clipped unit by unit; with data.unit use 
 /// Why rows of this model have no bounds of their own.
 pub(crate) fn unscaled(model: &dyn Model) -> String {
     format!(
-        "in model '{}' a shorter row has no smaller log ratio, so a row's own bound would clip it; logistic, linear and poisson regression take bounds of rows, others need one row_norm for all",
+        "in model '{}' a shorter row has no smaller log ratio, so a row's own bound would clip it; regressions whose only parameters are coefficients take bounds of rows, other models need one row_norm for all",
         model.name()
     )
 }
