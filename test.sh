@@ -44,7 +44,8 @@ if [ "${1:-}" = --studies ]; then
     cargo clippy --no-default-features -p dpmc --lib -- -D warnings
     if have_mpi; then cargo clippy -p dpmc-cli --features mpi -- -D warnings; fi
     ./benches/instructions.sh
-    cargo test -p dpmc-lab
+    # By the workspace, whose dependencies are built already: a package alone has other features.
+    cargo test --workspace --bins --test laboratory
     cargo test --lib -- --ignored the_same_bits_for_every
     exec cargo test --workspace --no-fail-fast --test promises --test command --test processes \
         --test laboratory -- --ignored

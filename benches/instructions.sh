@@ -14,7 +14,7 @@ fi
 passes="$(mktemp -d)"
 trap 'rm -rf "$passes"' EXIT
 export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$passes}"
-DPMC_PASSES="$passes" cargo test --quiet -p dpmc --lib -- --ignored passes_to_count_instructions_of >/dev/null
+DPMC_PASSES="$passes" cargo test --quiet --lib -- --ignored passes_to_count_instructions_of >/dev/null
 cargo build --quiet --manifest-path benches/instructions/Cargo.toml --target-dir target/instructions
 VK_DRIVER_FILES="$driver" RADV_FORCE_FAMILY=NAVI21 target/instructions/debug/instructions "$passes" | tee "$passes/found"
 # What a turn of the loop over eight features costs.
