@@ -12,9 +12,8 @@
 // Units: grid steps. T (chains), WORKGROUP (threads), FEATURES, BLOCKS (blocks of features), PARTS
 // (parts of the rows), TURNS (of a part), STRAIGHT (quads a turn) and EXCESS (bits of ROUND in a
 // part's sum over one share of the rows) are constants put before this text; lines that begin with
-// `//=` are replaced by straight text
-// (src/trusted/engine/gpu/text.rs). Needs a piece of cells, gradient_clip.wgsl and a model's
-// `score`. Twin: src/trusted/engine/cpu/gradient.rs.
+// `//=` are replaced by straight text (src/trusted/engine/gpu/text.rs). Needs a piece of cells,
+// gradient_clip.wgsl and a model's `score`. Twin: src/trusted/engine/cpu/gradient.rs.
 //
 // | binding | kind | content |
 // | 1       | read | rows, four to a vector: rows[word·quads + quad] |
