@@ -2,24 +2,27 @@
 //
 // That a row fits its bound is checked by gradient_sum.wgsl on the row's integers, by
 // gradient_score.wgsl on the factor.
+// params.rows is where the dispatch's rows end, params.stride the chunk's.
 // Units: grid steps. Needs clip_factor.wgsl.
 //
 // | binding | kind       | content |
 // | 0       | uniform    | params (twin: GradientParams in src/trusted/engine/gpu/gradient.rs) |
 // | 1, 2    | read       | rows and labels ±1: see gradient_score and gradient_forms |
-// | 3       | read       | coefficients of the tile: likewise |
-// | 4       | read-write | answers: per slot and chain dim sums, then clipped rows, each as low and high halves |
+// | 3       | read       | coefficients, params.vectors a tile: likewise |
+// | 4       | read-write | answers, params.answers a tile: per slot and chain dim sums, then clipped rows, each as low and high halves |
 
 struct GradientParams {
     rows: u32,
     stride: u32,
     features: u32,
     dim: u32,
-    coefficients: u32,
+    vectors: u32,
     labelled: u32,
     slots: u32,
-    first_answer: u32,
+    answers: u32,
     shares: u32,
+    tiles: u32,
+    first_group: u32,
     bound_high: u32,
     bound_low: u32,
     scale: f32,
@@ -31,9 +34,20 @@ struct GradientParams {
 @group(0) @binding(3) var<storage, read> coefficients: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> answers: array<atomic<i32>>;
 
+// The tile of chains that the workgroup sums, and which of its workgroups it is.
+var<private> tile: u32;
+var<private> own_group: u32;
+
+// Tiles of the same rows are side by side, so that rows are read from memory once.
+fn take_place(group: vec3<u32>, groups: vec3<u32>) {
+    let index = group.y * groups.x + group.x;
+    tile = index % params.tiles;
+    own_group = params.first_group + index / params.tiles;
+}
+
 fn add_answer(slot: u32, chain: u32, entry: u32, value: i32) {
     let entries = params.dim + 1u;
-    let at = params.first_answer + 2u * ((slot * T + chain) * entries + entry);
+    let at = tile * params.answers + 2u * ((slot * T + chain) * entries + entry);
     atomicAdd(&answers[at], low_half(value));
     atomicAdd(&answers[at + 1u], high_half(value));
 }

@@ -24,9 +24,9 @@ fn add_squares(v: vec4<f32>, square: f32) -> f32 {
 
 fn fresh_coordinates(chain: u32, group: u32, row: u32) -> vec4<f32> {
     let groups = (params.dim + 3u) / 4u;
-    var w = params.coefficients + (chain * groups + group) * (params.features + 1u);
+    var w = tile * params.vectors + (chain * groups + group) * (params.features + 1u);
     var forms = coefficients[w];
-    let steps = params.coefficients + T * groups * (params.features + 1u);
+    let steps = tile * params.vectors + T * groups * (params.features + 1u);
     for (var j = 0u; j < params.features; j++) {
         w += 1u;
         let cell = rows[(j / FEATURES_A_WORD) * params.stride + row];

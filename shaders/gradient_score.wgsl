@@ -20,7 +20,7 @@
 // | 2       | read | labels, four to a vector (one vector when there are none) |
 // | 3       | read | per tile and feature: its column's step, if any, then T weights |
 //
-// Dispatch: one workgroup for params.shares times 4·WORKGROUP rows, so that there are few additions
+// Dispatch: for each tile a workgroup for params.shares times 4·WORKGROUP rows, so that there are few additions
 // to answers: 4·WORKGROUP/PARTS·shares ≤ 1024 rows of a part keep |sum| ≤ 2^30; shares is 1 where
 // threads take several fours of features. A part adds to an answer at most once a workgroup, and at
 // most 32,767 meet in one (low halves). What lies behind a chunk's rows is finite, and its factors
@@ -61,7 +61,7 @@ fn add_integers(sum: i32, x: vec4<f32>, t: vec4<f32>) -> i32 {
 // The step of feature j's column, where there is one.
 fn step_of(j: u32) -> f32 {
     let number = j * (T + FEATURES_A_WORD - 1u);
-    return coefficients[params.coefficients + number / 4u][number % 4u];
+    return coefficients[tile * params.vectors + number / 4u][number % 4u];
 }
 
 @compute @workgroup_size(WORKGROUP)
@@ -70,8 +70,8 @@ fn gradient_sum(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    let workgroup = group.y * groups.x + group.x;
-    let slot = workgroup % params.slots;
+    take_place(group, groups);
+    let slot = own_group % params.slots;
     let quads = params.stride / 4u;
     let part = lane % PARTS;
     if lane < T {
@@ -81,12 +81,12 @@ fn gradient_sum(
 
     //= kc: var sum{k}_{c} = 0;
     for (var share = 0u; share < params.shares; share++) {
-        let first = (workgroup * params.shares + share) * WORKGROUP;
-        if first >= quads {
+        let first = (own_group * params.shares + share) * WORKGROUP;
+        if 4u * first >= params.rows {
             break;
         }
         var at = first + lane;
-        var w = params.coefficients;
+        var w = tile * params.vectors;
         var square = vec4<f32>();
         //= c: var f0_{c} = vec4<f32>();
         for (var block = 0u; block < BLOCKS; block++) {
@@ -107,7 +107,7 @@ fn gradient_sum(
         }
         workgroupBarrier();
 
-        let last = share + 1u == params.shares || first + WORKGROUP >= quads;
+        let last = share + 1u == params.shares || 4u * (first + WORKGROUP) >= params.rows;
         for (var four = lane / PARTS; 4u * four < FEATURES; four += WORKGROUP / PARTS) {
             let j = 4u * four;
             //= k: let step{k} = step_of(j + {k}u);

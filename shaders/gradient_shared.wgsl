@@ -20,7 +20,7 @@
 var<workgroup> own_scores: array<f32, T * (S + 1u) * WORKGROUP>;
 
 fn number(i: u32) -> f32 {
-    let at = params.coefficients * 4u + i;
+    let at = tile * params.vectors * 4u + i;
     return coefficients[at / 4u][at % 4u];
 }
 

@@ -15,7 +15,7 @@
 // constants put before this text. Twin: src/trusted/engine/cpu/gradient.rs.
 // Bindings: gradient_clip.wgsl and gradient_forms.wgsl. The workgroups of a slot add to its
 // answers, so that few come back.
-// Dispatch: one workgroup for WORKGROUP rows; at most 32,767 share a slot (low halves).
+// Dispatch: for each tile a workgroup for WORKGROUP rows; at most 32,767 share a slot (low halves).
 
 const SLAB: u32 = 16u;
 const PARTS: u32 = WORKGROUP / SLAB;
@@ -66,9 +66,9 @@ fn gradient_sum(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    let workgroup = group.y * groups.x + group.x;
-    let slot = workgroup % params.slots;
-    let place = workgroup * WORKGROUP + lane;
+    take_place(group, groups);
+    let slot = own_group % params.slots;
+    let place = own_group * WORKGROUP + lane;
     let live = place < params.rows;
     let row = min(place, params.rows - 1u);
     for (var e = lane; e < SLAB * T; e += WORKGROUP) {

@@ -195,7 +195,11 @@ fn same_bits(one_in: usize) {
             ..GpuLimits::default()
         };
         let limits = [
-            with(Some(16), None, None),
+            // Several dispatches of each chunk.
+            GpuLimits {
+                piece: Some(4 * d * 300),
+                ..with(Some(16), None, None)
+            },
             with(Some(64), None, None),
             with(Some(256), None, None),
             // Several bindings, and several submissions of chains.

@@ -31,11 +31,13 @@ pub(super) struct GradientParams {
     pub stride: u32,
     pub features: u32,
     pub dim: u32,
-    pub coefficients: u32,
+    pub vectors: u32,
     pub labelled: u32,
     pub slots: u32,
-    pub first_answer: u32,
+    pub answers: u32,
     pub shares: u32,
+    pub tiles: u32,
+    pub first_group: u32,
     pub bound_high: u32,
     pub bound_low: u32,
     pub scale: f32,
@@ -209,22 +211,30 @@ impl GpuEngine {
         // Chunk by chunk: a streamed one is uploaded once.
         for (index, chunk) in self.chunks.iter().enumerate() {
             let shares = shape.shares(chunk.rows, self.groups());
-            for t in 0..tiles.len() {
+            let each = shares * shape.rows();
+            // Ranges that one submission can read for so many tiles.
+            let read = 4 * self.words.max(1) * tiles.len();
+            let most = (self.device.piece() as usize / (each * read)).max(1);
+            let groups = chunk.rows.div_ceil(each);
+            for first in (0..groups).step_by(most) {
+                let end = groups.min(first + most);
                 dispatches.push(Dispatch {
                     program: Program::GradientSum(shape),
                     chunk: index,
-                    bytes: chunk.bytes(self.words),
-                    groups: chunk.rows.div_ceil(shares * shape.rows()) as u32,
+                    bytes: ((end - first) * each * read) as u64,
+                    groups: ((end - first) * tiles.len()) as u32,
                     params: uniform(&GradientParams {
-                        rows: chunk.rows as u32,
+                        rows: chunk.rows.min(end * each) as u32,
                         stride: 4 * chunk.quads() as u32,
                         features: self.features as u32,
                         dim: query.dim() as u32,
-                        coefficients: (t * shape.vectors(query.dim())) as u32,
+                        vectors: shape.vectors(query.dim()) as u32,
                         labelled: u32::from(self.labelled),
                         slots: slots as u32,
-                        first_answer: (t * tile_answers) as u32,
+                        answers: tile_answers as u32,
                         shares: shares as u32,
+                        tiles: tiles.len() as u32,
+                        first_group: first as u32,
                         bound_high: ((bound * bound) >> 20) as u32,
                         bound_low: ((bound * bound) & 0xf_ffff) as u32,
                         scale: query.scale(),
