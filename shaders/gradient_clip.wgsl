@@ -34,15 +34,15 @@ struct GradientParams {
 @group(0) @binding(3) var<storage, read> coefficients: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> answers: array<atomic<i32>>;
 
-// The tile of chains that the workgroup sums, and which of its workgroups it is.
+// The tile of chains that the workgroup sums.
 var<private> tile: u32;
-var<private> own_group: u32;
 
-// Tiles of the same rows are side by side, so that rows are read from memory once.
-fn take_place(group: vec3<u32>, groups: vec3<u32>) {
+// Sets it, and says which of the tile's workgroups this is. Tiles of the same rows are side by side,
+// so that rows are read from memory once.
+fn take_place(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     let index = group.y * groups.x + group.x;
     tile = index % params.tiles;
-    own_group = params.first_group + index / params.tiles;
+    return params.first_group + index / params.tiles;
 }
 
 fn add_answer(slot: u32, chain: u32, entry: u32, value: i32) {

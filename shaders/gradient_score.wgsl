@@ -70,7 +70,7 @@ fn gradient_sum(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    take_place(group, groups);
+    let own_group = take_place(group, groups);
     let slot = own_group % params.slots;
     let quads = params.stride / 4u;
     let part = lane % PARTS;

@@ -66,7 +66,7 @@ fn gradient_sum(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    take_place(group, groups);
+    let own_group = take_place(group, groups);
     let slot = own_group % params.slots;
     let place = own_group * WORKGROUP + lane;
     let live = place < params.rows;

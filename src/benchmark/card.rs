@@ -14,7 +14,7 @@ use crate::model::{Model, Prior, Regression};
 use crate::privacy::{Acceptance, CuratorError, Estimator, OpenCurator};
 use crate::sampler::Chains;
 
-/// Chains in lockstep: one, a tile of the ratio pass, eight tiles.
+/// Chains in lockstep.
 const CHAINS: [usize; 3] = [1, 8, 64];
 /// Rows where nothing but the way to the card and back takes time.
 const SMALL: [usize; 2] = [10_000, 100_000];

@@ -25,6 +25,9 @@ const MOST_GROUPS: u32 = 65_535;
 const VECTORS: u32 = 8;
 const PRODUCTS: u32 = 8;
 
+/// Seconds of a pass whose start and end do not count.
+const ENOUGH: f64 = 0.02;
+
 /// Repeats, of which the fastest counts.
 const REPEATS: usize = 5;
 
@@ -49,8 +52,8 @@ pub(super) fn measure() -> Option<Ceilings> {
     device.on_uncaptured_error(Arc::new(move |_| flag.store(true, Ordering::Relaxed)));
     let card = Card { device, queue };
     let ceilings = Ceilings {
-        copy: card.copy(if software { 1 << 26 } else { 1 << 31 })?,
-        arithmetic: card.arithmetic(if software { 4 } else { 1 << 14 })?,
+        copy: card.copy(if software { 1 << 26 } else { 1 << 29 })?,
+        arithmetic: card.arithmetic()?,
         software,
     };
     (!failed.load(Ordering::Relaxed)).then_some(ceilings)
@@ -106,7 +109,7 @@ impl Card {
     /// The faster of the driver's own copy and a pass that copies: on some cards an engine beside
     /// the processors copies, at a fraction of what they do.
     fn copy(&self, wanted: u64) -> Option<f64> {
-        const COPIES: usize = 8;
+        const COPIES: usize = 16;
         let limits = self.device.limits();
         let most = (limits.max_buffer_size).min(limits.max_storage_buffer_binding_size);
         // Whole workgroups of vectors.
@@ -173,7 +176,7 @@ impl Card {
     }
 
     /// Chains of fused products and sums in registers, enough of them at once that none waits.
-    fn arithmetic(&self, workgroups: u32) -> Option<f64> {
+    fn arithmetic(&self) -> Option<f64> {
         let turns: u32 = 512;
         let vectors = |text: &dyn Fn(u32) -> String| (0..VECTORS).map(text).collect::<String>();
         let start = vectors(&|i| format!("var a{i} = vec4<f32>(f32(id.x + {i}u) * 1e-6);\n"));
@@ -195,7 +198,13 @@ impl Card {
         );
         let out = self.buffer(16 * u64::from(THREADS), BufferUsages::STORAGE);
         let pass = self.pass(&text, &[&out]);
-        let time = self.fastest(|encoder| pass.encode(encoder, workgroups, 1))?;
+        // As many workgroups as take a fiftieth of a second: slow cards have watchdogs.
+        let mut workgroups = 4u32;
+        let mut time = self.fastest(|encoder| pass.encode(encoder, workgroups, 1))?;
+        while time < ENOUGH && workgroups <= MOST_GROUPS / 2 {
+            workgroups *= 2;
+            time = self.fastest(|encoder| pass.encode(encoder, workgroups, 1))?;
+        }
         let each = 8.0 * f64::from(VECTORS * PRODUCTS * turns);
         Some(each * f64::from(THREADS) * f64::from(workgroups) / time)
     }

@@ -459,7 +459,7 @@ pub fn all(engine: EngineChoice, rows: Option<usize>) -> Result<Vec<Report>, Cur
         let report = gpu(rows)?;
         if report.is_none() && engine == EngineChoice::Gpu {
             return Err(CuratorError::Mismatch(
-                "no GPU adapter was found; `dpmc devices` lists what there is".into(),
+                "no GPU adapter was found, or what was found could not be measured; `dpmc devices` lists them".into(),
             ));
         }
         reports.extend(report);

@@ -195,10 +195,15 @@ fn same_bits(one_in: usize) {
             ..GpuLimits::default()
         };
         let limits = [
-            // Several dispatches of each chunk.
+            // Several dispatches of each chunk, of which each takes several shares; and of streamed ones.
             GpuLimits {
                 piece: Some(4 * d * 300),
+                groups: Some(1),
                 ..with(Some(16), None, None)
+            },
+            GpuLimits {
+                piece: Some(4 * d * 300),
+                ..with(Some(16), small, Some(0))
             },
             with(Some(64), None, None),
             with(Some(256), None, None),

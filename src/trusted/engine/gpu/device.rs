@@ -6,7 +6,7 @@ mod for_tests;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -52,10 +52,10 @@ fn spin(software: bool) -> Duration {
 fn look<T>(from: &Receiver<T>, time: Duration) -> Option<T> {
     let start = Instant::now();
     while start.elapsed() < time {
-        if let Ok(item) = from.try_recv() {
-            return Some(item);
+        match from.try_recv() {
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+            received => return received.ok(),
         }
-        std::hint::spin_loop();
     }
     None
 }

@@ -48,7 +48,7 @@ pub(super) struct GradientShape {
     pub workgroup: usize,
     /// Vectors of four coordinates that a row of forms keeps in workgroup memory; 0: none.
     pub kept: usize,
-    /// Quads that a turn of the loop over rows takes in a pass of scores, if there are as many.
+    /// Quads that a turn of the loop over rows takes in a pass of scores, at most: a power of two.
     pub straight: usize,
 }
 
@@ -137,7 +137,7 @@ impl GradientShape {
     /// A pass of scores, after its constants.
     fn scores(self) -> String {
         let quads = self.workgroup / self.parts();
-        let straight = self.straight.min(quads);
+        let straight = self.straight.min(1 << quads.trailing_zeros());
         let counts = [('i', straight), ('c', self.tile), ('k', SPAN)];
         let read = Features {
             features: self.features,
@@ -162,8 +162,8 @@ impl GradientShape {
         if self.way() != Way::Score || fours * self.parts() > self.workgroup {
             return 1;
         }
-        let most = ROWS_PER_THREAD / (4 * (self.workgroup / self.parts())).max(1);
-        (rows / (groups * self.rows())).clamp(1, most.max(1))
+        let most = (ROWS_PER_THREAD * self.parts() / self.rows()).max(1);
+        (rows / (groups * self.rows())).clamp(1, most)
     }
 
     /// Rows of a workgroup, of one share.
