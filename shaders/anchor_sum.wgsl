@@ -21,8 +21,8 @@
 //
 // Units: integers, see AnchorSums. D (features), OFFSET (whether an offset lies behind them),
 // WORKGROUP (rows) and PARTS (parts that the rows of a workgroup are summed in) are constants put
-// before this text; lines that begin with `//=` are repeated (src/trusted/engine/gpu/text.rs). Needs
-// softplus.wgsl and a model's `slopes` and `influence`. Twin: src/trusted/engine/anchor.rs.
+// before this text; lines that begin with `//=` are repeated (src/trusted/engine/gpu/text.rs).
+// Needs softplus.wgsl and a model's `slopes` and `influence`. Twin: src/trusted/engine/anchor.rs.
 //
 // | binding | kind       | content |
 // | 0       | uniform    | params (twin: AnchorParams in src/trusted/engine/gpu/anchor.rs) |

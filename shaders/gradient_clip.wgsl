@@ -37,8 +37,8 @@ struct GradientParams {
 // The tile of chains that the workgroup sums.
 var<private> tile: u32;
 
-// Sets it, and says which of the tile's workgroups this is. Tiles of the same rows are side by side,
-// so that rows are read from memory once.
+// Sets it, and says which of the tile's workgroups this is. Tiles of the same rows are side by
+// side, so that rows are read from memory once.
 fn take_place(group: vec3<u32>, groups: vec3<u32>) -> u32 {
     let index = group.y * groups.x + group.x;
     tile = index % params.tiles;

@@ -20,11 +20,11 @@
 // | 2       | read | labels, four to a vector (one vector when there are none) |
 // | 3       | read | per tile and feature: its column's step, if any, then T weights |
 //
-// Dispatch: for each tile a workgroup for params.shares times 4·WORKGROUP rows, so that there are few additions
-// to answers: 4·WORKGROUP/PARTS·shares ≤ 1024 rows of a part keep |sum| ≤ 2^30; shares is 1 where
-// threads take several fours of features. A part adds to an answer at most once a workgroup, and at
-// most 32,767 meet in one (low halves). What lies behind a chunk's rows is finite, and its factors
-// are 0.
+// Dispatch: for each tile a workgroup for params.shares times 4·WORKGROUP rows, so that there are
+// few additions to answers: 4·WORKGROUP/PARTS·shares ≤ 1024 rows of a part keep |sum| ≤ 2^30;
+// shares is 1 where threads take several fours of features. A part adds to an answer at most once a
+// workgroup, and at most 32,767 meet in one (low halves). What lies behind a chunk's rows is
+// finite, and its factors are 0.
 
 @group(0) @binding(1) var<storage, read> rows: array<vec4<Cell>>;
 @group(0) @binding(2) var<storage, read> labels: array<vec4<f32>>;

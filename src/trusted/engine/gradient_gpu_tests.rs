@@ -195,7 +195,7 @@ fn same_bits(one_in: usize) {
             ..GpuLimits::default()
         };
         let limits = [
-            // Several dispatches of each chunk, of which each takes several shares; and of streamed ones.
+            // Several dispatches of each chunk, each of several shares; and of streamed chunks.
             GpuLimits {
                 piece: Some(4 * d * 300),
                 groups: Some(1),

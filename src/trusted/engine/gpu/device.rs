@@ -25,7 +25,7 @@ const PIECE: u64 = 1 << 29;
 const SOFTWARE_PIECE: u64 = 1 << 23;
 
 /// How long a thread looks for what a card or another thread has done before it sleeps: to wake it
-/// takes as long as a pass over a small table. Not where the cores that look are those that compute.
+/// takes as long as a small table's pass. Not where the cores that look are those that compute.
 const SPIN: Duration = Duration::from_micros(200);
 
 /// Why a device cannot be used any more.
