@@ -194,7 +194,7 @@ fn anchor_sum(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    let workgroup = group.y * groups.x + group.x;
+    let workgroup = group.z * groups.y + group.y;
     let place = workgroup * WORKGROUP + lane;
     make_integers(min(place, params.rows - 1u), place < params.rows, lane);
     workgroupBarrier();

@@ -10,18 +10,33 @@ struct Factor {
     clipped: u32,
 }
 
-fn clip_factor(raw: f32, square: f32) -> Factor {
+// What clips rows of one norm: the norm, and the factor of a row at the limit, 0 where there is none.
+struct Edge {
+    norm: f32,
+    factor: f32,
+}
+
+fn edge_of(square: f32) -> Edge {
     let norm = sqrt(square);
     let bits = bitcast<u32>(norm);
+    // The last factor covers what root, quotient and product may be off: 6 ulp.
+    let factor = min(params.limit / norm * (1.0 - 2e-6), LARGEST_FACTOR);
+    // Neither infinite nor NaN; by bits, as drivers may assume there are none.
+    return Edge(norm, select(0.0, factor, bits > 0u && bits < 0x7f800000u));
+}
+
+fn clip_at(raw: f32, edge: Edge) -> Factor {
     let scaled = raw * params.scale;
     let size = abs(scaled);
-    // Neither infinite nor NaN; by bits, as drivers may assume there are none.
-    let known = bits < 0x7f800000u && !is_nan(scaled);
-    let inside = known && size * norm <= params.limit && size <= LARGEST_FACTOR;
-    // The last factor covers what root, quotient and product may be off: 6 ulp.
-    let edge = min(params.limit / norm * (1.0 - 2e-6), LARGEST_FACTOR);
-    let signed_edge = select(0.0, select(edge, -edge, scaled < 0.0), known && bits > 0u);
-    return Factor(select(signed_edge, scaled, inside), select(1u, 0u, inside));
+    let known = bitcast<u32>(edge.norm) < 0x7f800000u && !is_nan(scaled);
+    let inside = known && size * edge.norm <= params.limit && size <= LARGEST_FACTOR;
+    let signed_edge = bitcast<f32>(bitcast<u32>(edge.factor) | (bitcast<u32>(scaled) & 0x80000000u));
+    let clipped = select(0.0, signed_edge, known);
+    return Factor(select(clipped, scaled, inside), select(1u, 0u, inside));
+}
+
+fn clip_factor(raw: f32, square: f32) -> Factor {
+    return clip_at(raw, edge_of(square));
 }
 
 // What is not a number, or too large to square, is 0.

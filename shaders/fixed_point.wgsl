@@ -8,7 +8,9 @@
 
 fn quantize(steps: f32, bound: i32) -> i32 {
     let finite = clamp(steps, -1048577.0, 1048577.0);
-    let q = clamp(i32(round(finite)), -bound, bound);
+    // The sum's low bits are the integer: fewer instructions than to round and to convert.
+    let rounded = bitcast<i32>(finite + 12582912.0) - bitcast<i32>(12582912.0);
+    let q = clamp(rounded, -bound, bound);
     return select(q, 0, (bitcast<u32>(steps) & 0x7fffffffu) > 0x7f800000u);
 }
 

@@ -40,9 +40,8 @@ var<private> tile: u32;
 // Sets it, and says which of the tile's workgroups this is. Tiles of the same rows are side by
 // side, so that rows are read from memory once.
 fn take_place(group: vec3<u32>, groups: vec3<u32>) -> u32 {
-    let index = group.y * groups.x + group.x;
-    tile = index % params.tiles;
-    return params.first_group + index / params.tiles;
+    tile = group.x;
+    return params.first_group + group.z * groups.y + group.y;
 }
 
 fn add_answer(slot: u32, chain: u32, entry: u32, value: i32) {

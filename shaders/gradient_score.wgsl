@@ -42,20 +42,23 @@ fn hold(t: f32, square: f32) -> f32 {
     return select(0.0, t, held);
 }
 
-fn row_factor(chain: u32, eta: f32, label: f32, square: f32, live: bool) -> f32 {
+fn row_factor(eta: f32, label: f32, square: f32, edge: Edge, live: bool) -> Factor {
     // A η that is not a number makes no factor.
     let s = select(score(eta, label), eta, is_nan(eta));
-    let factor = clip_factor(s, square);
-    if live && factor.clipped == 1u {
-        atomicAdd(&clipped[chain], 1);
-    }
-    return select(0.0, hold(factor.t, square), live);
+    let factor = clip_at(s, edge);
+    return Factor(select(0.0, hold(factor.t, square), live), select(0u, factor.clipped, live));
 }
 
-// Adds the integers of four rows, and the bits of ROUND as often.
-fn add_integers(sum: i32, x: vec4<f32>, t: vec4<f32>) -> i32 {
+// The integers of four rows, and the bits of ROUND as often.
+fn integers(x: vec4<f32>, t: vec4<f32>) -> i32 {
     let q = bitcast<vec4<i32>>(fma(x, t, ROUND));
-    return sum + q.x + q.y + q.z + q.w;
+    return q.x + q.y + q.z + q.w;
+}
+
+// Adds those of four features.
+fn add_integers(sum: vec4<i32>, x: array<vec4<f32>, 4>, t: vec4<f32>) -> vec4<i32> {
+    return sum
+        + vec4<i32>(integers(x[0], t), integers(x[1], t), integers(x[2], t), integers(x[3], t));
 }
 
 // The step of feature j's column, where there is one.
@@ -79,7 +82,8 @@ fn gradient_sum(
     }
     workgroupBarrier();
 
-    //= kc: var sum{k}_{c} = 0;
+    //= c: var sum{c} = vec4<i32>();
+    //= c: var clips{c} = 0;
     for (var share = 0u; share < params.shares; share++) {
         let first = (own_group * params.shares + share) * WORKGROUP;
         if 4u * first >= params.rows {
@@ -89,6 +93,7 @@ fn gradient_sum(
         var w = tile * params.vectors;
         var square = vec4<f32>();
         //= c: var f0_{c} = vec4<f32>();
+        //= first features
         for (var block = 0u; block < BLOCKS; block++) {
             //= features
         }
@@ -97,13 +102,16 @@ fn gradient_sum(
         if params.labelled == 1u {
             label = labels[first + lane];
         }
-        // The vectors turn: a component that a loop picks would keep them out of registers.
+        // The vectors move on: a component that a loop picks would keep them out of registers.
         for (var r = 0u; r < 4u; r++) {
             let live = 4u * (first + lane) + r < params.rows;
-            //= c: factors[{c}][lane][r] = row_factor({c}u, f0_{c}.x, label.x, square.x, live);
-            //= c: f0_{c} = f0_{c}.yzwx;
-            label = label.yzwx;
-            square = square.yzwx;
+            let edge = edge_of(square.x);
+            //= c: let factor{c} = row_factor(f0_{c}.x, label.x, square.x, edge, live);
+            //= c: factors[{c}][lane][r] = factor{c}.t;
+            //= c: clips{c} += i32(factor{c}.clipped);
+            //= c: f0_{c} = f0_{c}.yzww;
+            label = label.yzww;
+            square = square.yzww;
         }
         workgroupBarrier();
 
@@ -116,19 +124,21 @@ fn gradient_sum(
             for (var turn = 0u; turn < TURNS; turn++) {
                 //= ik: let z{i}_{k} = rows[at + {i}u * PARTS + {k}u / FEATURES_A_WORD * quads];
                 //= ik: let x{i}_{k} = four_of(z{i}_{k}, {k}u, step{k});
-                //= ic: let t{i}_{c} = factors[{c}][place + {i}u * PARTS];
-                //= ick: sum{k}_{c} = add_integers(sum{k}_{c}, x{i}_{k}, t{i}_{c});
+                //= i: let x{i} = array<vec4<f32>, 4>(x{i}_0, x{i}_1, x{i}_2, x{i}_3);
+                //= ic: sum{c} = add_integers(sum{c}, x{i}, factors[{c}][place + {i}u * PARTS]);
                 at += STRAIGHT * PARTS;
                 place += STRAIGHT * PARTS;
             }
             if last {
                 let excess = EXCESS * i32(share + 1u);
-                //= kc: if j + {k}u < FEATURES { add_answer(slot, {c}u, j + {k}u, sum{k}_{c} - excess); }
-                //= kc: sum{k}_{c} = 0;
+                //= kc: if j + {k}u < FEATURES { add_answer(slot, {c}u, j + {k}u, sum{c}[{k}] - excess); }
+                //= c: sum{c} = vec4<i32>();
             }
         }
         workgroupBarrier();
     }
+    //= c: atomicAdd(&clipped[{c}], clips{c});
+    workgroupBarrier();
     if lane < T {
         add_answer(slot, lane, FEATURES, atomicLoad(&clipped[lane]));
     }

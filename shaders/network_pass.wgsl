@@ -83,7 +83,7 @@ struct Part {
 
 // `count` values of each row.
 fn part_of(lane: u32, group: vec3<u32>, groups: vec3<u32>, count: u32) -> Part {
-    let thread = (group.y * groups.x + group.x) * THREADS + lane;
+    let thread = (group.z * groups.y + group.y) * THREADS + lane;
     let item = thread / count;
     return Part(item < params.items, item, item * params.room, thread % count);
 }
@@ -254,7 +254,7 @@ fn within_bound() -> bool {
 // Gradients become integers, a workgroup a row.
 @compute @workgroup_size(LANES)
 fn clip(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-    let item = group.y * groups.x + group.x;
+    let item = group.z * groups.y + group.y;
     let row = item * params.room;
     let gradient = row + 2u * params.values;
     var square = 0.0;
@@ -289,7 +289,7 @@ fn clip(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group
 // A coordinate of all rows, and behind the last the rows that were clipped.
 @compute @workgroup_size(THREADS)
 fn add_up(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
-    let j = (group.y * groups.x + group.x) * THREADS + lane;
+    let j = (group.z * groups.y + group.y) * THREADS + lane;
     if j > params.parameters {
         return;
     }

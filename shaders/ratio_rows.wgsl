@@ -40,7 +40,7 @@ fn ratio_rows(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    let index = (group.y * groups.x + group.x) * WORKGROUP + lane;
+    let index = (group.z * groups.y + group.y) * WORKGROUP + lane;
     if index >= params.entries {
         return;
     }

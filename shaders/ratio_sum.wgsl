@@ -2,10 +2,11 @@
 //
 // Formula: for each row the K affine forms of each chain, row_ratio, quantize, exact sum.
 // Units: grid steps. K (forms), C (constants of the row function, which follow the forms), T
-// (chains in a tile), BLOCKS (blocks of features), TILE_VECTORS and WEIGHTS (vectors of a tile's
-// coefficients, and those before its weights) are constants put before this text. The lines that
-// begin with `//=` are replaced by straight text for these numbers of chains and features
-// (src/trusted/engine/gpu/text.rs): a loop over chains would index registers and guard each turn.
+// (chains in a tile), BLOCKS (blocks of features), ROWS_A_TURN (one or two), TILE_VECTORS and
+// WEIGHTS (vectors of a tile's coefficients, and those before its weights) are constants put before
+// this text. The lines that begin with `//=` are replaced by straight text for these numbers of
+// chains and features (src/trusted/engine/gpu/text.rs): a loop over chains would index registers
+// and guard each turn.
 //
 // | binding | kind    | content |
 // | 0       | uniform | params (twin: SumParams in src/trusted/engine/gpu/ratio.rs) |
@@ -47,18 +48,25 @@ fn number(head: u32, i: u32) -> f32 {
     return coefficients[head + i / 4u][i % 4u];
 }
 
-// Adds a row's ratio to a chain's sum, and whether it is at the bound.
+// The next rows first.
+fn moved(v: vec4<f32>) -> vec4<f32> {
+    if ROWS_A_TURN == 1u {
+        return v.yzww;
+    }
+    return v.zwzw;
+}
+
+// Adds a row's ratio to a chain's sum, and whether it is at the bound, which is at least 1.
 fn add_ratio(
     sum: vec2<i32>,
     forms: array<f32, K + C>,
     label: Label,
-    head: u32,
-    chain: u32,
+    scale: f32,
+    bound: i32,
     live: bool,
 ) -> vec2<i32> {
-    let bound = i32(number(head, T + chain));
-    let q = quantize(row_ratio(forms, label) * number(head, chain), bound);
-    return sum + select(vec2<i32>(), vec2<i32>(q, i32(abs(q) == bound)), live);
+    let q = select(0, quantize(row_ratio(forms, label) * scale, bound), live);
+    return sum + vec2<i32>(q, i32(abs(q) == bound));
 }
 
 @compute @workgroup_size(WORKGROUP)
@@ -67,12 +75,16 @@ fn ratio_sum(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    let workgroup = group.y * groups.x + group.x;
-    let head = (workgroup % params.tiles) * TILE_VECTORS;
+    // By the axis alone: so a compiler knows that a workgroup reads the same coefficients.
+    let tile = group.x;
+    let workgroup = group.z * groups.y + group.y;
+    let head = tile * TILE_VECTORS;
     let quads = params.quads;
     let first = params.first_quad
-        + (workgroup / params.tiles) * params.quads_per_thread * WORKGROUP + lane;
+        + workgroup * params.quads_per_thread * WORKGROUP + lane;
     //= c: var sum{c} = vec2<i32>();
+    //= c: let scale{c} = number(head, {c}u);
+    //= c: let bound{c} = i32(number(head, T + {c}u));
     for (var step = 0u; step < params.quads_per_thread; step++) {
         let quad = first + step * WORKGROUP;
         if quad >= params.end_quad {
@@ -81,6 +93,7 @@ fn ratio_sum(
         var at = quad;
         var w = head + WEIGHTS;
         //= kc: var f{k}_{c} = vec4<f32>(number(head, (2u + {k}u) * T + {c}u));
+        //= first features
         for (var block = 0u; block < BLOCKS; block++) {
             //= features
         }
@@ -93,17 +106,17 @@ fn ratio_sum(
         if LABELS == 2u {
             second = labels[quads + quad];
         }
-        // The vectors turn: a component that a loop picks would keep them out of registers.
-        for (var r = 0u; r < 4u; r++) {
-            let live = 4u * quad + r < params.rows;
-            //= c: var forms{c}: array<f32, K + C>;
-            //= kc: forms{c}[{k}u] = f{k}_{c}.x;
-            //= kc: f{k}_{c} = f{k}_{c}.yzwx;
-            //= ic: forms{c}[K + {i}u] = number(head, (2u + K + {i}u) * T + {c}u);
-            let own = label_of(label.x, second.x);
-            //= c: sum{c} = add_ratio(sum{c}, forms{c}, own, head, {c}u, live);
-            label = label.yzwx;
-            second = second.yzwx;
+        // The vectors move on: a component that a loop picks would keep them out of registers.
+        for (var r = 0u; r < 4u; r += ROWS_A_TURN) {
+            //= cr: var forms{c}_{r}: array<f32, K + C>;
+            //= kcr: forms{c}_{r}[{k}u] = f{k}_{c}[{r}];
+            //= icr: forms{c}_{r}[K + {i}u] = number(head, (2u + K + {i}u) * T + {c}u);
+            //= r: let label{r} = label_of(label[{r}], second[{r}]);
+            //= r: let live{r} = 4u * quad + r + {r}u < params.rows;
+            //= rc: sum{c} = add_ratio(sum{c}, forms{c}_{r}, label{r}, scale{c}, bound{c}, live{r});
+            //= kc: f{k}_{c} = moved(f{k}_{c});
+            label = moved(label);
+            second = moved(second);
         }
     }
 
@@ -118,8 +131,8 @@ fn ratio_sum(
     //= c: atomicAdd(&saturated[{c}], sum{c}.y);
     workgroupBarrier();
     if lane < T {
-        let slot = (workgroup / params.tiles) % params.slots;
-        let at = 3u * ((slot * params.tiles + workgroup % params.tiles) * T + lane);
+        let slot = workgroup % params.slots;
+        let at = 3u * ((slot * params.tiles + tile) * T + lane);
         let sum = atomicLoad(&low[lane]);
         atomicAdd(&answers[at], low_half(sum));
         atomicAdd(&answers[at + 1u], atomicLoad(&high[lane]) + high_half(sum));

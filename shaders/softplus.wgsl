@@ -7,7 +7,9 @@
 
 // e^x − 1 = p·2^n + (2^n − 1) with x = n ln 2 + f; returns (p, 2^n). |x| ≤ 87.
 fn split_exp(x: f32) -> vec2<f32> {
-    let n = round(x * 1.44269504);
+    // The sum's low bits are n: fewer instructions than to round and to convert.
+    let i = bitcast<i32>(fma(x, 1.44269504, 12582912.0)) - bitcast<i32>(12582912.0);
+    let n = f32(i);
     let f = fma(n, -1.4286068e-6, fma(n, -0.69314575, x));
     var p = 1.9841270e-4;
     p = fma(p, f, 1.3888889e-3);
@@ -16,7 +18,7 @@ fn split_exp(x: f32) -> vec2<f32> {
     p = fma(p, f, 1.6666667e-1);
     p = fma(p, f, 0.5);
     p = fma(p * f, f, f);
-    return vec2<f32>(p, bitcast<f32>(u32(i32(n) + 127) << 23u));
+    return vec2<f32>(p, bitcast<f32>(u32(i + 127) << 23u));
 }
 
 fn exp_accurate(x: f32) -> f32 {
@@ -83,7 +85,7 @@ fn softplus_difference(a: f32, delta: f32) -> f32 {
     } else {
         value = log1p_accurate(expm1_positive(size) / odds);
     }
-    let signed = select(value, -value, delta < 0.0);
+    let signed = bitcast<f32>(bitcast<u32>(value) ^ (bitcast<u32>(delta) & 0x80000000u));
     // 0/0-free NaN: hand the NaN itself on.
     return select(signed, a + delta, is_nan(a) || is_nan(delta));
 }

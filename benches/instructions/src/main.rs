@@ -60,7 +60,7 @@ fn translated(text: &str, entry: &str) -> Result<Pass> {
     let info = validator.validate(&module)?;
     let mut constants = naga::back::PipelineConstants::default();
     if text.contains("override WORKGROUP") {
-        constants.insert("WORKGROUP".into(), 256.0);
+        constants.insert("WORKGROUP".into(), 128.0);
     }
     let stage = naga::ShaderStage::Compute;
     let (module, info) = naga::back::pipeline_constants::process_overrides(

@@ -56,16 +56,6 @@ pub(in crate::trusted) struct AnchorParts {
     pub profile: bool,
 }
 
-impl AnchorParts {
-    /// Gradient and curvature.
-    #[cfg(test)]
-    pub const EXPANSION: AnchorParts = AnchorParts {
-        gradient: true,
-        curvature: true,
-        profile: false,
-    };
-}
-
 impl AnchorQuery<'_> {
     /// Refuses a query that does not fit rows of so many features.
     pub fn check(&self, features: usize, labelled: bool) -> Result<(), EngineError> {
@@ -286,6 +276,15 @@ mod tests {
     use crate::synthetic;
     use proptest::prelude::*;
     use std::sync::Arc;
+
+    impl AnchorParts {
+        /// Gradient and curvature.
+        pub const EXPANSION: AnchorParts = AnchorParts {
+            gradient: true,
+            curvature: true,
+            profile: false,
+        };
+    }
 
     proptest! {
         /// The integer bound holds whatever the row is: huge, tiny in many coordinates, NaN.

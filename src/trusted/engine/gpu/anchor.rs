@@ -222,6 +222,7 @@ impl GpuEngine {
                 program: Program::AnchorSum(shape),
                 chunk: index,
                 bytes: chunk.bytes(self.words),
+                tiles: 1,
                 groups: chunk.rows.div_ceil(shape.workgroup) as u32,
                 params: uniform(&AnchorParams {
                     rows: chunk.rows as u32,

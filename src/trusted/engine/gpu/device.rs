@@ -6,7 +6,7 @@ mod for_tests;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -24,8 +24,8 @@ const PIECE: u64 = 1 << 29;
 /// The same where the adapter computes in software.
 const SOFTWARE_PIECE: u64 = 1 << 23;
 
-/// How long a thread looks for what a card or another thread has done before it sleeps: to wake it
-/// takes as long as a small table's pass. Not where the cores that look are those that compute.
+/// How long a thread looks for what a card has done before it sleeps: to wake it takes as long as a
+/// small table's pass. Not where the cores that look are those that compute.
 const SPIN: Duration = Duration::from_micros(200);
 
 /// Why a device cannot be used any more.
@@ -36,36 +36,19 @@ enum Loss {
     Other(String),
 }
 
-/// A thread that submits: a driver may compute, or hang, before a submission returns.
+/// A thread that submits: a driver in software may compute, or hang, before a submission returns.
 struct Submitter {
     work: Sender<Vec<wgpu::CommandBuffer>>,
     submitted: Receiver<wgpu::SubmissionIndex>,
     thread: JoinHandle<()>,
 }
 
-/// [`SPIN`], unless the adapter computes in software.
-fn spin(software: bool) -> Duration {
-    [SPIN, Duration::ZERO][usize::from(software)]
-}
-
-/// What comes within that time; the thread does not sleep.
-fn look<T>(from: &Receiver<T>, time: Duration) -> Option<T> {
-    let start = Instant::now();
-    while start.elapsed() < time {
-        match from.try_recv() {
-            Err(TryRecvError::Empty) => std::hint::spin_loop(),
-            received => return received.ok(),
-        }
-    }
-    None
-}
-
 impl Submitter {
-    fn start(queue: wgpu::Queue, spin: Duration) -> Result<Self, EngineError> {
+    fn start(queue: wgpu::Queue) -> Result<Self, EngineError> {
         let (work, todo) = channel::<Vec<wgpu::CommandBuffer>>();
         let (done, submitted) = channel();
         let submit = move || {
-            while let Some(buffers) = look(&todo, spin).or_else(|| todo.recv().ok()) {
+            while let Ok(buffers) = todo.recv() {
                 if done.send(queue.submit(buffers)).is_err() {
                     break;
                 }
@@ -91,7 +74,7 @@ impl Submitter {
 pub(super) struct Device {
     pub device: wgpu::Device,
     queue: wgpu::Queue,
-    /// None once it is dropped.
+    /// None where the adapter is no software, and once it is dropped.
     submitter: Option<Submitter>,
     /// What the next submission is to begin with.
     #[cfg(test)]
@@ -224,8 +207,9 @@ impl Device {
         }));
         let info = adapter.get_info();
         let software = info.device_type == wgpu::DeviceType::Cpu;
+        let submitter = software.then(|| Submitter::start(queue.clone()));
         Ok(Device {
-            submitter: Some(Submitter::start(queue.clone(), spin(software))?),
+            submitter: submitter.transpose()?,
             #[cfg(test)]
             hang: Mutex::new(None),
             device,
@@ -237,10 +221,6 @@ impl Device {
             held: Arc::new(AtomicU64::new(0)),
             lost,
         })
-    }
-
-    fn spin(&self) -> Duration {
-        spin(self.software)
     }
 
     /// The longest wait for one submission.
@@ -310,14 +290,11 @@ impl Device {
         if let Ok(Some(hang)) = self.hang.lock().map(|mut hang| hang.take()) {
             commands.insert(0, hang);
         }
-        let gone = || EngineError::DeviceLost("its queue failed".into());
         let Some(submitter) = &self.submitter else {
-            return Err(gone());
+            return Ok(self.queue.submit(commands));
         };
+        let gone = || EngineError::DeviceLost("its queue failed".into());
         submitter.work.send(commands).map_err(|_| gone())?;
-        if let Some(index) = look(&submitter.submitted, self.spin()) {
-            return Ok(index);
-        }
         match submitter.submitted.recv_timeout(self.deadline()) {
             Ok(index) => Ok(index),
             Err(RecvTimeoutError::Disconnected) => {
@@ -342,7 +319,8 @@ impl Device {
         let late = |waited: &_| matches!(waited, Err(wgpu::PollError::Timeout));
         let start = Instant::now();
         let mut waited = Err(wgpu::PollError::Timeout);
-        while late(&waited) && start.elapsed() < self.spin() {
+        let spin = [SPIN, Duration::ZERO][usize::from(self.software)];
+        while late(&waited) && start.elapsed() < spin {
             waited = poll(Duration::ZERO);
         }
         if late(&waited) {

@@ -11,9 +11,11 @@ use super::pipelines::{Program, most_chains};
 use super::submit::{Dispatch, Job, uniform};
 use crate::engine::{EngineError, GradientQuery, GradientSum};
 
-/// Rows of a workgroup, by preference. On an H200 128 rows of 50 features kept take 34 KiB: six
+/// Threads of a workgroup, by preference. On an H200 128 rows of 50 features kept take 34 KiB: six
 /// workgroups a multiprocessor hide each other's reads.
 const WORKGROUPS: [usize; 2] = [128, 64];
+/// And where scores of several chains fill the registers: an H100 is a tenth faster with few.
+const CROWDED: [usize; 2] = [64, 128];
 /// Workgroup memory taken at most, so that several workgroups are resident.
 const SHARED_BYTES: usize = 40 << 10;
 /// Slots of answers: enough that atomic additions hardly meet.
@@ -108,18 +110,21 @@ impl GpuEngine {
             .limits
             .workgroup
             .map(|w| (w as usize / SLAB * SLAB).max(SLAB));
-        let sizes = own.map_or(WORKGROUPS.to_vec(), |w| vec![w, WORKGROUPS[1]]);
         let any = GradientShape {
             function: query.function(),
             tile: query.chains().next_power_of_two().min(tile),
             features: self.features,
             offset: self.data.offset().is_some(),
             packed: !self.steps.is_empty(),
-            workgroup: sizes[0],
+            workgroup: WORKGROUPS[0],
             kept: 0,
             straight: 1,
         };
         let (tile, quads) = (any.tile, query.dim().div_ceil(4));
+        // With a thread for each four features.
+        let crowded = any.way() == Way::Score && tile > 2 && self.features <= SPAN * CROWDED[0];
+        let preferred = [WORKGROUPS, CROWDED][usize::from(crowded)];
+        let sizes = own.map_or(preferred.to_vec(), |w| vec![w, WORKGROUPS[1]]);
         // Every chunk may leave a part of a slot's share.
         let fits = self.chunks.len() <= MOST_PER_SLOT / 2 / MOST_PARTS
             && 16 * any.vectors(query.dim()) <= self.binding()
@@ -142,7 +147,7 @@ impl GpuEngine {
             sizes.iter().map(move |&workgroup| GradientShape {
                 workgroup,
                 kept,
-                straight: if tile <= 2 { 4 } else { 1 },
+                straight: if tile <= 2 { 4 } else { 2 },
                 ..any
             })
         });
@@ -222,7 +227,8 @@ impl GpuEngine {
                     program: Program::GradientSum(shape),
                     chunk: index,
                     bytes: ((end - first) * each * read) as u64,
-                    groups: ((end - first) * tiles.len()) as u32,
+                    tiles: tiles.len() as u32,
+                    groups: (end - first) as u32,
                     params: uniform(&GradientParams {
                         rows: chunk.rows.min(end * each) as u32,
                         stride: 4 * chunk.quads() as u32,

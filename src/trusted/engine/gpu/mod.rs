@@ -4,6 +4,8 @@
 mod anchor;
 mod buffers;
 mod device;
+#[cfg(test)]
+mod for_tests;
 mod gradient;
 mod gradient_text;
 mod memory;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 pub(in crate::trusted) use buffers::GpuLimits;
 use buffers::{Chunk, RowBuffers, chunk_bytes, words};
 use device::Device;
-use pipelines::Pipelines;
+use pipelines::{Pipelines, UNIFORM_BYTES};
 
 use super::cpu::CpuEngine;
 use super::{
@@ -32,7 +34,9 @@ use crate::model::{GradientFunction, MomentBasis, Predictor, RowFunction};
 /// Rows one thread may sum in an i32.
 const ROWS_PER_THREAD: usize = 1024;
 /// Workgroups wanted before each takes more rows.
-const WORKGROUPS: usize = 2048;
+const WORKGROUPS: usize = 4096;
+/// Threads of a workgroup of the ratio passes: few, as tiles of eight chains fill the registers.
+const WORKGROUP: u32 = 128;
 
 /// Adapters of this machine.
 pub(in crate::trusted) fn adapters() -> Vec<EngineInfo> {
@@ -77,7 +81,7 @@ impl GpuEngine {
         limits: GpuLimits,
     ) -> Result<Self, EngineError> {
         let device = Device::open(limits)?;
-        let workgroup = limits.workgroup.unwrap_or(256);
+        let workgroup = limits.workgroup.unwrap_or(WORKGROUP);
         let mut engine = GpuEngine {
             cache: submit::Cache::default(),
             chunks: Vec::new(),
@@ -103,49 +107,6 @@ impl GpuEngine {
     /// Whether the adapter computes in software.
     pub fn is_software(&self) -> bool {
         self.device.software
-    }
-
-    /// Gives the device up, as a driver reset would.
-    #[cfg(test)]
-    pub fn lose(&self) {
-        self.device.device.destroy();
-    }
-
-    /// Other rows of the same width and kind, with the pipelines made so far.
-    #[cfg(test)]
-    pub fn reload(&mut self, data: &Arc<Dataset>) -> Result<(), EngineError> {
-        self.cache = submit::Cache::default();
-        self.chunks.clear();
-        self.stream = None;
-        self.data = data.clone();
-        self.steps = data.steps();
-        self.chunk_bytes = chunk_bytes(&self.device, data);
-        self.with_memory(|_| Ok(()))
-    }
-
-    /// Work for the device that never ends.
-    #[cfg(test)]
-    pub fn hang(&self) -> Result<(), EngineError> {
-        self.device.hang()
-    }
-
-    /// Another deadline for the submissions from here on.
-    #[cfg(test)]
-    pub fn set_deadline(&mut self, deadline: std::time::Duration) {
-        self.device.set_deadline(deadline);
-    }
-
-    /// Bytes of all buffers.
-    #[cfg(test)]
-    pub fn held(&self) -> u64 {
-        self.device.held()
-    }
-
-    /// Resident chunks and all chunks.
-    #[cfg(test)]
-    pub fn placement(&self) -> (usize, usize) {
-        let resident = self.chunks.iter().filter(|c| c.buffers.is_some());
-        (resident.count(), self.chunks.len())
     }
 }
 
@@ -283,6 +244,12 @@ impl GpuEngine {
     /// Workgroups wanted before each takes more rows.
     fn groups(&self) -> usize {
         self.limits.groups.unwrap_or(WORKGROUPS)
+    }
+
+    /// Whether so many vectors of coefficients are read from a uniform buffer.
+    fn is_uniform(&self, vectors: usize) -> bool {
+        let most = self.device.limits.max_uniform_buffer_binding_size;
+        16 * vectors <= UNIFORM_BYTES && UNIFORM_BYTES as u64 <= most.min(self.device.binding())
     }
 
     fn on_host(&mut self) -> Result<&mut CpuEngine, EngineError> {

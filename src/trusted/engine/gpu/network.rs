@@ -54,18 +54,6 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
-    /// All but the layers'.
-    #[cfg(test)]
-    pub const BETWEEN: [Kernel; 7] = [
-        Kernel::Features,
-        Kernel::Weigh,
-        Kernel::Density,
-        Kernel::Ratio,
-        Kernel::HeadErrors,
-        Kernel::Clip,
-        Kernel::AddUp,
-    ];
-
     /// Entry point.
     pub fn entry(self) -> &'static str {
         match self {
@@ -503,6 +491,7 @@ impl GpuEngine {
                 program: Program::Network(step.kernel, !self.steps.is_empty()),
                 chunk: batch.chunk,
                 bytes: (batch.count * step.bytes()) as u64,
+                tiles: 1,
                 groups: match step.kernel {
                     Kernel::Clip => batch.count,
                     Kernel::AddUp => step.threads.div_ceil(THREADS),

@@ -23,9 +23,15 @@ const CELLS_I16: &str = include_str!("../../../../shaders/cells_i16.wgsl");
 const FIXED_POINT: &str = include_str!("../../../../shaders/fixed_point.wgsl");
 const RATIO_ROWS: &str = include_str!("../../../../shaders/ratio_rows.wgsl");
 
+/// Bytes of coefficients that a uniform buffer takes. From there a card has them as operands of its
+/// products; from storage each is read as a row is.
+pub(super) const UNIFORM_BYTES: usize = 1 << 16;
+const IN_STORAGE: &str = "var<storage, read> coefficients: array<vec4<f32>>";
+const IN_UNIFORM: &str = "var<uniform> coefficients: array<vec4<f32>, 4096>";
+
 /// Forms of four rows that a thread has in registers: with more of them fewer threads hide each
-/// other's reads. For two forms an H100 takes three quarters of the time with tiles of four chains.
-const MAX_FORMS: usize = 12;
+/// other's reads.
+const MAX_FORMS: usize = 16;
 
 /// Chains of a read of the rows, at most, by forms a chain. The text of a declared likelihood of
 /// much work is not repeated for many of them: reads do not count beside it.
@@ -114,7 +120,15 @@ impl Program {
             }
             Program::Network(..) => format!("{FIXED_POINT}\n{SOFTPLUS}\n{}", network::source()),
         };
-        format!("{cells}\n{text}")
+        match self.is_uniform() {
+            true => format!("{cells}\n{}", text.replace(IN_STORAGE, IN_UNIFORM)),
+            false => format!("{cells}\n{text}"),
+        }
+    }
+
+    /// Whether its coefficients are in a uniform buffer.
+    pub fn is_uniform(self) -> bool {
+        matches!(self, Program::RatioSum(shape) if shape.uniform)
     }
 }
 
@@ -225,7 +239,7 @@ fn make(
                     binding,
                     visibility: wgpu::ShaderStages::COMPUTE,
                     ty: wgpu::BindingType::Buffer {
-                        ty: if binding == 0 {
+                        ty: if binding == 0 || binding == 3 && program.is_uniform() {
                             wgpu::BufferBindingType::Uniform
                         } else {
                             wgpu::BufferBindingType::Storage {
@@ -351,6 +365,7 @@ mod tests {
             tile,
             features,
             packed,
+            uniform: packed,
         })
     }
 
@@ -609,15 +624,16 @@ mod tests {
             write(format!("{name}-50-i16"), anchor);
         }
         for (packed, name) in [(false, "f32"), (true, "i16")] {
+            for tile in [1, 4, 8] {
+                for features in [6, 14, 50] {
+                    let name = format!("{tile}x{features:02}-{name}");
+                    write(name, sum(RowFunction::Logistic, tile, features, packed));
+                }
+            }
             for tile in [1, 8] {
                 // A rest, and the same after a turn of the loop: they differ by what the turn
                 // costs. As do one quad of rows a turn and two; four is what one chain takes.
                 let (rest, turn) = (6, 14);
-                let chains = tile.min(most_chains(2, None));
-                for features in [rest, turn, 50] {
-                    let name = format!("{chains}x{features:02}-{name}");
-                    write(name, sum(RowFunction::Logistic, chains, features, packed));
-                }
                 for (features, straight) in [(rest, 1), (turn, 1), (50, 1), (50, 2), (50, 4)] {
                     let name = format!("{tile}x{features:02}by{straight}-{name}");
                     write(name, scores(tile, features, straight, packed));

@@ -75,13 +75,15 @@ impl GpuEngine {
             self.ensure_weights()?;
         }
         let most = most_chains(query.function().forms(), query.function().law());
-        let shape = RatioShape {
+        let mut shape = RatioShape {
             function: query.function(),
             tile: query.chains().next_power_of_two().min(most),
             features: self.features,
             packed: !self.steps.is_empty(),
+            uniform: false,
         };
         let tile = shape.tile;
+        shape.uniform = self.is_uniform(query.chains().div_ceil(tile) * shape.vectors());
         let all: usize = self.chunks.iter().map(|c| self.shape(c.quads()).0).sum();
         // Half of the workgroups that a slot takes are left for the last ones of ranges.
         let most = THREADS_A_SLOT / self.workgroup as usize;
@@ -159,7 +161,8 @@ impl GpuEngine {
                 program: Program::RatioSum(shape),
                 chunk: range.chunk,
                 bytes: (16 * range.quads.len() * self.words * tiles) as u64,
-                groups: (range.groups * tiles) as u32,
+                tiles: tiles as u32,
+                groups: range.groups as u32,
                 params: uniform(&SumParams {
                     rows: chunk.rows as u32,
                     quads: chunk.quads() as u32,
@@ -243,6 +246,7 @@ impl GpuEngine {
                 program,
                 chunk: index,
                 bytes: chunk.bytes(self.words),
+                tiles: 1,
                 groups: (entries.len() as u32).div_ceil(self.workgroup),
                 params: uniform(&Params {
                     rows: chunk.rows as u32,

@@ -15,6 +15,8 @@ pub(super) struct RatioShape {
     pub features: usize,
     /// Whether rows are integers of 16 bits, two a word.
     pub packed: bool,
+    /// Whether coefficients are few enough for a uniform buffer.
+    pub uniform: bool,
 }
 
 impl RatioShape {
@@ -50,9 +52,20 @@ impl RatioShape {
     pub fn source(self) -> String {
         let forms = self.function.forms();
         let constants = self.function.offsets() - forms;
-        let counts = [('c', self.tile), ('k', forms), ('i', constants)];
+        // Two rows of a long one are too much text for a compiler.
+        let rows = match self.function {
+            RowFunction::Declared(law) if !law.is_long() => 2,
+            RowFunction::Declared(_) | RowFunction::DeclaredRemainder(_) => 1,
+            _ => 2,
+        };
+        let counts = [
+            ('r', rows),
+            ('c', self.tile),
+            ('k', forms),
+            ('i', constants),
+        ];
         format!(
-            "const TILE_VECTORS: u32 = {}u;\nconst WEIGHTS: u32 = {}u;\n{}",
+            "const TILE_VECTORS: u32 = {}u;\nconst WEIGHTS: u32 = {}u;\nconst ROWS_A_TURN: u32 = {rows}u;\n{}",
             self.vectors(),
             self.weights(),
             self.read().fill(&repeat(PASS, &counts), "")

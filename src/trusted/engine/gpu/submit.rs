@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use super::GpuEngine;
 use super::buffers::{Chunk, RowBuffers};
 use super::device::{Buffer, Device};
-use super::pipelines::Program;
+use super::pipelines::{Program, UNIFORM_BYTES};
 use crate::engine::EngineError;
 
 /// Distance of two uniforms in their buffer.
@@ -77,6 +77,8 @@ pub(super) struct Dispatch {
     /// Bytes of rows that it reads, each tile for itself.
     pub bytes: u64,
     pub params: [u8; PARAMS_BYTES],
+    /// Tiles of chains, side by side, and workgroups of each.
+    pub tiles: u32,
     pub groups: u32,
 }
 
@@ -152,7 +154,7 @@ impl GpuEngine {
                 compute.set_bind_group(0, &groups[d.chunk], &[(i * PARAMS_STRIDE) as u32]);
                 // Rows of equal width: hardly a workgroup is idle.
                 let height = d.groups.div_ceil(MAX_GROUPS).max(1);
-                compute.dispatch_workgroups(d.groups.div_ceil(height), height, 1);
+                compute.dispatch_workgroups(d.tiles, d.groups.div_ceil(height), height);
             }
         };
         let mut submitted: Vec<wgpu::SubmissionIndex> = Vec::new();
@@ -246,7 +248,10 @@ impl GpuEngine {
         let uniform = Usage::UNIFORM | Usage::COPY_DST;
         let readable = Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST;
         let mapped = Usage::MAP_READ | Usage::COPY_DST;
-        let (coefficients, answers) = (4 * job.coefficients.len(), job.answers);
+        let uniforms = job.dispatches.iter().any(|d| d.program.is_uniform());
+        let least = [0, UNIFORM_BYTES][usize::from(uniforms)];
+        let coefficients = least.max(4 * job.coefficients.len());
+        let answers = job.answers;
         let entries = job.entries.len().max(16);
         let wanted = [
             (&mut cache.params, "a query's uniforms", params, uniform),
@@ -254,7 +259,7 @@ impl GpuEngine {
                 &mut cache.coefficients,
                 "a query's parameters",
                 coefficients,
-                storage,
+                storage | Usage::UNIFORM,
             ),
             (&mut cache.entries, "listed rows", entries, storage),
             (&mut cache.answers, "answers", answers, readable),
@@ -304,6 +309,7 @@ impl GpuEngine {
             return Err(EngineError::Device("buffers vanished".into()));
         };
         let stream = self.stream.as_ref().map(|(stream, _)| stream);
+        let all = const { std::num::NonZeroU64::new(UNIFORM_BYTES as u64).unwrap() };
         let groups: Vec<wgpu::BindGroup> = device.scoped(|| {
             self.chunks
                 .iter()
@@ -322,7 +328,11 @@ impl GpuEngine {
                         wgpu::BindingResource::Buffer(uniform),
                         rows.rows.as_entire_binding(),
                         labels.as_entire_binding(),
-                        coefficients.as_entire_binding(),
+                        wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                            buffer: coefficients,
+                            offset: 0,
+                            size: program.is_uniform().then_some(all),
+                        }),
                     ];
                     if program.has_entries() {
                         bound.push(entries.as_entire_binding());

@@ -56,23 +56,51 @@ impl Features {
         (self.features * self.numbers()).div_ceil(4)
     }
 
-    /// The pass with its lines `//= features` (a turn of the loop over BLOCKS) and `//= last
-    /// features` (what is left) replaced, in which `each` says what else is done with x.
+    /// The pass with its lines `//= first features` (loads before the loop), `//= features` (a turn
+    /// of the loop over BLOCKS) and `//= last features` (what is left) replaced, in which `each` says
+    /// what else is done with x. Of packed rows a turn loads what the next one takes, so that a
+    /// thread does not wait for it (floats would take too many registers); the last turn's loads may
+    /// be past the rows, and are not used.
     pub fn fill(self, pass: &str, each: &str) -> String {
-        let (turns, rest) = (self.features / self.block(), self.features % self.block());
+        let block = self.block();
+        let (turns, rest) = (self.features / block, self.features % block);
+        let (mut first, mut turn, mut last) = Default::default();
+        match (turns, self.packed) {
+            (0, _) => first = self.loads("let z", rest),
+            (_, true) => {
+                let moved = (0..self.words(block)).map(|word| format!("z{word} = next{word};\n"));
+                first = self.loads("var z", block);
+                turn = self.loads("let next", block) + &self.some(block, each);
+                turn.extend(moved);
+            }
+            (_, false) => {
+                turn = self.loads("let z", block) + &self.some(block, each);
+                last = self.loads("let z", rest);
+            }
+        }
+        last += &self.some(rest, each);
         let pass = pass
-            .replace("//= features\n", &self.some(self.block(), each))
-            .replace("//= last features\n", &self.some(rest, each));
+            .replace("//= first features\n", &first)
+            .replace("//= features\n", &turn)
+            .replace("//= last features\n", &last);
         format!("const BLOCKS: u32 = {turns}u;\n{pass}")
     }
 
-    /// Adds the next `count` features to the forms, every load before the first use.
+    /// Words of so many features.
+    fn words(self, count: usize) -> usize {
+        count.div_ceil(1 + usize::from(self.packed))
+    }
+
+    fn loads(self, name: &str, count: usize) -> String {
+        let words = 0..self.words(count);
+        let load = |word| format!("{name}{word} = rows[at];\nat += quads;\n");
+        words.map(load).collect()
+    }
+
+    /// Adds the next `count` features, which are loaded, to the forms.
     fn some(self, count: usize, each: &str) -> String {
         // Names of its own.
         let (numbers, mut text) = (self.numbers(), "{\nvar x: vec4<f32>;\n".to_string());
-        for word in 0..count.div_ceil(1 + usize::from(self.packed)) {
-            let _ = writeln!(text, "let z{word} = rows[at];\nat += quads;");
-        }
         for number in 0..count * numbers {
             let (vector, lane) = (number / 4, ["x", "y", "z", "w"][number % 4]);
             if number % 4 == 0 {
