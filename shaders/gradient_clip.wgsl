@@ -21,7 +21,6 @@ struct GradientParams {
     slots: u32,
     answers: u32,
     shares: u32,
-    tiles: u32,
     first_group: u32,
     bound_high: u32,
     bound_low: u32,

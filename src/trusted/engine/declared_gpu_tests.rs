@@ -202,6 +202,32 @@ fn ratios_of_every_family_match_the_oracle() {
     }
 }
 
+/// More tiles of chains than an axis of a dispatch takes: of a long likelihood each chain is one.
+#[test]
+fn more_chains_than_an_axis_takes_are_summed() {
+    let mut tables = tables();
+    let (family, data) = tables.find(|(f, _)| f.name == "negative-binomial").unwrap();
+    let model = model(family, &data, true);
+    let limits = GpuLimits {
+        workgroup: Some(64),
+        ..GpuLimits::default()
+    };
+    let Some(mut gpu) = open(&data, false, limits) else {
+        return;
+    };
+    let pairs = moves(model.dim(), &[0.3; 65_540], &[0.1; D + 1]);
+    let mut sums = |pairs: &[(Vec<f64>, Vec<f64>)]| {
+        let thetas: Vec<&[f64]> = pairs.iter().map(|p| &p.0[..]).collect();
+        let proposals: Vec<&[f64]> = pairs.iter().map(|p| &p.1[..]).collect();
+        let clips = vec![0.5; pairs.len()];
+        let query = RatioQuery::new(&model, &thetas, &proposals, &clips).unwrap();
+        gpu.ratio_sums(&query).unwrap()
+    };
+    let (all, last) = (sums(&pairs), sums(&pairs[65_530..]));
+    assert_eq!(all[65_530..], last);
+    assert!(last.iter().all(|sum| sum.steps != 0));
+}
+
 /// The same of what is left over, which is small beside what is taken away: near an anchor as far
 /// off. A weight at its largest may be cut off by what it is rounded to.
 #[test]

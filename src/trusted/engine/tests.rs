@@ -404,7 +404,7 @@ mod gpu {
                     ..GpuLimits::default()
                 },
                 GpuLimits {
-                    workgroup: Some(128),
+                    workgroup: Some(256),
                     groups: Some(1),
                     ..GpuLimits::default()
                 },

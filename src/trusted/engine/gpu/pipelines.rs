@@ -528,7 +528,7 @@ mod tests {
         }
         let rows = fields!(Params: rows quads features quads_per_thread first_slot coefficients labelled entries);
         let sums = fields!(SumParams: rows quads first_quad end_quad quads_per_thread slots tiles labelled);
-        let gradients = fields!(GradientParams: rows stride features dim vectors labelled slots answers shares tiles first_group bound_high bound_low scale limit edge);
+        let gradients = fields!(GradientParams: rows stride features dim vectors labelled slots answers shares first_group bound_high bound_low scale limit edge);
         let anchors = fields!(AnchorParams: rows stride slots edge score_scale weight_scale);
         let (name, mut fields, size) = fields!(NetworkParams: row_stride first items listed labelled steps weights first_answer bound_high bound_low bound scale limit room features values parameters outputs);
         let layer = "input_at input_height input_width input_channels input_size output_at output_height output_width output_channels output_size first_weight kernel_height kernel_width stride padding group_channels notes_at activation";

@@ -3,7 +3,7 @@
 use super::buffers::Params;
 use super::pipelines::{Program, most_chains};
 use super::ratio_text::RatioShape;
-use super::submit::{Dispatch, Job, uniform};
+use super::submit::{Dispatch, Job, MAX_GROUPS, uniform};
 use super::{GpuEngine, ROWS_PER_THREAD};
 use crate::engine::{EngineError, RatioQuery, RatioSum};
 
@@ -91,7 +91,7 @@ impl GpuEngine {
         let room = self.binding() / (ANSWER_BYTES * tile);
         let slots = all.clamp(1, SLOTS).min(room).max(needed);
         let parameters = self.binding() / (16 * shape.vectors());
-        let tiles_at_once = parameters.min(room / slots).max(1);
+        let tiles_at_once = parameters.min(room / slots).clamp(1, MAX_GROUPS as usize);
         let starts: Vec<usize> = (0..query.chains()).step_by(tile).collect();
         let mut sums = vec![RatioSum::default(); query.chains()];
         for starts in starts.chunks(tiles_at_once) {

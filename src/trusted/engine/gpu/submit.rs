@@ -14,7 +14,10 @@ use crate::engine::EngineError;
 const PARAMS_STRIDE: usize = 256;
 /// Bytes of a uniform as bound: room for every pass's.
 const PARAMS_BYTES: usize = 144;
-const MAX_GROUPS: u32 = 65_535;
+pub(super) const MAX_GROUPS: u32 = 65_535;
+/// Submissions that wait at once: behind more a driver may wait too, for which there is no deadline.
+/// And with copies of chunks, which host memory holds.
+const QUEUED: [usize; 2] = [8, 2];
 
 /// Buffers that grow with the largest query seen.
 #[derive(Default)]
@@ -152,7 +155,7 @@ impl GpuEngine {
                     set = Some(d.program);
                 }
                 compute.set_bind_group(0, &groups[d.chunk], &[(i * PARAMS_STRIDE) as u32]);
-                // Rows of equal width: hardly a workgroup is idle.
+                // Rows of equal length: hardly a workgroup is idle.
                 let height = d.groups.div_ceil(MAX_GROUPS).max(1);
                 compute.dispatch_workgroups(d.tiles, d.groups.div_ceil(height), height);
             }
@@ -161,11 +164,11 @@ impl GpuEngine {
         let (sender, receiver) = mpsc::channel();
         let pieces = self.pieces(dispatches);
         for (i, piece) in pieces.iter().enumerate() {
+            let queued = QUEUED[usize::from(piece.upload.is_some())];
+            if let Some(older) = submitted.len().checked_sub(queued) {
+                device.wait(submitted[older].clone())?;
+            }
             if let Some(chunk) = piece.upload {
-                // Host memory holds the copies of two chunks at most.
-                if let [.., index, _] = &submitted[..] {
-                    device.wait(index.clone())?;
-                }
                 self.upload(&self.chunks[chunk]);
             }
             let mut encoder = device.device.create_command_encoder(&Default::default());
@@ -250,8 +253,7 @@ impl GpuEngine {
         let mapped = Usage::MAP_READ | Usage::COPY_DST;
         let uniforms = job.dispatches.iter().any(|d| d.program.is_uniform());
         let least = [0, UNIFORM_BYTES][usize::from(uniforms)];
-        let coefficients = least.max(4 * job.coefficients.len());
-        let answers = job.answers;
+        let (coefficients, answers) = (least.max(4 * job.coefficients.len()), job.answers);
         let entries = job.entries.len().max(16);
         let wanted = [
             (&mut cache.params, "a query's uniforms", params, uniform),

@@ -39,8 +39,8 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// Features whose loads are in flight together: few enough for registers, and whole words and
-    /// vectors of weights.
+    /// Features of a turn, whose loads are in flight together: few enough for registers, and whole
+    /// words and vectors of weights.
     fn block(self) -> usize {
         let few = self.tile <= 2 || self.tile * self.forms <= 8;
         if few { 8 } else { 4 }
