@@ -1,5 +1,5 @@
 //! A study that anyone can run: how far `dpmc` and its peers are from the posterior without
-//! privacy, on tables that nobody tuned to.
+//! privacy, on tables unlike each other.
 //!
 //!     cargo run --release --example tables -- --help
 //!
