@@ -1,5 +1,5 @@
 //! What the noise of a released anchor does to a posterior: it shifts the mean by an
-//! amount whose law is public (mathematics, section 4.1; Bernstein & Sheldon 2018).
+//! amount whose law is public (docs/proofs/anchors.md; Bernstein & Sheldon 2018).
 
 use super::{ess_mean, mean, sd};
 use crate::math::Lower;

@@ -1,5 +1,5 @@
 //! What is left of softplus and of the exponential after their quadratics at a: the
-//! third-order remainders that anchored estimators evaluate (mathematics, section 4.1).
+//! third-order remainders that anchored estimators evaluate (docs/proofs/anchors.md).
 
 use super::softplus_difference;
 

@@ -1,5 +1,5 @@
 //! A released expansion of the log likelihood, and models that see only what it leaves
-//! over (mathematics, section 4.1).
+//! over (docs/proofs/anchors.md).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! What an anchor needs of a network with one output: f and its gradient in θ, a bound on that,
-//! and a row's own Gauss–Newton expansion (mathematics, section 4.1).
+//! and a row's own Gauss–Newton expansion (docs/proofs/anchors.md).
 
 use super::NetworkShape;
 use crate::model::Score;

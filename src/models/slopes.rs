@@ -1,5 +1,5 @@
 //! Score and weight of a row in its predictor η, with the public bounds that an anchor clips
-//! them to (mathematics, section 4.1).
+//! them to (docs/proofs/anchors.md).
 
 use std::sync::Arc;
 
@@ -452,7 +452,7 @@ impl Slopes {
 
     /// What clips of remainders are a share of, over `max(‖u‖,‖u'‖)^k ‖u'−u‖`; `unit`: κ times the
     /// model's unit. The bound `κ (k₃/2) b³` of rows with ‖L⁻¹x‖ ≤ b whose third derivative is at
-    /// most k₃ (mathematics, section 4.1); of a network, which has none, `κb²/d`: a score of one
+    /// most k₃ (docs/proofs/anchors.md); of a network, which has none, `κb²/d`: a score of one
     /// and a network that bends as much as the square of its slope, in general position.
     pub fn remainder_rate(&self, unit: f64, row_bound: f64) -> f64 {
         match self.predictor {

@@ -1,5 +1,5 @@
 //! DP-Fast MH (Zhang & Zhang 2023) in its sound form: which estimator and which acceptance a
-//! move gets, from its public clip bound alone (mathematics, section 6).
+//! move gets, from its public clip bound alone (docs/proofs/guarantee.md).
 //!
 //! The paper's Algorithm 2 chooses by the drawn batch size, which is neither public nor
 //! symmetric in θ and θ'; the rate λ + Λ is both. Where the paper adds no noise, Barker

@@ -1,4 +1,4 @@
-//! Samplers on rows' remainders at a released anchor (mathematics, section 4.1): how the anchor is
+//! Samplers on rows' remainders at a released anchor (docs/proofs/anchors.md): how the anchor is
 //! found, and moves around it.
 
 mod algebra;

@@ -1,5 +1,5 @@
 //! Moves around an anchor: proposals from the public Gaussian that it implies, and the
-//! clip bound of a remainder (mathematics, section 4.1).
+//! clip bound of a remainder (docs/proofs/anchors.md).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! The private warm start of a network: noisy Newton steps in coordinates whitened by the step
-//! before, then the anchor itself (mathematics, section 4.1). All of it is post-processing of
+//! before, then the anchor itself (docs/proofs/anchors.md). All of it is post-processing of
 //! releases that the curator charges.
 
 use super::moves::gaussian;

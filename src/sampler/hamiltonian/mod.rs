@@ -1,5 +1,5 @@
 //! Hamiltonian samplers on released gradients: `hmc`, `dp-hmc` (Räisä 2021) and `barker-hmc`
-//! (mathematics, section 9). A step draws momenta, follows L leapfrog steps and asks for one
+//! (docs/proofs/hmc.md). A step draws momenta, follows L leapfrog steps and asks for one
 //! decision. `docs/proofs/hmc.md` says why noisy, clipped and wrong gradients leave the target as
 //! it is.
 

@@ -1,5 +1,5 @@
 //! The updates of stochastic-gradient samplers, in coordinates u = θ/s scaled by a public
-//! s, and the noise that each needs on its gradient (mathematics, section 10).
+//! s, and the noise that each needs on its gradient (docs/proofs/guarantee.md).
 //!
 //! Every update is written for a force `f = ∇_u log posterior + noise` whose noise has the
 //! standard deviation that leaves the posterior invariant to leading order in the step: the

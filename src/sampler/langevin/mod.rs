@@ -1,6 +1,6 @@
 //! Stochastic-gradient samplers: public post-processing of released gradients. The noise
 //! that dynamics inject is asked for on the gradient itself, where it also hides rows
-//! (mathematics, section 10).
+//! (docs/proofs/guarantee.md).
 
 mod dynamics;
 #[cfg(test)]

@@ -197,7 +197,7 @@ impl Dataset {
     }
 
     /// Number of rows N, or where rows belong to units, of these. Public by convention
-    /// (mathematics, section 1).
+    /// (docs/proofs/guarantee.md).
     pub fn rows(&self) -> usize {
         match (&self.ranks, &self.units) {
             (Some(ranks), _) => ranks.rows() as usize,

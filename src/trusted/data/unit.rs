@@ -1,5 +1,5 @@
 //! Whose a row is: where one person has several rows, and the guarantee is to be for all of them
-//! (mathematics, section 16).
+//! (docs/proofs/guarantee.md).
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

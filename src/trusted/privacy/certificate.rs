@@ -44,7 +44,7 @@ pub struct Certificate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epsilon_zero_out: Option<f64>,
     /// Whether costs or stopping could follow released values. Then the guarantee is the
-    /// filter's budget (mathematics, section 7).
+    /// filter's budget (docs/proofs/accounting.md).
     pub adaptive: bool,
     /// δ.
     pub delta: Option<f64>,

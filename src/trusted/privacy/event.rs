@@ -118,8 +118,8 @@ pub enum Event {
         /// Which bound.
         form: Form,
     },
-    /// The noisy minibatch branch of DP-Fast MH (mathematics, section 6). Substitution; zero-out at
-    /// the same price.
+    /// The noisy minibatch branch of DP-Fast MH (docs/proofs/guarantee.md). Substitution; zero-out
+    /// at the same price.
     FastMhNoisy {
         /// Mean number of times a row is kept, at most `(λ+Λ)/N`.
         mean: f64,

@@ -1,5 +1,5 @@
 //! The ledger: a privacy filter on ρ, on μ² of Gaussian DP, or on the Rényi divergence at one order
-//! (mathematics, section 7).
+//! (docs/proofs/accounting.md).
 //!
 //! Every step is charged before it is made. The filter refuses a charge that does not
 //! fit, and refusing changes nothing. With a ledger file the budget is reserved durably

@@ -28,7 +28,7 @@ pub struct Moves<'a> {
 pub enum Estimator {
     /// All rows.
     FullBatch,
-    /// A Poisson minibatch (mathematics, section 4).
+    /// A Poisson minibatch (docs/proofs/guarantee.md).
     Poisson {
         /// How λ follows from Λ = Nc; public and symmetric in θ, θ'.
         lambda: Lambda,
@@ -100,7 +100,7 @@ impl Lambda {
 pub enum Acceptance {
     /// min(1, e^z); not private.
     Metropolis,
-    /// σ(z) (mathematics, sections 3 and 4).
+    /// σ(z) (docs/proofs/guarantee.md).
     Barker,
     /// Discrete Gaussian noise of scale σ = 2cτ and its penalty (section 5); on a Poisson
     /// minibatch σ = 2Wτ, W = log(1 + Λ/λ) (section 6), which has no ρ.

@@ -1,5 +1,5 @@
 //! What a ledger counts, fixed before its first charge: ρ, μ²/2 of Gaussian DP, or the Rényi
-//! divergence at one order (mathematics, section 7).
+//! divergence at one order (docs/proofs/accounting.md).
 
 use serde::{Deserialize, Serialize};
 

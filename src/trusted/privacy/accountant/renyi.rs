@@ -152,7 +152,7 @@ fn pure(epsilon: f64, alpha: f64) -> f64 {
     ((moment / (alpha - 1.0)) * (1.0 + 1e-14) + 1e-15).min(epsilon)
 }
 
-/// The noisy minibatch branch of DP-Fast MH (mathematics, section 6): the changed row
+/// The noisy minibatch branch of DP-Fast MH (docs/proofs/guarantee.md): the changed row
 /// appears s and s′ times, both Poisson(`mean`), coupled antimonotonically, each time with a
 /// weight of at most W; multiplicities above `most` are left to δ. `multiplier` = σ/W.
 pub(super) fn fast_mh(mean: f64, multiplier: f64, most: u32, alpha: f64) -> f64 {

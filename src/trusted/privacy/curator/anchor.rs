@@ -1,5 +1,5 @@
 //! The release of an anchor: gradient, curvature and profile of the log likelihood at a public
-//! θ*, charged, computed and noised (mathematics, section 4.1).
+//! θ*, charged, computed and noised (docs/proofs/anchors.md).
 
 use super::{Curator, SINGLE_ROWS};
 use crate::engine::{AnchorParts, AnchorQuery, AnchorSums};

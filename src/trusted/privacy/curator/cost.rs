@@ -30,7 +30,7 @@ impl Curator {
             }
             (Estimator::FullBatch, Acceptance::Metropolis) => Ok(None),
             (Estimator::FullBatch, Acceptance::Barker) => {
-                // η = 2c (mathematics, section 3).
+                // η = 2c (docs/proofs/guarantee.md).
                 let eta = 2.0 * grid.clip_bound() + LOGIT_ERROR;
                 let key =
                     EventKey::bounded_range(eta).ok_or_else(|| refuse("eta is not finite"))?;

@@ -12,7 +12,7 @@ use crate::engine::{Grid, RatioSum};
 /// An estimate of the log ratio R of one chain, sealed, in fixed point.
 pub(in crate::trusted::privacy) type SealedRatio = Secret<i128>;
 
-/// Accept with probability σ(R + h) (mathematics, section 3).
+/// Accept with probability σ(R + h) (docs/proofs/guarantee.md).
 ///
 /// Privacy: substituting one row moves R by at most the sensitivity 2c of its grid, so
 /// the bit is (2c)-bounded range.
@@ -37,7 +37,7 @@ pub(in crate::trusted::privacy) fn metropolis(
 }
 
 /// Metropolis with penalty: min(1, exp(R + h + ξ − σ²/2)), ξ a discrete Gaussian on the
-/// grid with σ² = `variance_steps`·γ (mathematics, section 5).
+/// grid with σ² = `variance_steps`·γ (docs/proofs/guarantee.md).
 ///
 /// Privacy: the noisy sum is released; all that follows is post-processing.
 pub(in crate::trusted::privacy) fn penalty(
@@ -106,7 +106,7 @@ pub(in crate::trusted::privacy) fn recycle(steps: Secret<Vec<i32>>) -> Vec<i32> 
     buffer
 }
 
-/// `R̂ = Σ over kept of w_i` of the Poisson minibatch (mathematics, section 4, 2–3).
+/// `R̂ = Σ over kept of w_i` of the Poisson minibatch (docs/proofs/guarantee.md).
 ///
 /// `drawn`: quantised ratios of the drawn rows; `lambda_per_row` = λ/N. Thinning keeps an
 /// occurrence with probability `(λ/N + (c−r)/2)/(λ/N + c)`; `w = 2 artanh(r/(2λ/N + c))`.
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// E exp(R̂) = exp(R) exactly (mathematics, section 4): a missing factor of two in
+    /// E exp(R̂) = exp(R) exactly (docs/proofs/guarantee.md): a missing factor of two in
     /// weight or thinning, or a flipped sign, moves the mean by tens of standard errors.
     #[test]
     fn poisson_estimate_is_unbiased_on_the_exponential_scale() {

@@ -1,4 +1,4 @@
-//! Heikkilä's subsampled Barker test (Heikkilä 2019, section 4; mathematics, section 8):
+//! Heikkilä's subsampled Barker test (Heikkilä 2019, section 4; docs/proofs/guarantee.md):
 //! b rows drawn without replacement by secret coins, and exact discrete noise of a variance
 //! that depends on them.
 

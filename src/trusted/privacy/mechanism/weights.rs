@@ -1,4 +1,4 @@
-//! The noisy minibatch of DP-Fast MH (mathematics, section 6): the weights of a Poisson
+//! The noisy minibatch of DP-Fast MH (docs/proofs/guarantee.md): the weights of a Poisson
 //! minibatch as integers on a grid of their own, so that exact discrete noise can hide them.
 
 use super::secret::Secret;
