@@ -175,6 +175,30 @@ fn files_of_another_table_are_not_used() {
     }
     place.write("run.toml", RUN);
     assert!(sample(&place, cache, "torn") == other);
+    // What was left of it is gone.
+    assert_eq!(kept(&place, "kept").len(), 6);
+}
+
+/// Who may list the folder learns nothing of the table: the same one is kept under other names, and
+/// the file that says what it is, and so has paths and sizes, is of whole blocks.
+#[test]
+fn names_and_sizes_of_kept_files_follow_no_cell() {
+    let place = Place::new(RUN);
+    place.write("people.csv", &rows());
+    sample(&place, "--memory 64K --cache one", "one");
+    sample(&place, "--memory 64K --cache two", "two");
+    let names = |folder: &str| -> Vec<_> {
+        let files = kept(&place, folder).into_iter();
+        files.map(|f| f.file_name().unwrap().to_owned()).collect()
+    };
+    let shared = |name: &std::ffi::OsString| names("two").contains(name);
+    let (about, of_rows): (Vec<_>, Vec<_>) = names("one")
+        .into_iter()
+        .partition(|name| name.to_string_lossy().ends_with(".dpmc-table"));
+    assert!(about.iter().all(shared) && !of_rows.iter().any(shared));
+    assert_eq!((about.len(), of_rows.len()), (1, 2));
+    let bytes = std::fs::metadata(place.path("one").join(&about[0]));
+    assert_eq!(bytes.unwrap().len() % (1 << 16), 0);
 }
 
 #[test]

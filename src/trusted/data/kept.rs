@@ -21,8 +21,6 @@ pub const CACHE_ENDINGS: [&str; 5] = [
     ".dpmc-table",
     ".dpmc-part",
 ];
-/// The first of them are of rows.
-const ROWS: [usize; 3] = [0, 1, 2];
 
 /// How much memory a table's rows may take, and where they are beyond that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,9 +52,10 @@ pub(super) struct Kept<'a> {
     key: String,
 }
 
-/// What a complete table is.
+/// What a complete table is, and what the names of its rows have that follows from no cell.
 #[derive(Serialize, Deserialize)]
 struct About {
+    id: String,
     key: String,
     rows: usize,
     held: Held,
@@ -96,13 +95,12 @@ impl<'a> Kept<'a> {
 
     /// Says what the table is that has these declarations.
     fn about(&self) -> PathBuf {
-        self.folder
-            .join(format!("{}{}", self.name, CACHE_ENDINGS[3]))
+        self.folder.join(self.name.clone() + CACHE_ENDINGS[3])
     }
 
-    /// Rows of this table alone: another one with these declarations has others.
-    fn rows(&self, ending: &str) -> String {
-        format!("{}-{}{ending}", self.name, sha256(self.key.as_bytes()))
+    /// Rows of one table alone: another one with these declarations has others.
+    fn rows(&self, id: &str, ending: &str) -> String {
+        format!("{}-{id}{ending}", self.name)
     }
 
     /// Refuses a table whose files changed while it was read.
@@ -116,16 +114,15 @@ impl<'a> Kept<'a> {
     /// The table, if its rows are kept and its files have not changed since. Rows that it had
     /// before are deleted.
     pub fn find(&self, built: &DatasetBuilder) -> Option<(Dataset, Held)> {
-        self.sweep();
-        let about = std::fs::read(self.about()).ok()?;
-        let about: About = postcard::from_bytes(&about).ok()?;
-        if about.key != self.key {
-            return None;
-        }
+        let about = std::fs::read(self.about()).ok();
+        let about = about.and_then(|about| postcard::from_bytes::<About>(&about).ok());
+        let about = about.filter(|about| about.key == self.key);
+        self.sweep(about.as_ref());
+        let about = about?;
         let mut set = built.like().set;
         let lanes = about.rows.checked_next_multiple_of(TILE)?;
         let file = |ending, bytes: usize| {
-            let file = File::open(self.folder.join(self.rows(ending))).ok()?;
+            let file = File::open(self.folder.join(self.rows(&about.id, ending))).ok()?;
             (file.metadata().ok()?.len() == bytes as u64).then_some(file)
         };
         let features = lanes.checked_mul(set.width() * set.cells.value_bytes())?;
@@ -141,12 +138,13 @@ impl<'a> Kept<'a> {
     }
 
     /// Deletes rows of other tables with these declarations, which nobody would read again.
-    fn sweep(&self) {
-        let own = ROWS.map(|k| self.rows(CACHE_ENDINGS[k]));
+    fn sweep(&self, own: Option<&About>) {
+        let begins = format!("{}-", self.name);
+        let other = |rest: &str| own.is_none_or(|own| !rest.starts_with(&own.id));
         let entries = std::fs::read_dir(self.folder).into_iter().flatten();
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(&format!("{}-", self.name)) && !own.contains(&name) {
+            if name.strip_prefix(&begins).is_some_and(other) {
                 // Where it cannot be deleted it stays, and `dpmc forget` says why.
                 let _ = std::fs::remove_file(entry.path());
             }
@@ -154,23 +152,28 @@ impl<'a> Kept<'a> {
     }
 
     /// Gives a table's files their names, the one that says that it is complete last.
-    fn keep(&self, files: Vec<NamedTempFile>, rows: usize, held: &Held) -> io::Result<()> {
-        let (key, held) = (self.key.clone(), held.clone());
-        let about = postcard::to_stdvec(&About { key, rows, held }).map_err(io::Error::other)?;
+    fn keep(&self, mut files: Vec<NamedTempFile>, rows: usize, held: &Held) -> io::Result<()> {
+        let id = format!("{:032x}", rand::random::<u128>());
+        let name = |k: usize| self.folder.join(self.rows(&id, CACHE_ENDINGS[k]));
+        let mut names: Vec<PathBuf> = (0..files.len()).map(name).collect();
+        let about = About {
+            id,
+            key: self.key.clone(),
+            rows,
+            held: held.clone(),
+        };
+        let mut bytes = postcard::to_stdvec(&about).map_err(io::Error::other)?;
+        // So that their number does not follow the lengths of paths, parts of which may be cells.
+        bytes.resize(bytes.len().next_multiple_of(1 << 16), 0);
         let mut last = self.new_file()?;
-        last.write_all(&about)?;
-        let names = ROWS[..files.len()].iter();
-        let names: Vec<PathBuf> = names
-            .map(|k| self.folder.join(self.rows(CACHE_ENDINGS[*k])))
-            .collect();
-        for (file, name) in files
-            .into_iter()
-            .chain([last])
-            .zip(names.into_iter().chain([self.about()]))
-        {
+        last.write_all(&bytes)?;
+        files.push(last);
+        names.push(self.about());
+        for (file, name) in files.into_iter().zip(names) {
             file.as_file().sync_all()?;
             file.persist(name)?;
         }
+        self.sweep(Some(&about));
         Ok(())
     }
 

@@ -121,8 +121,8 @@ impl GpuEngine {
         };
         let (tile, quads) = (any.tile, query.dim().div_ceil(4));
         // With a thread for each four features.
-        let crowded = any.way() == Way::Score && tile > 2 && self.features <= SPAN * CROWDED[0];
-        let preferred = [WORKGROUPS, CROWDED][usize::from(crowded)];
+        let few = any.way() == Way::Score && tile > 2 && self.features <= SPAN * CROWDED[0];
+        let preferred = [WORKGROUPS, CROWDED][usize::from(few)];
         let sizes = own.map_or(preferred.to_vec(), |w| vec![w, WORKGROUPS[1]]);
         // Every chunk may leave a part of a slot's share.
         let fits = self.chunks.len() <= MOST_PER_SLOT / 2 / MOST_PARTS

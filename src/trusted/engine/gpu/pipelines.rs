@@ -120,10 +120,8 @@ impl Program {
             }
             Program::Network(..) => format!("{FIXED_POINT}\n{SOFTPLUS}\n{}", network::source()),
         };
-        match self.is_uniform() {
-            true => format!("{cells}\n{}", text.replace(IN_STORAGE, IN_UNIFORM)),
-            false => format!("{cells}\n{text}"),
-        }
+        let own = [IN_STORAGE, IN_UNIFORM][usize::from(self.is_uniform())];
+        format!("{cells}\n{}", text.replace(IN_STORAGE, own))
     }
 
     /// Whether its coefficients are in a uniform buffer.

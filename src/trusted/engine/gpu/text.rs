@@ -92,9 +92,8 @@ impl Features {
     }
 
     fn loads(self, name: &str, count: usize) -> String {
-        let words = 0..self.words(count);
         let load = |word| format!("{name}{word} = rows[at];\nat += quads;\n");
-        words.map(load).collect()
+        (0..self.words(count)).map(load).collect()
     }
 
     /// Adds the next `count` features, which are loaded, to the forms.
