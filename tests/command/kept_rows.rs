@@ -185,8 +185,8 @@ fn files_of_another_table_are_not_used() {
 fn names_and_sizes_of_kept_files_follow_no_cell() {
     let place = Place::new(RUN);
     place.write("people.csv", &rows());
-    sample(&place, "--memory 64K --cache one", "one");
-    sample(&place, "--memory 64K --cache two", "two");
+    sample(&place, "--memory 64K --cache one", "first");
+    sample(&place, "--memory 64K --cache two", "second");
     let names = |folder: &str| -> Vec<_> {
         let files = kept(&place, folder).into_iter();
         files.map(|f| f.file_name().unwrap().to_owned()).collect()
