@@ -180,7 +180,7 @@ fn files_of_another_table_are_not_used() {
 }
 
 /// Who may list the folder learns nothing of the table: the same one is kept under other names, and
-/// the file that says what it is, and so has paths and sizes, is of whole blocks.
+/// the file that says what it is is of whole blocks.
 #[test]
 fn names_and_sizes_of_kept_files_follow_no_cell() {
     let place = Place::new(RUN);

@@ -48,11 +48,11 @@ pub(super) struct Kept<'a> {
     folder: &'a Path,
     /// Begins its files' names.
     name: String,
-    /// All that rows follow from.
+    /// A digest of all that rows follow from.
     key: String,
 }
 
-/// What a complete table is, and what the names of its rows have that follows from no cell.
+/// What a complete table is, and the part of its files' names that is drawn at random.
 #[derive(Serialize, Deserialize)]
 struct About {
     id: String,
@@ -85,7 +85,7 @@ impl<'a> Kept<'a> {
             let about = path.metadata().ok()?;
             key += &format!(" {path:?} {} {:?}", about.len(), about.modified().ok()?);
         }
-        let name = sha256(known.as_bytes());
+        let (name, key) = (sha256(known.as_bytes()), sha256(key.as_bytes()));
         Some(Kept { folder, name, key })
     }
 
@@ -163,7 +163,7 @@ impl<'a> Kept<'a> {
             held: held.clone(),
         };
         let mut bytes = postcard::to_stdvec(&about).map_err(io::Error::other)?;
-        // So that their number does not follow the lengths of paths, parts of which may be cells.
+        // So that their number does not follow how many rows each of the table's files has.
         bytes.resize(bytes.len().next_multiple_of(1 << 16), 0);
         let mut last = self.new_file()?;
         last.write_all(&bytes)?;
