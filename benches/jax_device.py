@@ -1,7 +1,9 @@
 """The peers of `dpmc bench --engine gpu`: the same sums in JAX on the same card.
 
-pip install jax[cuda] numpyro; python3 benches/jax_device.py [ROWS]: f32 rows of 50 features, ROWS of them (default 1e7), 1, 8 and
-64 chains. Prints the median and the fastest of fifteen calls, each with its answer on the host:
+    pip install jax[cuda] numpyro
+    python3 benches/jax_device.py [ROWS]
+
+takes ROWS rows (default 1e7) of 50 features in f32, and 1, 8 and 64 chains. Prints the median and the fastest of fifteen calls, each with its answer on the host:
 log ratios clipped row by row; gradients with rows clipped in closed form, the way of whoever
 writes them by hand; and a trajectory of NumPyro's HMC with as many gradients as `dpmc bench`'s
 (not private, nothing clipped).

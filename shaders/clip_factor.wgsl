@@ -10,7 +10,7 @@ struct Factor {
     clipped: u32,
 }
 
-// What clips rows of one norm: the norm, and the factor of a row at the limit, 0 where there is none.
+// What clips rows of one norm: the norm, and the factor of a row at the limit, or 0 for none.
 struct Edge {
     norm: f32,
     factor: f32,
@@ -30,8 +30,8 @@ fn clip_at(raw: f32, edge: Edge) -> Factor {
     let size = abs(scaled);
     let known = bitcast<u32>(edge.norm) < 0x7f800000u && !is_nan(scaled);
     let inside = known && size * edge.norm <= params.limit && size <= LARGEST_FACTOR;
-    let signed_edge = bitcast<f32>(bitcast<u32>(edge.factor) | (bitcast<u32>(scaled) & 0x80000000u));
-    let clipped = select(0.0, signed_edge, known);
+    let sign = bitcast<u32>(scaled) & 0x80000000u;
+    let clipped = select(0.0, bitcast<f32>(bitcast<u32>(edge.factor) | sign), known);
     return Factor(select(clipped, scaled, inside), select(1u, 0u, inside));
 }
 

@@ -2,8 +2,8 @@
 //! has the curator, asks all of them and adds their answers. These are integers, so that any number
 //! of ranks gives the same bits.
 //!
-//! Questions may have secret coins in them, and answers are exact, before any noise: ranks, and what
-//! carries their messages, are inside the curator (docs/proofs/guarantee.md, "Ranks").
+//! Questions may have secret coins in them, and answers are exact, before any noise: ranks, and
+//! what carries their messages, are inside the curator (docs/proofs/guarantee.md, "Ranks").
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

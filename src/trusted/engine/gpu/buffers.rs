@@ -138,7 +138,7 @@ pub(in crate::trusted) struct GpuLimits {
     pub deadline: Option<Duration>,
     /// Bytes of rows that a submission reads.
     pub piece: Option<u64>,
-    /// Workgroup size; by default what is fast.
+    /// Workgroup size; each pass has its own by default.
     pub workgroup: Option<u32>,
     /// Workgroups wanted before each takes more rows.
     pub groups: Option<usize>,

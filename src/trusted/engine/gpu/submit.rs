@@ -15,8 +15,8 @@ const PARAMS_STRIDE: usize = 256;
 /// Bytes of a uniform as bound: room for every pass's.
 const PARAMS_BYTES: usize = 144;
 pub(super) const MAX_GROUPS: u32 = 65_535;
-/// Submissions that wait at once: behind more a driver may wait too, for which there is no deadline.
-/// And with copies of chunks, which host memory holds.
+/// Submissions under way, at most: a driver whose queue is full waits, and no deadline ends that.
+/// And where each has a copy of a chunk, which is in the host's memory until it is done.
 const QUEUED: [usize; 2] = [8, 2];
 
 /// Buffers that grow with the largest query seen.

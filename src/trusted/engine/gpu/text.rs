@@ -57,10 +57,10 @@ impl Features {
     }
 
     /// The pass with its lines `//= first features` (loads before the loop), `//= features` (a turn
-    /// of the loop over BLOCKS) and `//= last features` (what is left) replaced, in which `each` says
-    /// what else is done with x. Of packed rows a turn loads what the next one takes, so that a
-    /// thread does not wait for it (floats would take too many registers); the last turn's loads may
-    /// be past the rows, and are not used.
+    /// of the loop over BLOCKS) and `//= last features` (what is left) replaced; `each` says what
+    /// else is done with x. Of packed rows a turn loads what the next one takes, so that a thread
+    /// does not wait for it (floats would take too many registers); what the last turn loads may be
+    /// past the rows, and is not used.
     pub fn fill(self, pass: &str, each: &str) -> String {
         let block = self.block();
         let (turns, rest) = (self.features / block, self.features % block);
