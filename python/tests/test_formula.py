@@ -149,10 +149,10 @@ def test_the_guide_shows_what_runs():
         "ill": np.where(made["ill"] == 1, "yes", "no"),
         "age": made["age"],
         "region": np.array(["north", "south", "west", "east"])[np.arange(rows) % 4],
-        "smoker": np.where(np.arange(rows) % 3 == 0, "daily", "never"),
+        "smoker": np.where(np.arange(rows) % 3 == 0, "yes", "no"),
     }
     names = {"dpmc": dpmc, "people": people}
     exec(block, names)
     parameters = names["run"].draws.parameters
     assert parameters[:4] == ["intercept", "age~s1", "age~s2", "age~s3"]
-    assert parameters[-1] == "region=other:smoker=daily"
+    assert parameters[-1] == "region=other:smoker=yes"
