@@ -4,7 +4,7 @@ use super::Curator;
 use crate::data::Population;
 use crate::engine::Grid;
 use crate::privacy::accountant::{Alone, EventKey};
-use crate::privacy::mechanism::{BatchNoise, DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
+use crate::privacy::mechanism::{BatchNoise, Correction, DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
 use crate::privacy::releases::{Acceptance, Estimator, Halt, Lambda};
 
 impl Curator {
@@ -189,10 +189,11 @@ pub(super) fn smallest_clip(rule: Acceptance) -> f64 {
     )
 }
 
-/// C in squared grid steps, rounded up.
+/// C in squared grid steps, rounded up; a C that no correction has is refused before it is paid for.
 pub(super) fn noise_units(grid: Grid, variance: f64) -> Result<u128, Halt> {
+    Correction::check_variance(variance).map_err(Halt::Refused)?;
     let units = (variance / (grid.step() * grid.step())).ceil();
-    if !(variance > 0.0 && grid.exponent() <= 0 && units < MAX_VARIANCE as f64) {
+    if !(grid.exponent() <= 0 && units < MAX_VARIANCE as f64) {
         return Err(Halt::Refused(format!(
             "noise of variance {variance} cannot be drawn for a clip bound of {:e} nats",
             grid.clip_bound()
@@ -262,7 +263,8 @@ mod tests {
             let units = noise_units(grid, variance).unwrap() as f64;
             assert!((units * grid.step() * grid.step() / variance - 1.0).abs() < 1e-9);
         }
-        let tiny = Grid::new(1e-12).unwrap();
-        assert!(noise_units(tiny, 2.0).is_err());
+        for (clip, variance) in [(1e-12, 2.0), (0.3, 3.3), (0.3, 0.0), (0.3, f64::NAN)] {
+            assert!(noise_units(Grid::new(clip).unwrap(), variance).is_err());
+        }
     }
 }

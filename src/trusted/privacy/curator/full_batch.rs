@@ -90,12 +90,9 @@ pub(super) fn corrected(
     cache: &mut Option<Correction>,
     variance: f64,
 ) -> Result<&Correction, Halt> {
-    if cache.as_ref().is_none_or(|c| c.variance() != variance) {
-        *cache = Some(Correction::fit(variance).map_err(Halt::Refused)?);
-    }
-    cache
-        .as_ref()
-        .ok_or_else(|| Halt::Failed("the correction was not fitted".into()))
+    let kept = cache.take().filter(|c| c.variance() == variance);
+    let fitted = kept.map_or_else(|| Correction::fit(variance), Ok);
+    Ok(cache.insert(fitted.map_err(Halt::Refused)?))
 }
 
 /// ‖θ' − θ‖ of one chain's move.

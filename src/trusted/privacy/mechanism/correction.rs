@@ -44,7 +44,7 @@ impl Correction {
     /// # Errors
     /// A message where C is outside.
     pub fn fit(variance: f64) -> Result<Self, String> {
-        check_variance(variance)?;
+        Self::check_variance(variance)?;
         let grid: Vec<Component> = (0..=32)
             .flat_map(|m| {
                 SCALES.map(|sd| Component {
@@ -68,6 +68,16 @@ impl Correction {
             .map(|(c, weight)| Component { weight, ..c })
             .collect();
         Ok(Self::measured(variance, components, 2e-3))
+    }
+
+    /// A message where no correction makes noise of this variance logistic.
+    pub(in crate::trusted::privacy) fn check_variance(variance: f64) -> Result<(), String> {
+        match variance > 0.0 && variance < LOGISTIC_VARIANCE {
+            true => Ok(()),
+            false => Err(format!(
+                "the noise variance C must lie between 0 and pi^2/3 = 3.29, not {variance}"
+            )),
+        }
     }
 
     /// With its error, found on [0, 40] by this step.
@@ -127,15 +137,6 @@ impl Correction {
         let normal = radius * (2.0 * PI * uniform(rng)).cos();
         sign * component.mean + component.sd * normal
     }
-}
-
-fn check_variance(variance: f64) -> Result<(), String> {
-    if variance > 0.0 && variance < LOGISTIC_VARIANCE {
-        return Ok(());
-    }
-    Err(format!(
-        "the noise variance C must lie between 0 and pi^2/3 = 3.29, not {variance}"
-    ))
 }
 
 impl Component {
