@@ -9,10 +9,10 @@ use dpmc::config::Plan;
 use dpmc::engine::EngineChoice;
 use dpmc::output::{RunDirectory, read_draws, summarize_directory};
 use dpmc::posterior_run::Status;
+use dpmc::prediction::{Posterior, Wanted};
 use dpmc::run::{Coins, Place, prepare};
 
 use super::outcome::Outcome;
-use super::reference::thinned;
 use super::table::Table;
 
 /// Draws that predictions are averaged over.
@@ -41,17 +41,14 @@ pub fn run(
         };
         return Err(why);
     }
+    let posterior = Posterior::read(&out, Wanted::AtMost(PREDICTING)).map_err(|e| e.to_string())?;
+    let label = posterior.plan.label().map_err(|e| e.to_string())?;
+    let label = label.ok_or("the run file has no label")?.kind();
     let summary = summarize_directory(&out).map_err(|e| e.to_string())?;
     let intervals = |of: fn(&dpmc::diagnostics::NoiseAware) -> [f64; 2]| {
         let rows = summary.noise_aware.as_ref()?;
         Some(rows.iter().map(|row| of(&row.noise)).collect())
     };
-    let columns: Vec<Vec<f64>> = (0..draws.parameters.len())
-        .map(|j| draws.parameter(j).concat())
-        .collect();
-    let thetas: Vec<Vec<f64>> = (0..columns[0].len())
-        .map(|i| columns.iter().map(|c| c[i]).collect())
-        .collect();
     let effective = summary.parameters.iter().map(|p| p.ess_bulk);
     // Best effort: the folder goes when the study ends.
     let _ = std::fs::remove_dir_all(&out);
@@ -59,7 +56,7 @@ pub fn run(
         mean: summary.parameters.iter().map(|p| p.mean).collect(),
         mean_intervals: intervals(|n| n.mean_interval),
         intervals: intervals(|n| n.interval),
-        draws: thinned(&thetas, PREDICTING),
+        draws: posterior.of_labels(label).to_vec(),
         seconds,
         effective_draws: Some(effective.fold(f64::INFINITY, least)),
         status: match status {

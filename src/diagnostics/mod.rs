@@ -31,6 +31,7 @@ mod spending;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod without_noise;
 
 pub use cells::{CellDensity, Cells, KL_FLOOR, symmetric_kl, total_variation};
 pub use density::density;
@@ -51,3 +52,4 @@ pub use regression::{
 pub use rhat::r_hat;
 pub use spending::epsilon_by_iteration;
 pub use summary::{ParameterSummary, summarize};
+pub use without_noise::without_noise;

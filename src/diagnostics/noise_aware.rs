@@ -10,7 +10,7 @@ pub const NOISE_AWARE_LEVEL: f64 = 0.9;
 /// Normal quantile of a central 90 % interval.
 const Z90: f64 = 1.644_853_626_951_472_2;
 /// Draws that covariances are taken over, at most.
-const MOST_DRAWS: usize = 4000;
+pub(super) const MOST_DRAWS: usize = 4000;
 
 /// A parameter's intervals with the anchor's noise in them.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -73,7 +73,10 @@ fn variances(anchor: &Anchor) -> (f64, f64) {
 }
 
 /// Mean and covariance of draws in the anchor's coordinates.
-fn in_coordinates(draws: impl Iterator<Item = Vec<f64>>, anchor: &Anchor) -> (Vec<f64>, Vec<f64>) {
+pub(super) fn in_coordinates(
+    draws: impl Iterator<Item = Vec<f64>>,
+    anchor: &Anchor,
+) -> (Vec<f64>, Vec<f64>) {
     let d = anchor.at.len();
     let us: Vec<Vec<f64>> = draws.map(|theta| anchor.coordinates(&theta)).collect();
     let n = us.len();

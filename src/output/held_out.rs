@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use super::{OutputError, read_draws};
+use super::{AnchorNoise, OutputError, read_draws};
 use crate::data::{LabelKind, PublicRows};
 use crate::diagnostics::{
     accuracy, class_accuracy, class_log_loss, declared_log_loss, layers_predictive,
     linear_log_loss, linear_predictive, log_loss, logistic_predictive, network_predictive,
-    poisson_log_loss, root_mean_square_error,
+    poisson_log_loss, root_mean_square_error, without_noise,
 };
 use crate::expression::Law;
 use crate::model::NetworkShape;
@@ -48,7 +48,7 @@ pub struct TestScores {
     pub log_loss: f64,
 }
 
-/// Scores on `test`; `None` without labels or draws, or where the draws are of another model.
+/// Scores on `test`, of classes by draws without the noise of an anchor's releases; `None` without labels or draws, or where the draws are of another model.
 ///
 /// # Errors
 /// [`OutputError`] where the draws cannot be read.
@@ -70,17 +70,28 @@ pub fn test_scores(
     if table.parameters.len() < parameters || total == 0 {
         return Ok(None);
     }
-    let stride = total.div_ceil(PREDICTIVE_DRAWS);
-    let mut thetas = Vec::new();
+    let mut thetas: Vec<Vec<f64>> = Vec::new();
     for chain in &table.chains {
-        for i in (0..chain[0].len()).step_by(stride) {
-            let own = chain[..parameters].iter();
-            let mut theta: Vec<f64> = own.map(|column| column[i]).collect();
-            // An offset behind the features has the coefficient 1.
-            let offset = test.width() > test.features().len();
-            theta.splice(features..features, offset.then_some(1.0));
-            thetas.push(theta);
-        }
+        let own = &chain[..parameters];
+        let draw = |i: usize| own.iter().map(|column| column[i]).collect();
+        thetas.extend((0..chain[0].len()).map(draw));
+    }
+    let stride = total.div_ceil(PREDICTIVE_DRAWS);
+    let classes = matches!(
+        test.label_kind(),
+        Some(LabelKind::Binary | LabelKind::Class { .. })
+    );
+    // As `prediction` has them: the law of a number keeps the noise.
+    let quiet = match AnchorNoise::read(directory)? {
+        AnchorNoise::InDraws(anchor) if classes => without_noise(&thetas, &anchor, stride),
+        _ => None,
+    };
+    thetas = quiet.unwrap_or_else(|| thetas.into_iter().step_by(stride).collect());
+    if test.width() > features {
+        // An offset behind the features has the coefficient 1.
+        thetas
+            .iter_mut()
+            .for_each(|theta| theta.insert(features, 1.0));
     }
     let rows = test.rows();
     let binary = |p: Vec<f64>| {

@@ -5,6 +5,7 @@
 mod directory;
 mod draws;
 mod held_out;
+mod noise;
 mod notes;
 mod parts;
 #[cfg(feature = "plot")]
@@ -15,7 +16,8 @@ mod validation;
 pub use directory::{OutputError, RunDirectory};
 pub use draws::{DrawTable, read_draws};
 pub use held_out::{Predictive, test_scores};
+pub use noise::AnchorNoise;
 pub use notes::{POINT, note_on_sampler};
-pub use summary::{NamedNoise, Point, RunSummary, missing_noise, summarize_directory};
+pub use summary::{NamedNoise, Point, RunSummary, summarize_directory};
 pub(crate) use validation::HeldOutReports;
 pub use validation::{HeldOutReport, held_out_reports};

@@ -8,7 +8,7 @@ use super::notes::{notes, notes_on_anchor};
 use super::parts::read_state;
 use super::{HeldOutReport, OutputError, read_draws};
 use crate::diagnostics::{NOISE_AWARE_LEVEL, NoiseAware, ParameterSummary, noise_aware, summarize};
-use crate::model::{Anchor, AnchorRelease, Moments};
+use crate::model::{AnchorRelease, Moments};
 use crate::privacy::Certificate;
 use crate::sampler::SamplerState;
 
@@ -96,20 +96,6 @@ impl NamedNoise {
             })
             .collect()
     }
-}
-
-/// The released anchor whose noise the draws of a run lack; `None` where they have it, or there is
-/// none.
-///
-/// # Errors
-/// [`OutputError`] where it is no run directory.
-pub fn missing_noise(directory: &Path) -> Result<Option<Anchor>, OutputError> {
-    let state = read_state(directory)?;
-    Ok(match state.anchor {
-        // Without a covariance of its centre no draw has the noise in it.
-        Some(AnchorRelease::Expansion(a)) if !state.noise_aware || a.spread.is_empty() => Some(a),
-        _ => None,
-    })
 }
 
 /// Summarises what `directory` holds at this moment.

@@ -105,11 +105,9 @@ pub fn compare(posterior: &Posterior, rows: &NewRows) -> Result<Comparison, Pred
     }
     let values = rows.values();
     let each = values.par_chunks_exact(rows.width());
+    let draws = posterior.of_labels(predictor.label());
     let mixtures = each.map(|row| {
-        let laws = posterior
-            .draws
-            .iter()
-            .map(|theta| predictor.law(theta, row));
+        let laws = draws.iter().map(|theta| predictor.law(theta, row));
         Mixture(laws.collect())
     });
     let mut comparison = Comparison {

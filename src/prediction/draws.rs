@@ -7,8 +7,9 @@ use rand_chacha::ChaCha20Rng;
 
 use super::PredictionError;
 use crate::config::Plan;
-use crate::diagnostics::with_noise;
-use crate::output::{OutputError, POINT, missing_noise, read_draws};
+use crate::data::LabelKind;
+use crate::diagnostics::{with_noise, without_noise};
+use crate::output::{AnchorNoise, OutputError, POINT, read_draws};
 use crate::privacy::Certificate;
 use crate::sampler::Family;
 
@@ -21,8 +22,10 @@ pub struct Posterior {
     pub parameters: Vec<String>,
     /// How many draws the run has kept, of which these are some.
     pub kept: usize,
-    /// Draws.
+    /// Draws, with the noise of a released anchor in them: what intervals are made of.
     pub draws: Vec<Vec<f64>>,
+    /// The same without that noise, where they differ.
+    quiet: Option<Vec<Vec<f64>>>,
     /// Where predictions would mislead a reader.
     pub notes: Vec<String>,
 }
@@ -83,18 +86,23 @@ impl Posterior {
             (Wanted::Usual, Some(_)) => NUMERIC_DRAWS,
             (Wanted::Usual, None) => USUAL_DRAWS,
         };
-        let stride = all.len().div_ceil(most).max(1);
-        let mut draws: Vec<Vec<f64>> = all.into_iter().step_by(stride).collect();
         // Labels depend on the coefficients alone.
         let own = (table.parameters.len()).saturating_sub(plan.sampled_scales()?.len());
         table.parameters.truncate(own);
-        draws.iter_mut().for_each(|draw| draw.truncate(own));
+        all.iter_mut().for_each(|draw| draw.truncate(own));
+        let stride = all.len().div_ceil(most).max(1);
+        let noise = AnchorNoise::read(directory)?;
+        let mut quiet = match &noise {
+            AnchorNoise::InDraws(anchor) => without_noise(&all, anchor, stride),
+            _ => None,
+        };
+        let mut draws: Vec<Vec<f64>> = all.into_iter().step_by(stride).collect();
         let mut notes = Vec::new();
-        if let Some(anchor) = missing_noise(directory)? {
+        if let AnchorNoise::Missing(anchor) = noise {
             let mut rng = ChaCha20Rng::seed_from_u64(NOISE_SEED);
             let noisy = with_noise(&draws, &anchor, &mut rng);
             notes.push(if noisy.is_some() { ADDED } else { LACKING }.into());
-            draws = noisy.unwrap_or(draws);
+            quiet = noisy.map(|noisy| std::mem::replace(&mut draws, noisy));
         }
         if ends_at_a_point(&plan) {
             notes.push(POINT.into());
@@ -104,8 +112,26 @@ impl Posterior {
             parameters: table.parameters,
             kept,
             draws,
+            quiet,
             notes,
         })
+    }
+
+    /// The draws without the noise of a released anchor: what is expected of a label is averaged
+    /// over these. Noise leaves directions open to which the prior alone has an answer, and most
+    /// priors are far wider than coefficients turn out to be. An average over all of that draws
+    /// probabilities to one half: docs/results/tables.md has what it costs.
+    pub fn without_noise(&self) -> &[Vec<f64>] {
+        self.quiet.as_ref().unwrap_or(&self.draws)
+    }
+
+    /// The draws that the law of a label is averaged over: the law of a class is its probabilities,
+    /// which are what is expected of it; that of a number has an interval, so the noise is in it.
+    pub fn of_labels(&self, label: LabelKind) -> &[Vec<f64>] {
+        match label {
+            LabelKind::Binary | LabelKind::Class { .. } => self.without_noise(),
+            _ => &self.draws,
+        }
     }
 }
 

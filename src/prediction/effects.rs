@@ -144,7 +144,7 @@ pub struct Effect {
     pub change: String,
     /// Of what: `mean`, `quantile`, `probability`, `probability_0`, ….
     pub of: String,
-    /// Mean over draws of the mean over rows.
+    /// Mean over draws, without the noise of an anchor's releases, of the mean over rows.
     pub effect: f64,
     /// Lower end of its credible interval.
     pub low: f64,
@@ -189,7 +189,10 @@ pub fn effects(
     let plain = load(table)?;
     let predictor = Predictor::new(plan, &plain)?;
     check_fit(&predictor, posterior)?;
-    let expected = |rows: &NewRows| average_expected(&predictor, posterior, rows);
+    let expected = |rows: &NewRows| {
+        [&posterior.draws, posterior.without_noise()]
+            .map(|draws| average_expected(&predictor, draws, rows))
+    };
     let as_it_is = expected(&plain);
     let mut found = Vec::new();
     let mut notes = posterior.notes.clone();
@@ -217,12 +220,12 @@ pub fn effects(
                 change.column()
             ));
         }
-        for (k, (after, before)) in after.iter().zip(before).enumerate() {
-            let differences = after
-                .iter()
-                .zip(before)
-                .map(|(a, b)| words.difference(a - b));
-            let [effect, low, high] = spread(differences.collect(), level);
+        for k in 0..after[0].len() {
+            let [all, quiet] = [0, 1].map(|which| -> Vec<f64> {
+                let pairs = after[which][k].iter().zip(&before[which][k]);
+                pairs.map(|(a, b)| words.difference(a - b)).collect()
+            });
+            let [effect, low, high] = spread(&quiet, all, level);
             found.push(Effect {
                 change: change.describe(),
                 of: outcome(&predictor, k),
@@ -254,15 +257,14 @@ fn outcome(predictor: &Predictor, k: usize) -> String {
 }
 
 /// The expected label, averaged over rows, by each draw; of classes each one's probability.
-fn average_expected(predictor: &Predictor, posterior: &Posterior, rows: &NewRows) -> Vec<Vec<f64>> {
+fn average_expected(predictor: &Predictor, draws: &[Vec<f64>], rows: &NewRows) -> Vec<Vec<f64>> {
     let outcomes = match predictor.label() {
         LabelKind::Class { classes } => classes as usize,
         _ => 1,
     };
     let values = rows.values();
     let count = rows.rows() as f64;
-    let by_draw: Vec<Vec<f64>> = posterior
-        .draws
+    let by_draw: Vec<Vec<f64>> = draws
         .par_iter()
         .map(|theta| {
             let mut sums = vec![0.0; outcomes];

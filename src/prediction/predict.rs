@@ -28,13 +28,13 @@ pub struct Predictions {
     pub notes: Vec<String>,
 }
 
-/// A number over draws: its mean and the central interval of a level.
-pub(super) fn spread(mut values: Vec<f64>, level: f64) -> [f64; 3] {
-    let middle = mean(&values);
+/// The mean of `expected`, a number over draws without the noise of an anchor, and the central
+/// interval of a level of the same number over draws with it.
+pub(super) fn spread(expected: &[f64], mut values: Vec<f64>, level: f64) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let tail = 0.5 * (1.0 - level);
     [
-        middle,
+        mean(expected),
         quantile(&values, tail),
         quantile(&values, 1.0 - tail),
     ]
@@ -70,7 +70,8 @@ pub(super) fn check_level(level: f64) -> Result<(), PredictionError> {
 /// What the draws predict for each of `rows`, in units of the label: of a binary label the
 /// probability that it is positive, of classes that of each; of numbers and counts the mean (of
 /// a quantile regression the quantile) and an interval of the label itself. Every expected value
-/// comes with its credible interval.
+/// is an average over draws without the noise of an anchor's releases, and comes with its credible
+/// interval, which has that noise in it.
 ///
 /// # Errors
 /// [`PredictionError`] where draws and rows do not belong together, or the model has no label.
@@ -87,11 +88,14 @@ pub fn predict(
     let each = values.par_chunks_exact(rows.width());
     let told: Vec<Vec<f64>> = each
         .map(|row| {
-            let laws = posterior
-                .draws
-                .iter()
-                .map(|theta| predictor.law(theta, row));
-            of_row(&words, laws.collect(), level)
+            let laws = |draws: &[Vec<f64>]| -> Vec<LabelLaw> {
+                draws
+                    .iter()
+                    .map(|theta| predictor.law(theta, row))
+                    .collect()
+            };
+            let quiet = laws(posterior.without_noise());
+            of_row(&words, &quiet, laws(&posterior.draws), level)
         })
         .collect();
     let names = names(&predictor);
@@ -131,22 +135,25 @@ fn names(predictor: &Predictor) -> Vec<String> {
     }
 }
 
-fn of_row(words: &Words, laws: Vec<LabelLaw>, level: f64) -> Vec<f64> {
+/// What one row is told: its expected label by the laws of draws without noise, intervals by those
+/// of draws with it.
+fn of_row(words: &Words, quiet: &[LabelLaw], laws: Vec<LabelLaw>, level: f64) -> Vec<f64> {
+    let over = |laws: &[LabelLaw], of: &dyn Fn(&LabelLaw) -> f64| -> Vec<f64> {
+        laws.iter().map(of).collect()
+    };
+    let told = |of: &dyn Fn(&LabelLaw) -> f64| spread(&over(quiet, of), over(&laws, of), level);
     match laws.first() {
         Some(LabelLaw::Classes(chances)) => (0..chances.len())
             .flat_map(|k| {
-                let of_class = laws.iter().map(|law| match law {
+                told(&|law| match law {
                     LabelLaw::Classes(chances) => chances[k],
                     _ => f64::NAN,
-                });
-                spread(of_class.collect(), level)
+                })
             })
             .collect(),
-        Some(LabelLaw::Binary { .. }) => {
-            spread(laws.iter().map(LabelLaw::expected).collect(), level).into()
-        }
+        Some(LabelLaw::Binary { .. }) => told(&LabelLaw::expected).into(),
         _ => {
-            let expected = spread(laws.iter().map(LabelLaw::expected).collect(), level);
+            let expected = told(&LabelLaw::expected);
             let (mixture, tail) = (Mixture(laws), 0.5 * (1.0 - level));
             let ends = [tail, 1.0 - tail].map(|p| mixture.quantile(p));
             let all = expected.into_iter().chain(ends);

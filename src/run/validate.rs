@@ -47,7 +47,7 @@ pub fn validate(directory: &Path) -> Result<HeldOutReport, RunError> {
     let mut table = HeldOut::private(data, model, ledger, None)?;
     let sums = 1 + usize::from(table.has_accuracy());
     let request = ScoreRequest {
-        draws: &posterior.draws,
+        draws: kind.map_or(&posterior.draws, |kind| posterior.of_labels(kind)),
         range: settings.clip,
         tau: settings.tau(sums),
     };
