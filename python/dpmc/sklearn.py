@@ -141,12 +141,12 @@ class _PrivateRegression(BaseEstimator):
         return np.percentile(self.draws_, [tail, 100.0 - tail], axis=0).T
 
     def _linear(self, X: Any) -> np.ndarray:
-        """What each of some draws says of new rows, cut off at the bounds as in ``fit``."""
+        """What the posterior means say of new rows, cut off at the bounds as in ``fit``."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         X = np.clip(X, self._bounds[:, 0], self._bounds[:, 1])
-        draws = self.draws_[:: max(1, len(self.draws_) // 500)]
-        return draws[:, 0] + X @ draws[:, 1:].T
+        # Not an average over draws: their noise would draw probabilities to one half.
+        return self._means[0] + X @ self._means[1:]
 
 
 class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):
@@ -214,14 +214,13 @@ class PrivateLogisticRegression(ClassifierMixin, _PrivateRegression):
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of both classes, averaged over draws."""
-        p = _sigmoid(self._linear(X)).mean(axis=1)
+        """Probabilities of both classes at the posterior means."""
+        p = _sigmoid(self._linear(X))
         return np.column_stack([1.0 - p, p])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Log odds of the second class."""
-        p = np.clip(self.predict_proba(X)[:, 1], 1e-15, 1.0 - 1e-15)
-        return np.log(p) - np.log1p(-p)
+        """Log odds of the second class at the posterior means."""
+        return self._linear(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """The more probable class of each row."""
@@ -291,7 +290,7 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):
 
     def predict(self, X: Any) -> np.ndarray:
         """Posterior predictive means, in units of y."""
-        return self._linear(X).mean(axis=1)
+        return self._linear(X)
 
 
 class PrivatePoissonRegression(RegressorMixin, _PrivateRegression):
@@ -346,5 +345,5 @@ class PrivatePoissonRegression(RegressorMixin, _PrivateRegression):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Posterior predictive means."""
-        return np.exp(self._linear(X)).mean(axis=1)
+        """Expected counts at the posterior means."""
+        return np.exp(self._linear(X))
