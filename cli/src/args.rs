@@ -81,7 +81,7 @@ pub(super) enum Command {
     /// Make up labels for public features: several tables, one posterior draw each
     #[command(after_long_help = SYNTHESIZE_HELP)]
     Synthesize(SynthesizeArguments),
-    /// Set public labels beside what the draws predict: a posterior predictive check
+    /// Set public labels beside what the draws predict: a predictive check
     #[command(after_long_help = ANSWERS_HELP)]
     Compare(CompareArguments),
     /// Say what the prior of a run file predicts, before any run; no private row is read

@@ -211,12 +211,14 @@ class Run:
     def predict(
         self, data: Any, *, intervals: float | None = None, draws: int | None = None
     ) -> Any:
-        """Posterior predictive means for new rows, in the label's own units: probabilities of a
-        binary label, a column for each of classes; of a quantile regression the quantile.
+        """What is expected of new rows, in the label's own units: probabilities of a binary label,
+        a column for each of classes; of a quantile regression the quantile. Averages are over
+        draws with the noise for privacy left out.
 
         With ``intervals``, a level such as 0.9, a dict of arrays as ``dpmc predict`` has columns:
-        the means with their credible intervals, and of numbers and counts ``label_low`` and
-        ``label_high``, between which a new label lies. ``draws``: how many at most.
+        the same with credible intervals, which hold the noise, and of numbers and counts
+        ``label_low`` and ``label_high``, between which a new label lies. ``draws``: how many at
+        most.
 
         No privacy is spent. What is predicted for a row follows that row: whoever sees the
         prediction learns of it.
@@ -258,7 +260,7 @@ class Run:
         return json.loads(_dpmc.effects(self._path, new, changes, intervals, _count(draws)))
 
     def compare(self, data: Any = None, *, draws: int | None = None) -> dict[str, Any]:
-        """Public labels beside what the draws predict: a posterior predictive check. ``data`` holds
+        """Public labels beside what the draws predict: a predictive check. ``data`` holds
         features and label; without it the run file's public ``[test]`` table does. As
         ``dpmc compare --json``. Not for the run's own table, whose labels no ledger pays for."""
         self._drawn()

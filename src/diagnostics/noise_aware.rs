@@ -10,7 +10,7 @@ pub const NOISE_AWARE_LEVEL: f64 = 0.9;
 /// Normal quantile of a central 90 % interval.
 const Z90: f64 = 1.644_853_626_951_472_2;
 /// Draws that covariances are taken over, at most.
-pub(super) const MOST_DRAWS: usize = 4000;
+const MOST_DRAWS: usize = 4000;
 
 /// A parameter's intervals with the anchor's noise in them.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

@@ -70,23 +70,25 @@ pub fn test_scores(
     if table.parameters.len() < parameters || total == 0 {
         return Ok(None);
     }
-    let mut thetas: Vec<Vec<f64>> = Vec::new();
-    for chain in &table.chains {
-        let own = &chain[..parameters];
-        let draw = |i: usize| own.iter().map(|column| column[i]).collect();
-        thetas.extend((0..chain[0].len()).map(draw));
-    }
     let stride = total.div_ceil(PREDICTIVE_DRAWS);
+    let draws = |stride: usize| -> Vec<Vec<f64>> {
+        let each = table.chains.iter().flat_map(|chain| {
+            let own = &chain[..parameters];
+            let draw = |i: usize| own.iter().map(|column| column[i]).collect();
+            (0..chain[0].len()).step_by(stride).map(draw)
+        });
+        each.collect()
+    };
     let classes = matches!(
         test.label_kind(),
         Some(LabelKind::Binary | LabelKind::Class { .. })
     );
-    // As `prediction` has them: the law of a number keeps the noise.
+    // The law of a number keeps the noise that its draws have.
     let quiet = match AnchorNoise::read(directory)? {
-        AnchorNoise::InDraws(anchor) if classes => without_noise(&thetas, &anchor, stride),
+        AnchorNoise::InDraws(anchor) if classes => without_noise(&draws(1), &anchor, stride),
         _ => None,
     };
-    thetas = quiet.unwrap_or_else(|| thetas.into_iter().step_by(stride).collect());
+    let mut thetas = quiet.unwrap_or_else(|| draws(stride));
     if test.width() > features {
         // An offset behind the features has the coefficient 1.
         thetas

@@ -9,7 +9,7 @@ use crate::model::{Anchor, AnchorRelease};
 /// Whether draws have the noise of an anchor's releases in them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnchorNoise {
-    /// There is no anchor.
+    /// There is no expansion that draws could have the noise of.
     None,
     /// They have the noise of this one.
     InDraws(Anchor),

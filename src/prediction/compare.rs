@@ -1,4 +1,4 @@
-//! Posterior predictive checks: public labels beside what the draws say of them.
+//! Predictive checks: public labels beside what the draws say of them.
 
 use std::path::Path;
 

@@ -51,6 +51,7 @@ const NOISE_SEED: u64 = 0x006e_6f69_7365;
 
 const ADDED: &str = "the run's draws take its anchor for exact; the noise of the anchor's releases was added to them here to first order, as `dpmc summary` widens intervals by it";
 const LACKING: &str = "the run's draws take its anchor for exact, and the noise of the anchor's releases, which `dpmc summary` tells, could not be added: intervals are too short";
+const KEPT: &str = "the run has too few draws for the noise of the anchor's releases to be told apart in them, so expected values are averages over that noise too, which draws probabilities to one half; more iterations mend that";
 
 impl Posterior {
     /// Of the run in `directory`: draws evenly spaced, with the noise of released anchors in them.
@@ -98,6 +99,9 @@ impl Posterior {
         };
         let mut draws: Vec<Vec<f64>> = all.into_iter().step_by(stride).collect();
         let mut notes = Vec::new();
+        if matches!(noise, AnchorNoise::InDraws(_)) && quiet.is_none() {
+            notes.push(KEPT.into());
+        }
         if let AnchorNoise::Missing(anchor) = noise {
             let mut rng = ChaCha20Rng::seed_from_u64(NOISE_SEED);
             let noisy = with_noise(&draws, &anchor, &mut rng);
@@ -123,6 +127,11 @@ impl Posterior {
     /// probabilities to one half: docs/results/tables.md has what it costs.
     pub fn without_noise(&self) -> &[Vec<f64>] {
         self.quiet.as_ref().unwrap_or(&self.draws)
+    }
+
+    /// The same where they differ from the draws.
+    pub(super) fn quiet(&self) -> Option<&[Vec<f64>]> {
+        self.quiet.as_deref()
     }
 
     /// The draws that the law of a label is averaged over: the law of a class is its probabilities,

@@ -172,6 +172,9 @@ pub struct Effects {
     pub notes: Vec<String>,
 }
 
+/// Of an effect that is no average over noise, and an interval that is one of it.
+const OUTSIDE: &str = "the effect lies outside of its interval, which has the noise of the releases in it: where noise moves predictions far, their differences shrink, and the effect, from which noise is left out, does not; little is known of it";
+
 /// What each change does to the expected label, on average over the rows of a public table.
 ///
 /// # Errors
@@ -190,8 +193,10 @@ pub fn effects(
     let predictor = Predictor::new(plan, &plain)?;
     check_fit(&predictor, posterior)?;
     let expected = |rows: &NewRows| {
-        [&posterior.draws, posterior.without_noise()]
-            .map(|draws| average_expected(&predictor, draws, rows))
+        let by = |draws| average_expected(&predictor, draws, rows);
+        let all = by(&posterior.draws);
+        let quiet = posterior.quiet().map_or_else(|| all.clone(), by);
+        [all, quiet]
     };
     let as_it_is = expected(&plain);
     let mut found = Vec::new();
@@ -226,6 +231,9 @@ pub fn effects(
                 pairs.map(|(a, b)| words.difference(a - b)).collect()
             });
             let [effect, low, high] = spread(&quiet, all, level);
+            if effect < low || effect > high {
+                notes.push(format!("{}: {OUTSIDE}", change.describe()));
+            }
             found.push(Effect {
                 change: change.describe(),
                 of: outcome(&predictor, k),

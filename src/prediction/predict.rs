@@ -1,4 +1,4 @@
-//! Posterior predictive means and intervals of new public rows.
+//! What is expected of new public rows, with intervals.
 
 use rayon::prelude::*;
 
@@ -94,8 +94,8 @@ pub fn predict(
                     .map(|theta| predictor.law(theta, row))
                     .collect()
             };
-            let quiet = laws(posterior.without_noise());
-            of_row(&words, &quiet, laws(&posterior.draws), level)
+            let quiet = posterior.quiet().map(laws);
+            of_row(&words, quiet, laws(&posterior.draws), level)
         })
         .collect();
     let names = names(&predictor);
@@ -135,9 +135,15 @@ fn names(predictor: &Predictor) -> Vec<String> {
     }
 }
 
-/// What one row is told: its expected label by the laws of draws without noise, intervals by those
-/// of draws with it.
-fn of_row(words: &Words, quiet: &[LabelLaw], laws: Vec<LabelLaw>, level: f64) -> Vec<f64> {
+/// What one row is told: its expected label by the laws of draws without noise, where they are
+/// others, intervals by those of draws with it.
+fn of_row(
+    words: &Words,
+    quiet: Option<Vec<LabelLaw>>,
+    laws: Vec<LabelLaw>,
+    level: f64,
+) -> Vec<f64> {
+    let quiet = quiet.as_ref().unwrap_or(&laws);
     let over = |laws: &[LabelLaw], of: &dyn Fn(&LabelLaw) -> f64| -> Vec<f64> {
         laws.iter().map(of).collect()
     };
