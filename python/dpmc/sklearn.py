@@ -289,7 +289,7 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Posterior predictive means, in units of y."""
+        """Expected values at the posterior means, in units of y."""
         return self._linear(X)
 
 

@@ -48,7 +48,8 @@ pub struct TestScores {
     pub log_loss: f64,
 }
 
-/// Scores on `test`, of classes by draws without the noise of an anchor's releases; `None` without labels or draws, or where the draws are of another model.
+/// Scores on `test`, of classes by draws without the noise of an anchor's releases; `None` without
+/// labels or draws, or where the draws are of another model.
 ///
 /// # Errors
 /// [`OutputError`] where the draws cannot be read.

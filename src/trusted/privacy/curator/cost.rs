@@ -189,7 +189,7 @@ pub(super) fn smallest_clip(rule: Acceptance) -> f64 {
     )
 }
 
-/// C in squared grid steps, rounded up; a C that no correction has is refused before it is paid for.
+/// C in squared grid steps, rounded up; a C that no correction has is refused, and not paid for.
 pub(super) fn noise_units(grid: Grid, variance: f64) -> Result<u128, Halt> {
     Correction::check_variance(variance).map_err(Halt::Refused)?;
     let units = (variance / (grid.step() * grid.step())).ceil();
