@@ -343,6 +343,30 @@ fn probabilities_are_compared_with_frequencies() {
 /// What a change makes of a row.
 type Edit<'a> = &'a dyn Fn(&mut [f64; 4]);
 
+/// The log loss of a test table is that of the probabilities which `predict` gives to its rows.
+#[test]
+fn scores_of_classes_are_of_what_is_predicted() {
+    let test = "[test]\nfile = \"test.csv\"\npublic = true\n[model]";
+    let place = Place::new(&edit(&anchored(RUN), "[model]", test));
+    let labels = [1.0, 0.0, 1.0];
+    let rows: Vec<String> = (NEW.lines().skip(1).zip(labels))
+        .map(|(row, y)| format!("{row},{y}\n"))
+        .collect();
+    place.write("test.csv", &format!("b,a,y\n{}", rows.concat()));
+    place.write("new.csv", NEW);
+    place.works("sample run.toml --out out --quiet");
+    let loss = |p: Vec<f64>| -> f64 {
+        let each = p.iter().zip(labels);
+        each.map(|(p, y)| -(if y > 0.5 { *p } else { 1.0 - p }).ln())
+            .sum::<f64>()
+            / 3.0
+    };
+    let told = json(&place.works("summary out --json"))["test_log_loss"].clone();
+    let told = told.as_f64().unwrap();
+    let predicted = column(&place.works("predict out --table new.csv"), "probability");
+    assert!((told - loss(predicted)).abs() < 1e-9, "{told}");
+}
+
 /// Effects by hand, from the draws: a shift that the bounds cut off, a value, a contrast.
 #[test]
 fn effects_are_average_differences() {
