@@ -1,7 +1,7 @@
 //! The keys of optimisers, and the noise that a budget asks of their gradients.
 
 use super::Plan;
-use super::scale::PublicCurvature;
+use super::scale::{PublicCurvature, is_network};
 use super::stochastic::schedule;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
@@ -11,6 +11,10 @@ use crate::sampler::{Optimiser, OptimiserName};
 
 /// Adam's step without a key, in units of `scale`.
 const ADAM_STEP: f64 = 0.01;
+
+/// What of Newton's step a network takes without a key, by experience: with more of it some runs
+/// end where the likelihood is low (docs/results/reproduce.md).
+const OF_NEWTON: f64 = 0.25;
 
 impl Plan {
     /// An optimiser. Without `gradient.tau`, the least noise that lets a private run of the planned
@@ -51,9 +55,9 @@ impl Plan {
             OptimiserName::Adam => ADAM_STEP,
             // Newton's where the mean log posterior is steepest.
             OptimiserName::Sgd => {
-                rows as f64
-                    * PublicCurvature::of(model, self.rows_at_most(rows), row_norm)
-                        .steepest_variance()
+                let most = self.rows_at_most(rows);
+                let newton = PublicCurvature::of(model, most, row_norm).steepest_variance();
+                rows as f64 * newton * if is_network(model) { OF_NEWTON } else { 1.0 }
             }
         };
         let schedule = schedule(s, s.step.unwrap_or_else(usual));
