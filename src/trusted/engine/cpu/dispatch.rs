@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use super::gradient::{self, Clip, STRIP_ROWS};
-use super::kernel::{self, RowForms};
+use super::kernel::{self, Kept, RowForms};
 use super::lanes::Lanes;
 use super::network;
 use super::network_gradient::{self, Block, Scratch};
-use crate::data::{Grid, TILE};
+use crate::data::{Grid, TILE, Tiles};
 use crate::engine::AnchorSums;
 use crate::engine::anchor_rows::{self, TileRows};
 use crate::expression::Law;
@@ -89,29 +89,25 @@ impl InstructionSet {
         by_set! { self, kernel::decode, decode_avx2, decode_avx512, (tiles, grid, out) }
     }
 
-    /// Affine forms as [`InstructionSet::forms`], of rows in 16 bits.
-    pub(super) fn forms16<const F: usize, const R: usize>(
+    /// Affine forms `out[f][row] = offsets[f] + Σ_j weights[j*F + f]·x_j` of some tiles; what is
+    /// `kept` of rows in 16 bits is made on the way.
+    pub(super) fn forms<const F: usize, const R: usize>(
         self,
         weights: &[f32],
         offsets: &[f32],
-        (tiles, grid): (&[i16], &[Grid]),
+        tiles: Tiles<'_>,
+        kept: Option<Kept<'_>>,
         out: &mut [[f32; R]; F],
     ) {
-        by_set! {
-            self, kernel::forms16, forms16_avx2, forms16_avx512,
-            (weights, offsets, tiles, grid, out)
+        match tiles {
+            Tiles::F32(tiles) => by_set! {
+                self, kernel::forms, forms_avx2, forms_avx512, (weights, offsets, tiles, out)
+            },
+            Tiles::I16(tiles, grid) => by_set! {
+                self, kernel::forms16, forms16_avx2, forms16_avx512,
+                (weights, offsets, tiles, grid, kept, out)
+            },
         }
-    }
-
-    /// Affine forms `out[f][row] = offsets[f] + Σ_j weights[j*F + f]·x_j` of some tiles.
-    pub fn forms<const F: usize, const R: usize>(
-        self,
-        weights: &[f32],
-        offsets: &[f32],
-        tiles: &[f32],
-        out: &mut [[f32; R]; F],
-    ) {
-        by_set! { self, kernel::forms, forms_avx2, forms_avx512, (weights, offsets, tiles, out) }
     }
 
     /// Sums of squares of every row; see [`gradient::squares`].
@@ -226,10 +222,13 @@ mod x86 {
         _mm512_cvtepi16_epi32, _mm512_cvtepi32_ps, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_set1_ps,
     };
 
-    use super::{Grid, Lanes, TILE, gradient};
+    use super::{Grid, Kept, Lanes, TILE, gradient};
 
     /// Integers of which a tile is fetched ahead of its use: 8 KiB, enough for a memory's latency.
     const AHEAD: usize = 4096;
+
+    /// Tiles that share the way of an integer of a gradient from memory and back.
+    const SHARED: usize = 4;
 
     /// Asks for what will be read soon: decoding outruns what the machine fetches by itself.
     #[inline(always)]
@@ -255,15 +254,14 @@ mod x86 {
                 let (d, lanes) = (weights.len() / F, tiles.as_chunks::<TILE>().0);
                 let strips = lanes.chunks_exact(d * $tiles);
                 let (rest, done) = (strips.remainder(), strips.len() * $tiles);
+                let part =
+                    |lane: &Lanes, part: usize| bytemuck::cast::<_, [$vector; $parts]>(*lane)[part];
                 for (t, strip) in strips.enumerate() {
-                    $some::<F, $tiles, R>(weights, offsets, t * $tiles, out, |n, j| {
-                        bytemuck::cast(strip[n * d + j])
-                    });
+                    let value = |n, j, p| part(&strip[n * d + j], p);
+                    $some::<F, $tiles, R>(weights, offsets, t * $tiles, out, value);
                 }
                 for (t, tile) in rest.chunks_exact(d).enumerate() {
-                    $some::<F, 1, R>(weights, offsets, done + t, out, |_, j| {
-                        bytemuck::cast(tile[j])
-                    });
+                    $some::<F, 1, R>(weights, offsets, done + t, out, |_, j, p| part(&tile[j], p));
                 }
             }
 
@@ -273,15 +271,34 @@ mod x86 {
                 offsets: &[f32],
                 tiles: &[i16],
                 grid: &[Grid],
+                kept: Option<Kept<'_>>,
                 out: &mut [[f32; R]; F],
             ) {
-                let lanes = tiles.as_chunks::<TILE>().0;
-                for (t, tile) in lanes.chunks_exact(grid.len()).enumerate() {
-                    $some::<F, 1, R>(weights, offsets, t, out, |_, j| $value(&tile[j], &grid[j]));
+                let (d, lanes) = (grid.len(), tiles.as_chunks::<TILE>().0);
+                let tiles = lanes.chunks_exact(d).enumerate();
+                let Some(kept) = kept else {
+                    for (t, tile) in tiles {
+                        let value = |_, j: usize, p: usize| $value(&tile[j], &grid[j])[p];
+                        $some::<F, 1, R>(weights, offsets, t, out, value);
+                    }
+                    return;
+                };
+                let rows = kept.values.as_chunks_mut::<{ TILE / $parts }>().0;
+                let rows = rows.chunks_exact_mut(d * $parts);
+                let squares = kept.squares.as_chunks_mut::<TILE>().0;
+                for (((t, tile), row), squares) in tiles.zip(rows).zip(squares) {
+                    let mut sums = [$set1(0.0); $parts];
+                    $some::<F, 1, R>(weights, offsets, t, out, |_, j, p| {
+                        let v = $value(&tile[j], &grid[j])[p];
+                        row[j * $parts + p] = bytemuck::cast(v);
+                        sums[p] = $fma(v, v, sums[p]);
+                        v
+                    });
+                    *squares = bytemuck::cast(sums);
                 }
             }
 
-            /// N tiles, of which the first one is number `t`; `value`: of a tile's feature.
+            /// N tiles, of which the first one is number `t`; `value`: a part of a tile's feature.
             #[inline]
             #[target_feature(enable = $features)]
             fn $some<const F: usize, const N: usize, const R: usize>(
@@ -289,14 +306,14 @@ mod x86 {
                 offsets: &[f32],
                 t: usize,
                 out: &mut [[f32; R]; F],
-                value: impl Fn(usize, usize) -> [$vector; $parts],
+                mut value: impl FnMut(usize, usize, usize) -> $vector,
             ) {
                 // One part at a time keeps all accumulators in registers.
                 for part in 0..$parts {
                     let mut acc: [[$vector; F]; N] =
                         [std::array::from_fn(|f| $set1(offsets[f])); N];
                     for (j, w) in weights.as_chunks::<F>().0.iter().enumerate() {
-                        let x: [_; N] = std::array::from_fn(|n| value(n, j)[part]);
+                        let x: [_; N] = std::array::from_fn(|n| value(n, j, part));
                         for f in 0..F {
                             let w = $set1(w[f]);
                             for n in 0..N {
@@ -351,7 +368,7 @@ mod x86 {
 
     /// Vector versions of [`gradient::squares`] and [`gradient::accumulate`].
     macro_rules! sums {
-        ($squares:ident, $accumulate:ident, $features:literal, $vector:ty, $integer:ty, $parts:literal,
+        ($squares:ident, $accumulate:ident, $some:ident, $features:literal, $vector:ty, $integer:ty, $parts:literal,
          $set1:ident, $fma:ident, $bits:ident, $add:ident) => {
             #[target_feature(enable = $features)]
             pub fn $squares(d: usize, tiles: &[f32], out: &mut [f32]) {
@@ -370,31 +387,49 @@ mod x86 {
 
             #[target_feature(enable = $features)]
             pub fn $accumulate(tiles: &[f32], factors: &[f32], integers: &mut [[u32; TILE]]) {
-                let d = integers.len();
-                let round = $set1(gradient::ROUND);
-                let factors = factors.as_chunks::<TILE>().0;
-                for (tile, t) in tiles.chunks_exact(d * TILE).zip(factors) {
-                    let t: [$vector; $parts] = bytemuck::cast(*t);
-                    for (v, sum) in tile.as_chunks::<TILE>().0.iter().zip(&mut *integers) {
-                        let v: [$vector; $parts] = bytemuck::cast(*v);
-                        let mut total: [$integer; $parts] = bytemuck::cast(*sum);
+                let (d, factors) = (integers.len(), factors.as_chunks::<TILE>().0);
+                let tiles = tiles.as_chunks::<TILE>().0;
+                let (strips, rest) = factors.as_chunks::<SHARED>();
+                for (strip, t) in tiles.chunks_exact(SHARED * d).zip(strips) {
+                    $some(strip, t, integers);
+                }
+                let tiles = tiles.chunks_exact(d).skip(strips.len() * SHARED);
+                for (tile, t) in tiles.zip(rest) {
+                    $some(tile, &[*t], integers);
+                }
+            }
+
+            /// Of N tiles, all at once.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn $some<const N: usize>(
+                tiles: &[Lanes],
+                factors: &[Lanes; N],
+                integers: &mut [[u32; TILE]],
+            ) {
+                let (d, round) = (integers.len(), $set1(gradient::ROUND));
+                let t: [[$vector; $parts]; N] = factors.map(bytemuck::cast);
+                for (j, sum) in integers.iter_mut().enumerate() {
+                    let mut total: [$integer; $parts] = bytemuck::cast(*sum);
+                    for n in 0..N {
+                        let v: [$vector; $parts] = bytemuck::cast(tiles[n * d + j]);
                         for part in 0..$parts {
-                            let bits = $bits($fma(v[part], t[part], round));
+                            let bits = $bits($fma(v[part], t[n][part], round));
                             total[part] = $add(total[part], bits);
                         }
-                        *sum = bytemuck::cast(total);
                     }
+                    *sum = bytemuck::cast(total);
                 }
             }
         };
     }
 
     sums! {
-        squares_avx2, accumulate_avx2, "avx2,fma", __m256, __m256i, 2, _mm256_set1_ps,
+        squares_avx2, accumulate_avx2, add_avx2, "avx2,fma", __m256, __m256i, 2, _mm256_set1_ps,
         _mm256_fmadd_ps, _mm256_castps_si256, _mm256_add_epi32
     }
     sums! {
-        squares_avx512, accumulate_avx512, "avx512f,avx512vl,avx512dq,avx2,fma", __m512, __m512i,
+        squares_avx512, accumulate_avx512, add_avx512, "avx512f,avx512vl,avx512dq,avx2,fma", __m512, __m512i,
         1, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_castps_si512, _mm512_add_epi32
     }
 }

@@ -2,7 +2,7 @@
 //! of the rows from memory serves every chain: a strip stays in the first-level cache.
 
 use super::dispatch::InstructionSet;
-use super::kernel::{Beside, floats};
+use super::kernel::{Beside, Kept, floats};
 use super::lanes::{exp, multiply_add};
 use super::{layers, network_gradient};
 use crate::data::{TILE, Tiles};
@@ -63,7 +63,6 @@ pub(super) fn sum_tiles(
     let strip = (STRIP_FLOATS / width).clamp(1, STRIP);
     let mut work = Work::new(query, (first, sums.len()), strip, false);
     for (s, part) in tiles.chunks(width * strip).enumerate() {
-        let part = floats(set, part, &mut room);
         let start = s * strip * TILE;
         let live = (rows - start).min(strip * TILE);
         let mut y = [0.0; STRIP_ROWS];
@@ -74,9 +73,11 @@ pub(super) fn sum_tiles(
             work.shares[..live].copy_from_slice(shares);
         }
         match query.function() {
-            GradientFunction::Score(score) => work.scores(set, query, score, part, &y, live),
+            GradientFunction::Score(score) => {
+                work.scores(set, query, score, (part, &mut room), &y, live);
+            }
             // Networks have left above.
-            _ => work.gradients(set, query, part, &y, live),
+            _ => work.gradients(set, query, floats(set, part, &mut room), &y, live),
         }
     }
     add_integers(&work.integers, &work.clipped, tiles.len() / width, sums);
@@ -250,19 +251,32 @@ impl Work {
         }
     }
 
-    /// Gradients that are a score times the row.
+    /// Gradients that are a score times the row; `room`: for the values of integers.
     fn scores(
         &mut self,
         set: InstructionSet,
         query: &GradientQuery,
         score: Score,
-        tiles: &[f32],
+        (tiles, room): (Tiles<'_>, &mut Vec<f32>),
         labels: &[f32; STRIP_ROWS],
         live: usize,
     ) {
         let (d, width) = (query.dim(), query.features());
         let rows = tiles.len() / width;
+        let (mut eta, mut factors) = ([[0.0; STRIP_ROWS]; GROUP], [0.0; STRIP_ROWS]);
         let mut squares = [0.0; STRIP_ROWS];
+        // The first forms of integers are made while these are read.
+        let mut made = false;
+        let tiles = match (tiles, self.groups.first()) {
+            (Tiles::I16(..), Some(group)) if width == d => {
+                room.resize(tiles.len(), 0.0);
+                let (values, squares) = (&mut room[..], &mut squares[..rows]);
+                group.evaluate(set, tiles, Some(Kept { values, squares }), &mut eta);
+                made = true;
+                &room[..]
+            }
+            _ => floats(set, tiles, room),
+        };
         let features = match width == d {
             true => tiles,
             // Rows without their offsets.
@@ -274,10 +288,13 @@ impl Work {
                 &self.gradients[..rows * d]
             }
         };
-        set.squares(d, features, &mut squares[..rows]);
-        let (mut eta, mut factors) = ([[0.0; STRIP_ROWS]; GROUP], [0.0; STRIP_ROWS]);
-        for group in &self.groups {
-            group.evaluate(set, tiles, &mut eta);
+        if !made {
+            set.squares(d, features, &mut squares[..rows]);
+        }
+        for (g, group) in self.groups.iter().enumerate() {
+            if g > 0 || !made {
+                group.evaluate(set, Tiles::F32(tiles), None, &mut eta);
+            }
             for (k, eta) in eta.iter().enumerate().take(group.forms) {
                 let c = group.chain + k;
                 let factors = &mut factors[..rows];
@@ -331,7 +348,7 @@ impl Work {
         let mut values = [[0.0; STRIP_ROWS]; GROUP];
         let mut mixture = [[0.0; STRIP_ROWS]; 3];
         for group in self.groups.iter().filter(|g| g.chain == c) {
-            group.evaluate(set, tiles, &mut values);
+            group.evaluate(set, Tiles::F32(tiles), None, &mut values);
             let (eta, labels) = (&values[0][..rows], &labels[..rows]);
             let mut score = [0.0; STRIP_ROWS];
             match query.function() {
@@ -388,21 +405,27 @@ impl Group {
         }
     }
 
-    /// The forms of a strip, in `out[..forms]`.
-    fn evaluate(&self, set: InstructionSet, tiles: &[f32], out: &mut [[f32; STRIP_ROWS]; GROUP]) {
+    /// The forms of a strip, in `out[..forms]`, with what is kept of its integers.
+    fn evaluate(
+        &self,
+        set: InstructionSet,
+        tiles: Tiles<'_>,
+        kept: Option<Kept<'_>>,
+        out: &mut [[f32; STRIP_ROWS]; GROUP],
+    ) {
         let (w, o) = (&self.weights[..], &self.offsets[..]);
         match self.forms {
             1 => {
                 if let Some(out) = out.first_chunk_mut::<1>() {
-                    set.forms(w, o, tiles, out);
+                    set.forms(w, o, tiles, kept, out);
                 }
             }
             2 => {
                 if let Some(out) = out.first_chunk_mut::<2>() {
-                    set.forms(w, o, tiles, out);
+                    set.forms(w, o, tiles, kept, out);
                 }
             }
-            _ => set.forms(w, o, tiles, out),
+            _ => set.forms(w, o, tiles, kept, out),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! row function, quantisation and integer sums.
 
 use super::dispatch::InstructionSet;
+use super::gradient;
 use super::lanes::{chebyshev, poisson_ratio, quantize, softplus_difference};
 use super::remainder::{exponential_difference, weighted_remainder_difference};
 use crate::data::{Grid, TILE, Tiles, share_of};
@@ -179,10 +180,7 @@ fn sum<const F: usize>(
     let mut forms = [[0.0f32; STRIP_ROWS]; F];
     let mut steps = [0i32; STRIP_ROWS];
     let (weights, offsets) = (&group.weights, &group.offsets);
-    match strip {
-        Tiles::F32(tiles) => set.forms(weights, offsets, tiles, &mut forms),
-        Tiles::I16(tiles, grid) => set.forms16(weights, offsets, (tiles, grid), &mut forms),
-    }
+    set.forms(weights, offsets, strip, None, &mut forms);
     for (c, total) in sums.iter_mut().enumerate() {
         row_steps(set, group, c, &forms, beside, &mut steps[..live]);
         let (sum, saturated) = set.total(&steps[..live], group.bounds[c]);
@@ -216,7 +214,8 @@ fn tile_steps<const F: usize>(
     beside: Beside<'_>,
 ) -> [i32; TILE] {
     let mut forms = [[0.0f32; TILE]; F];
-    set.forms(&group.weights, &group.offsets, tile, &mut forms);
+    let (weights, offsets) = (&group.weights, &group.offsets);
+    set.forms(weights, offsets, Tiles::F32(tile), None, &mut forms);
     let mut steps = [0i32; TILE];
     row_steps(set, group, 0, &forms, beside, &mut steps);
     weigh(beside.shares, &mut steps);
@@ -497,15 +496,32 @@ pub(super) fn decode(tiles: &[i16], grid: &[Grid], out: &mut [f32]) {
     }
 }
 
+/// What is kept of rows in 16 bits while their forms are made: their values, and the sums of
+/// squares of each.
+pub(super) struct Kept<'a> {
+    pub values: &'a mut [f32],
+    pub squares: &'a mut [f32],
+}
+
 /// As [`forms`], of rows in 16 bits.
 pub(super) fn forms16<const F: usize, const R: usize>(
     weights: &[f32],
     offsets: &[f32],
     tiles: &[i16],
     grid: &[Grid],
+    kept: Option<Kept<'_>>,
     out: &mut [[f32; R]; F],
 ) {
-    let mut values = vec![0.0; tiles.len()];
-    decode(tiles, grid, &mut values);
-    forms(weights, offsets, &values, out);
+    let (mut values, mut squares) = (Vec::new(), Vec::new());
+    let kept = kept.unwrap_or_else(|| {
+        values.resize(tiles.len(), 0.0);
+        squares.resize(tiles.len() / grid.len(), 0.0);
+        Kept {
+            values: &mut values,
+            squares: &mut squares,
+        }
+    });
+    decode(tiles, grid, kept.values);
+    gradient::squares(grid.len(), kept.values, kept.squares);
+    forms(weights, offsets, kept.values, out);
 }
