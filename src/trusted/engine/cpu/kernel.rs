@@ -7,7 +7,6 @@ use super::lanes::{chebyshev, poisson_ratio, quantize, softplus_difference};
 use super::remainder::{exponential_difference, weighted_remainder_difference};
 use crate::data::{Grid, TILE, Tiles, share_of};
 use crate::engine::{RatioQuery, RatioSum};
-use crate::expression::Law;
 use crate::model::RowFunction;
 
 /// Chains that share one read of a tile.
@@ -235,227 +234,102 @@ fn row_steps<const F: usize, const R: usize>(
     group: &Group,
     c: usize,
     forms: &[[f32; R]; F],
-    Beside {
-        labels, weights, ..
-    }: Beside<'_>,
+    beside: Beside<'_>,
     steps: &mut [i32],
 ) {
-    let form = |k: usize| &forms[k * group.chains + c][..];
-    let row = match group.function {
-        // Networks have no forms and never come here.
-        RowFunction::Affine
-        | RowFunction::Network(_)
-        | RowFunction::Layers(_)
-        | RowFunction::NetworkRemainder(_) => RowForms::Affine { ratio: form(0) },
-        RowFunction::Logistic => RowForms::Logistic {
-            eta: form(0),
-            delta: form(1),
-            labels,
-        },
-        RowFunction::Mixture => RowForms::Mixture {
-            first: form(0),
-            odds: form(1),
-            change: form(2),
-        },
-        RowFunction::Linear => RowForms::Linear {
-            eta: form(0),
-            delta: form(1),
-            labels,
-        },
-        RowFunction::Poisson => RowForms::Poisson {
-            eta: form(0),
-            delta: form(1),
-            labels,
-        },
-        RowFunction::LogisticRemainder => RowForms::LogisticRemainder {
-            eta: form(0),
-            offset: form(1),
-            delta: form(2),
-            weights,
-        },
-        RowFunction::MixtureRemainder { .. } => RowForms::MixtureRemainder {
-            place: form(0),
-            odds: form(1),
-            change: form(2),
-            series: &group.constants[c],
-        },
-        RowFunction::PoissonRemainder => RowForms::PoissonRemainder {
-            eta: form(0),
-            offset: form(1),
-            delta: form(2),
-            weights,
-        },
-        RowFunction::Declared(law) => RowForms::Declared {
-            law,
-            eta: form(0),
-            delta: form(1),
-            labels,
-            constants: &group.constants[c],
-        },
-        RowFunction::DeclaredRemainder(law) => RowForms::DeclaredRemainder {
-            law,
-            most: f64::from(group.constants[c][0]),
-            forms: [form(0), form(1), form(2)],
-            labels,
-            weights,
-        },
+    let form = |k: usize| forms.get(k * group.chains + c).map_or(&[][..], |f| &f[..]);
+    let row = RowForms {
+        function: group.function,
+        forms: [form(0), form(1), form(2)],
+        beside,
+        constants: &group.constants[c],
     };
     set.steps(&row, group.scales[c], group.bounds[c], steps);
 }
 
-/// The forms of some rows, by row function.
-pub(in crate::trusted) enum RowForms<'a> {
-    Affine {
-        ratio: &'a [f32],
-    },
-    Logistic {
-        eta: &'a [f32],
-        delta: &'a [f32],
-        labels: &'a [f32],
-    },
-    Mixture {
-        first: &'a [f32],
-        odds: &'a [f32],
-        change: &'a [f32],
-    },
-    Linear {
-        eta: &'a [f32],
-        delta: &'a [f32],
-        labels: &'a [f32],
-    },
-    Poisson {
-        eta: &'a [f32],
-        delta: &'a [f32],
-        labels: &'a [f32],
-    },
-    LogisticRemainder {
-        eta: &'a [f32],
-        offset: &'a [f32],
-        delta: &'a [f32],
-        weights: &'a [f32],
-    },
-    MixtureRemainder {
-        place: &'a [f32],
-        odds: &'a [f32],
-        change: &'a [f32],
-        series: &'a [f32],
-    },
-    PoissonRemainder {
-        eta: &'a [f32],
-        offset: &'a [f32],
-        delta: &'a [f32],
-        weights: &'a [f32],
-    },
-    Declared {
-        law: Law,
-        eta: &'a [f32],
-        delta: &'a [f32],
-        labels: &'a [f32],
-        constants: &'a [f32],
-    },
-    DeclaredRemainder {
-        law: Law,
-        most: f64,
-        forms: [&'a [f32]; 3],
-        labels: &'a [f32],
-        weights: &'a [f32],
-    },
+/// What a row function is told of some rows, at one chain.
+pub(in crate::trusted) struct RowForms<'a> {
+    function: RowFunction,
+    /// As many as the function has.
+    forms: [&'a [f32]; 3],
+    beside: Beside<'a>,
+    constants: &'a [f32],
 }
 
 /// Row function and quantisation; plain loops that vectorise for the caller's
 /// instruction set.
 #[inline(always)]
 pub(super) fn steps<const FMA: bool>(row: &RowForms<'_>, scale: f32, bound: i32, out: &mut [i32]) {
-    match row {
-        RowForms::Affine { ratio } => {
-            for (q, r) in out.iter_mut().zip(*ratio) {
+    let ([first, second, third], constants) = (row.forms, row.constants);
+    let (labels, weights) = (row.beside.labels, row.beside.weights);
+    let pairs = first.iter().zip(second);
+    let labelled = pairs.clone().zip(labels);
+    let triples = pairs.zip(third);
+    let weighted = triples.clone().zip(weights);
+    match row.function {
+        // Networks have no forms and never come here.
+        RowFunction::Affine
+        | RowFunction::Network(_)
+        | RowFunction::Layers(_)
+        | RowFunction::NetworkRemainder(_) => {
+            for (q, r) in out.iter_mut().zip(first) {
                 *q = quantize(r * scale, bound);
             }
         }
-        RowForms::Logistic { eta, delta, labels } => {
-            for (q, ((a, d), y)) in out.iter_mut().zip(eta.iter().zip(*delta).zip(*labels)) {
-                let ratio = -softplus_difference::<FMA>(-y * a, -y * d);
+        RowFunction::Logistic => {
+            for (q, ((eta, delta), y)) in out.iter_mut().zip(labelled) {
+                let ratio = -softplus_difference::<FMA>(-y * eta, -y * delta);
                 *q = quantize(ratio * scale, bound);
             }
         }
-        RowForms::Mixture {
-            first,
-            odds,
-            change,
-        } => {
-            for (q, ((f, s), d)) in out.iter_mut().zip(first.iter().zip(*odds).zip(*change)) {
-                *q = quantize((f + softplus_difference::<FMA>(*s, *d)) * scale, bound);
+        RowFunction::Mixture => {
+            for (q, ((one, odds), change)) in out.iter_mut().zip(triples) {
+                *q = quantize(
+                    (one + softplus_difference::<FMA>(*odds, *change)) * scale,
+                    bound,
+                );
             }
         }
-        RowForms::Linear { eta, delta, labels } => {
-            for (q, ((a, d), y)) in out.iter_mut().zip(eta.iter().zip(*delta).zip(*labels)) {
-                *q = quantize(d * (y - a - 0.5 * d) * scale, bound);
+        RowFunction::Linear => {
+            for (q, ((eta, delta), y)) in out.iter_mut().zip(labelled) {
+                *q = quantize(delta * (y - eta - 0.5 * delta) * scale, bound);
             }
         }
-        RowForms::Poisson { eta, delta, labels } => {
-            for (q, ((a, d), y)) in out.iter_mut().zip(eta.iter().zip(*delta).zip(*labels)) {
-                *q = quantize(poisson_ratio::<FMA>(*y, *a, *d) * scale, bound);
+        RowFunction::Poisson => {
+            for (q, ((eta, delta), y)) in out.iter_mut().zip(labelled) {
+                *q = quantize(poisson_ratio::<FMA>(*y, *eta, *delta) * scale, bound);
             }
         }
-        RowForms::LogisticRemainder {
-            eta,
-            offset,
-            delta,
-            weights,
-        } => {
-            let rows = eta.iter().zip(*offset).zip(*delta).zip(*weights);
-            for (q, (((a, t), d), omega)) in out.iter_mut().zip(rows) {
-                let change = weighted_remainder_difference::<FMA>(*a, *t, *d, *omega);
+        RowFunction::LogisticRemainder => {
+            for (q, (((eta, offset), delta), omega)) in out.iter_mut().zip(weighted) {
+                let change = weighted_remainder_difference::<FMA>(*eta, *offset, *delta, *omega);
                 *q = quantize(-change * scale, bound);
             }
         }
-        RowForms::MixtureRemainder {
-            place,
-            odds,
-            change,
-            series,
-        } => {
-            for (q, ((t, s), d)) in out.iter_mut().zip(place.iter().zip(*odds).zip(*change)) {
-                let ratio = softplus_difference::<FMA>(*s, *d) - chebyshev::<FMA>(series, *t);
-                *q = quantize(ratio * scale, bound);
+        RowFunction::MixtureRemainder { .. } => {
+            for (q, ((place, odds), change)) in out.iter_mut().zip(triples) {
+                let whole = softplus_difference::<FMA>(*odds, *change);
+                *q = quantize((whole - chebyshev::<FMA>(constants, *place)) * scale, bound);
             }
         }
-        RowForms::PoissonRemainder {
-            eta,
-            offset,
-            delta,
-            weights,
-        } => {
-            let rows = eta.iter().zip(*offset).zip(*delta).zip(*weights);
-            for (q, (((a, t), d), omega)) in out.iter_mut().zip(rows) {
-                let change = exponential_difference::<FMA>(*a, *t, *d) * omega;
+        RowFunction::PoissonRemainder => {
+            for (q, (((eta, offset), delta), omega)) in out.iter_mut().zip(weighted) {
+                let change = exponential_difference::<FMA>(*eta, *offset, *delta) * omega;
                 *q = quantize(-change * scale, bound);
             }
         }
-        RowForms::Declared {
-            law,
-            eta,
-            delta,
-            labels,
-            constants,
-        } => {
+        RowFunction::Declared(law) => {
             let mut ratios = [0.0; STRIP_ROWS];
             let ratios = &mut ratios[..out.len()];
-            law.changes::<FMA>(labels, eta, delta, constants, ratios);
+            law.changes::<FMA>(labels, first, second, constants, ratios);
             for (q, r) in out.iter_mut().zip(ratios) {
                 *q = quantize(*r * scale, bound);
             }
         }
         // In f64: what is left is small beside what is taken away.
-        RowForms::DeclaredRemainder {
-            law,
-            most,
-            forms: [eta, offset, delta],
-            labels,
-            weights,
-        } => {
-            let rows = [*labels, *eta, *offset, *delta].map(|v| &v[..out.len()]);
-            law.remainders(*most, rows, weights, |i, rest| {
+        RowFunction::DeclaredRemainder(law) => {
+            let rows = [labels, first, second, third].map(|v| &v[..out.len()]);
+            law.remainders(f64::from(constants[0]), rows, weights, |i, rest| {
                 out[i] = quantize(-(rest as f32) * scale, bound);
             });
         }
