@@ -8,7 +8,7 @@ use super::bounds::Range;
 use super::graph::{Graph, Id, Node};
 use super::number::Fast;
 use super::parse::{Named, ParseError, parse};
-use super::program::{Inputs, LANES, Program};
+use super::program::{Inputs, LANES, Program, STRIP};
 use crate::math::single::is_nan;
 
 /// Why an expression is no likelihood.
@@ -338,7 +338,10 @@ fn lanes<const FMA: bool>(
         shared,
         shared_change,
     };
-    program.run::<Fast<FMA>, f32, LANES>(&inputs, out);
+    match out.len() > LANES {
+        true => program.run::<Fast<FMA>, f32, STRIP>(&inputs, out),
+        false => program.run::<Fast<FMA>, f32, LANES>(&inputs, out),
+    }
 }
 
 impl Parts {

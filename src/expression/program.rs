@@ -6,8 +6,18 @@ use super::number::Number;
 
 /// Rows that an instruction works on at a time.
 pub(crate) const LANES: usize = 32;
-/// Values kept at a time.
+/// The same of a strip of rows: a loop so long is not unrolled, but made of whole vectors, which
+/// the next instruction reads again without waiting.
+pub(crate) const STRIP: usize = 128;
+/// Values kept at a time, at most.
 const SLOTS: usize = 64;
+/// Slots that need no memory of their own.
+const FEW: usize = 8;
+
+/// What starts on a line of the cache: vectors that straddle two are slow to write and read again.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Aligned<T>(T);
 
 /// What an expression of rows is evaluated at: one label, predictor and change a row, one value of
 /// each shared parameter.
@@ -75,6 +85,8 @@ fn depth_first(graph: &Graph, root: Id) -> Vec<Id> {
 pub(crate) struct Program {
     pub(super) instructions: Vec<Instruction>,
     pub(super) result: u8,
+    /// Slots that it takes.
+    slots: usize,
 }
 
 impl Program {
@@ -123,9 +135,11 @@ impl Program {
             });
         }
         let result = place[root];
+        let slots = instructions.iter().map(|i| usize::from(i.to) + 1).max()?;
         Some(Program {
             instructions,
             result,
+            slots,
         })
     }
 
@@ -144,36 +158,40 @@ impl Program {
         inputs: &Inputs<'_, S>,
         out: &mut [S],
     ) {
-        let mut slots = [[T::of(0.0); R]; SLOTS];
+        let mut made = Aligned([T::of(0.0); R]);
+        let (mut few, mut many) = ([made; FEW], Vec::new());
+        let slots = if self.slots <= FEW {
+            &mut few[..]
+        } else {
+            many.resize(self.slots, made);
+            &mut many[..]
+        };
         for (n, out) in out.chunks_mut(R).enumerate() {
             for instruction in &self.instructions {
                 let to = instruction.to as usize;
                 let [a, b, c] = instruction.from;
                 let [a, b, c] = [a as usize, b as usize, c as usize];
                 match instruction.operation {
-                    Operation::Number(v) => slots[to] = [T::of(v); R],
-                    Operation::Label => load(&mut slots[to], inputs.labels, n),
-                    Operation::Predictor => load(&mut slots[to], inputs.predictor, n),
-                    Operation::PredictorChange => load(&mut slots[to], inputs.change, n),
-                    Operation::Shared(k) => slots[to] = [one(inputs.shared, k); R],
-                    Operation::SharedChange(k) => slots[to] = [one(inputs.shared_change, k); R],
-                    Operation::Unary(function) => {
-                        let u = slots[a];
-                        each(function, &u, &mut slots[to]);
-                    }
+                    Operation::Number(v) => made.0 = [T::of(v); R],
+                    Operation::Label => load(&mut made.0, inputs.labels, n),
+                    Operation::Predictor => load(&mut made.0, inputs.predictor, n),
+                    Operation::PredictorChange => load(&mut made.0, inputs.change, n),
+                    Operation::Shared(k) => made.0 = [one(inputs.shared, k); R],
+                    Operation::SharedChange(k) => made.0 = [one(inputs.shared_change, k); R],
+                    Operation::Unary(function) => each(function, &slots[a].0, &mut made.0),
                     Operation::Binary(operation) => {
-                        let (u, v) = (slots[a], slots[b]);
-                        both(operation, &u, &v, &mut slots[to]);
+                        both(operation, &slots[a].0, &slots[b].0, &mut made.0);
                     }
                     Operation::Choose => {
-                        let (u, v, w) = (slots[a], slots[b], slots[c]);
+                        let (u, v, w) = (&slots[a].0, &slots[b].0, &slots[c].0);
                         for i in 0..R {
-                            slots[to][i] = u[i].choose(v[i], w[i]);
+                            made.0[i] = u[i].choose(v[i], w[i]);
                         }
                     }
                 }
+                slots[to] = made;
             }
-            let result = &slots[self.result as usize];
+            let result = &slots[self.result as usize].0;
             for (out, value) in out.iter_mut().zip(result) {
                 *out = (*value).into();
             }
