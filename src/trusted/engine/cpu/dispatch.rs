@@ -227,7 +227,7 @@ mod x86 {
     /// Integers of which a tile is fetched ahead of its use: 8 KiB, enough for a memory's latency.
     const AHEAD: usize = 4096;
 
-    /// Tiles that share the way of an integer of a gradient from memory and back.
+    /// Tiles whose products are added to an integer of a gradient before it goes back to memory.
     const SHARED: usize = 4;
 
     /// Asks for what will be read soon: decoding outruns what the machine fetches by itself.
@@ -368,8 +368,8 @@ mod x86 {
 
     /// Vector versions of [`gradient::squares`] and [`gradient::accumulate`].
     macro_rules! sums {
-        ($squares:ident, $accumulate:ident, $some:ident, $features:literal, $vector:ty, $integer:ty, $parts:literal,
-         $set1:ident, $fma:ident, $bits:ident, $add:ident) => {
+        ($squares:ident, $accumulate:ident, $some:ident, $features:literal, $vector:ty,
+         $integer:ty, $parts:literal, $set1:ident, $fma:ident, $bits:ident, $add:ident) => {
             #[target_feature(enable = $features)]
             pub fn $squares(d: usize, tiles: &[f32], out: &mut [f32]) {
                 let outs = out.as_chunks_mut::<TILE>().0;
@@ -429,7 +429,7 @@ mod x86 {
         _mm256_fmadd_ps, _mm256_castps_si256, _mm256_add_epi32
     }
     sums! {
-        squares_avx512, accumulate_avx512, add_avx512, "avx512f,avx512vl,avx512dq,avx2,fma", __m512, __m512i,
-        1, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_castps_si512, _mm512_add_epi32
+        squares_avx512, accumulate_avx512, add_avx512, "avx512f,avx512vl,avx512dq,avx2,fma",
+        __m512, __m512i, 1, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_castps_si512, _mm512_add_epi32
     }
 }
