@@ -219,21 +219,30 @@ impl Law {
     }
 
     /// The predictor and shared parameters that fit labels best which are spread evenly over what
-    /// is typical of a declared range: where runs start, of declarations alone. The predictor stays
-    /// at 0 unless it `moves`; the search begins at `shared`.
-    pub fn fit_to_range(self, labels: &LabelRange, moves: bool, shared: &[f64]) -> (f64, Vec<f64>) {
+    /// is typical of a declared range, a row each: where runs start, of declarations alone. The
+    /// predictor stays at 0 unless it `moves`. Shared parameters have normal priors of these means
+    /// and sds, which decide where such labels do not: a few small counts spread less than a
+    /// Poisson law, and would take a shape without end. The search begins at the means.
+    pub fn fit_to_range(
+        self,
+        labels: &LabelRange,
+        moves: bool,
+        shared: &[(f64, f64)],
+    ) -> (f64, Vec<f64>) {
         let typical = self.telling(labels);
         let size = 1 + shared.len();
-        let mut at = DVector::from_vec([&[0.0], shared].concat());
+        let means: Vec<f64> = shared.iter().map(|(mean, _)| *mean).collect();
+        let mut at = DVector::from_vec([&[0.0], &means[..]].concat());
         let value = |at: &DVector<f64>| -> f64 {
-            let terms = typical
-                .iter()
-                .map(|y| self.log_likelihood(*y, at[0], &at.as_slice()[1..]));
-            terms.sum::<f64>() / typical.len().max(1) as f64
+            let own = &at.as_slice()[1..];
+            let rows = typical.iter().map(|y| self.log_likelihood(*y, at[0], own));
+            let priors = own.iter().zip(shared);
+            let priors = priors.map(|(v, (mean, sd))| -0.5 * ((v - mean) / sd).powi(2));
+            (rows.sum::<f64>() + priors.sum::<f64>()) / typical.len().max(1) as f64
         };
         if moves {
             let middle = typical.get(typical.len() / 2).copied().unwrap_or(0.0);
-            at[0] = self.best(middle, shared);
+            at[0] = self.best(middle, &means);
         }
         let mut here = value(&at);
         // One coordinate after another, in steps that grow where they help and shrink where not.
@@ -246,7 +255,8 @@ impl Law {
                     to[k] += step;
                     (value(&to), to)
                 });
-                let better = tried.into_iter().find(|(value, _)| *value > here);
+                // (By less than that, rounding has it.)
+                let better = tried.into_iter().find(|(value, _)| *value > here + 1e-12);
                 steps[k] *= if better.is_some() { 2.0 } else { 0.5 };
                 if let Some((value, to)) = better {
                     (here, at) = (value, to);

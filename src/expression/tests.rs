@@ -455,15 +455,23 @@ fn starts_fit_labels_that_are_spread_evenly() {
         low: 0.0,
         high: 6e4,
     };
-    let (eta, shared) = law("gaussian", "log_sigma").fit_to_range(&numbers, true, &[0.0]);
+    let (eta, shared) = law("gaussian", "log_sigma").fit_to_range(&numbers, true, &[(0.0, 10.0)]);
     let sd: f64 = 6e4 / 12f64.sqrt();
     assert!((eta - 3e4).abs() < 1.0, "{eta}");
     assert!((shared[0] - sd.ln()).abs() < 0.05, "{shared:?}");
     let counts = LabelRange::Counts(80);
-    let (eta, _) = law("negative-binomial", "log_shape").fit_to_range(&counts, true, &[0.0]);
+    let (eta, _) =
+        law("negative-binomial", "log_shape").fit_to_range(&counts, true, &[(0.0, 10.0)]);
     assert!((eta - 10f64.ln()).abs() < 0.01, "{eta}");
-    let (eta, _) = law("negative-binomial", "log_shape").fit_to_range(&counts, false, &[0.0]);
+    let (eta, _) =
+        law("negative-binomial", "log_shape").fit_to_range(&counts, false, &[(0.0, 10.0)]);
     assert_eq!(eta, 0.0);
+    // Few small counts say of a shape that it is large, without end.
+    for most in [2, 3, 8, 12, 16, 24] {
+        let counts = LabelRange::Counts(most);
+        let fit = law("negative-binomial", "log_shape").fit_to_range(&counts, true, &[(0.0, 2.0)]);
+        assert!(fit.1[0].abs() < 4.0, "{most}: {fit:?}");
+    }
     // Labels far from 1 on a log link: the mean of the logarithms of 32 numbers up to 1e7, and of
     // one.
     let prices = LabelRange::Numbers {
@@ -472,7 +480,7 @@ fn starts_fit_labels_that_are_spread_evenly() {
     };
     let logs = prices.typical().into_iter().map(f64::ln);
     let mean = logs.sum::<f64>() / 33.0;
-    let (eta, _) = law("log-normal", "log_sigma").fit_to_range(&prices, true, &[0.0]);
+    let (eta, _) = law("log-normal", "log_sigma").fit_to_range(&prices, true, &[(0.0, 10.0)]);
     assert!((eta - mean).abs() < 0.01, "{eta} for {mean}");
 }
 

@@ -370,9 +370,13 @@ impl Model for Regression {
             }
             return self.supported(start);
         };
-        let shared = match &self.prior.density {
-            Density::Normal { mean, .. } => mean[self.features..].to_vec(),
-            _ => start[self.features..].to_vec(),
+        let shared = |mean: &[f64], sd: &[f64]| {
+            let pairs = mean.iter().zip(sd).skip(self.features);
+            pairs.map(|(m, s)| (*m, *s)).collect()
+        };
+        let shared: Vec<(f64, f64)> = match &self.prior.density {
+            Density::Normal { mean, sd } => shared(mean, sd),
+            _ => vec![(0.0, f64::INFINITY); start.len() - self.features],
         };
         let labels = label_range(self.label);
         let (eta, shared) = law.fit_to_range(&labels, intercept.is_some(), &shared);

@@ -206,9 +206,15 @@ impl Prior {
         }
     }
 
-    /// What an anchor of d parameters is looked for with: of blocks their normal working prior.
+    /// What an anchor of d parameters is looked for with: of blocks their normal working prior, of
+    /// a Laplace prior the normal one of its variance. (Its own curvature is 0, and where rows say
+    /// nothing a run would know of no prior.)
     pub fn working(&self, d: usize) -> Prior {
         let density = match &self.density {
+            Density::Laplace { scale } => Density::Normal {
+                mean: vec![0.0; scale.len()],
+                sd: scale.iter().map(|s| std::f64::consts::SQRT_2 * s).collect(),
+            },
             Density::Blocks(blocks) => {
                 let (mean, sd) = blocks.working(d);
                 Density::Normal { mean, sd }

@@ -197,6 +197,12 @@ impl Plan {
             let key = format!("model.constants.{name}");
             return Err(self.refuse(&key, "must be a finite number"));
         }
+        for (name, entry) in &m.parameters {
+            if !(entry.sd.is_finite() && entry.sd > 0.0 && entry.mean.is_finite()) {
+                let key = format!("model.parameters.{name}");
+                return Err(self.refuse(&key, "needs a finite mean and an sd above 0"));
+            }
+        }
         let law = Law::new(name, &text, &shared, &fixed);
         law.map(Some)
             .map_err(|e| self.refuse("model.likelihood", e.to_string()))
@@ -266,7 +272,34 @@ impl Plan {
                 ));
             }
         }
+        for (name, value) in &m.constants {
+            self.check_constant(name, *value)?;
+        }
         Ok(())
+    }
+
+    /// A family's constant lies where its law is one.
+    fn check_constant(&self, name: &str, value: f64) -> Result<(), ConfigError> {
+        let most = match self.label_kind()? {
+            Some(LabelKind::Count { max }) => f64::from(max),
+            _ => 0.0,
+        };
+        let what = match name {
+            "nu" if value <= 0.0 => "degrees of freedom must be above 0; 4 is usual".into(),
+            "share" if value <= 0.0 || value >= 1.0 => {
+                "must lie between 0 and 1: 0.9 is the quantile that nine labels in ten are under"
+                    .into()
+            }
+            "width" if value <= 0.0 => "must be above 0, in units of the label".into(),
+            "trials" if value < 1.0 || value.fract() != 0.0 => {
+                "must be a whole number from 1".into()
+            }
+            "trials" if value < most => format!(
+                "rows have {value} trials, and up to {most} successes are declared: 'count' may be no more than 'trials'"
+            ),
+            _ => return Ok(()),
+        };
+        Err(self.refuse(&format!("model.constants.{name}"), what))
     }
 
     /// Width of a network.

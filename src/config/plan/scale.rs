@@ -26,13 +26,31 @@ impl PublicCurvature {
         })
     }
 
+    /// The same for optimisers, which are to find any model's mode: of every network, and of a law
+    /// with shared parameters what labels that fill their declared range would tell.
+    pub(super) fn of_ascent(model: &dyn Model, rows: usize, row_norm: f64) -> Self {
+        let any_network = matches!(model.gradient_function(), GradientFunction::Network(_));
+        let Some(slopes) = model.slopes().filter(|s| s.predictor != Predictor::Linear) else {
+            return Self::of(model, rows, row_norm);
+        };
+        let row = match any_network {
+            true => NETWORK,
+            false => {
+                let (slopes, scales) = slopes.and_scales(&model.usual_start());
+                let shared: f64 = scales.iter().map(|s| s * s).sum();
+                model.unit() * slopes.largest_weight * (row_norm * row_norm + shared)
+            }
+        };
+        let largest = prior_precision(model) + row * rows as f64 * model.tempering();
+        PublicCurvature {
+            typical: largest,
+            largest,
+        }
+    }
+
     fn known(model: &dyn Model, rows: usize, row_norm: f64) -> Option<Self> {
         let d = model.dim() as f64;
-        let (_, prior) = model
-            .prior()
-            .working(model.dim())
-            .slopes(&vec![0.0; model.dim()]);
-        let prior = prior.iter().fold(0.0f64, |most, p| most.max(*p));
+        let prior = prior_precision(model);
         let rows = rows as f64 * model.tempering();
         if is_network(model) {
             let largest = prior + NETWORK * rows;
@@ -74,6 +92,13 @@ impl PublicCurvature {
     pub(super) fn steepest_variance(&self) -> f64 {
         1.0 / self.largest
     }
+}
+
+/// The largest of a prior's precisions, of what stands in for it where it has none.
+fn prior_precision(model: &dyn Model) -> f64 {
+    let zero = vec![0.0; model.dim()];
+    let (_, precisions) = model.prior().working(model.dim()).slopes(&zero);
+    precisions.iter().fold(0.0f64, |most, p| most.max(*p))
 }
 
 /// Whether it is a network of declared layers.

@@ -7,6 +7,7 @@ use ndarray::{ArrayView1, ArrayViewMut1};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
+use super::boxed::BoxedMoves;
 use super::scales::Gibbs;
 use crate::model::{Anchor, FLAT_CLIP, Lower, Prior};
 use crate::sampler::PublicRng;
@@ -41,6 +42,8 @@ pub struct AnchoredMoves {
     clip: RemainderClip,
     /// Factor of the covariance of what the releases' noise leaves unknown; `None` without noise.
     shift: Option<Lower>,
+    /// What moves where the support is a box that cuts in.
+    boxed: Option<BoxedMoves>,
     /// What draws where the prior's scales are sampled too.
     gibbs: Option<Box<Gibbs>>,
 }
@@ -75,6 +78,10 @@ impl AnchoredMoves {
             true => Some(Lower::of_regularised(&anchor.spread, d, 1e-12 * size)?),
             false => None,
         };
+        let boxed = match usable && gibbs.is_none() {
+            true => BoxedMoves::new(&anchor, prior, &precision, &centre),
+            false => None,
+        };
         (usable && clip.rate >= 0.0 && clip.rate.is_finite()).then_some(AnchoredMoves {
             anchor,
             centre,
@@ -82,6 +89,7 @@ impl AnchoredMoves {
             proposal,
             clip,
             shift,
+            boxed,
             gibbs,
         })
     }
@@ -110,6 +118,13 @@ impl AnchoredMoves {
         rng: &mut PublicRng,
     ) -> f64 {
         let u = self.anchor.coordinates(&theta.to_vec());
+        if let (Some(boxed), AnchoredProposal::Autoregressive { .. }) = (&self.boxed, self.proposal)
+        {
+            let landed = boxed.step(&theta.to_vec(), rng);
+            proposal.assign(&ArrayView1::from(&landed));
+            // Reversible with respect to the Gaussian inside the box.
+            return self.log_gaussian(&u) - self.log_gaussian(&self.anchor.coordinates(&landed));
+        }
         let z: Vec<f64> = (0..u.len()).map(|_| StandardNormal.sample(rng)).collect();
         let noise = self.precision.solve_transposed(&z);
         let (keep, spread) = match self.proposal {
@@ -169,6 +184,9 @@ impl AnchoredMoves {
     }
 
     fn gaussian_start(&self, prior: &Prior, rng: &mut PublicRng) -> Vec<f64> {
+        if let Some(boxed) = &self.boxed {
+            return boxed.start(rng);
+        }
         for _ in 0..100 {
             let z: Vec<f64> = self
                 .centre

@@ -327,8 +327,14 @@ impl<'a> Path<'a> {
         let mut matrix = &self.curvature + &self.first * (BLEND * ratio) + prior;
         let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
         let least = 1.0 / (LONGEST_LEVEL * LONGEST_LEVEL * squares);
+        let shared = self.dim() - self.scales.len();
         for j in 0..self.dim() {
-            matrix[(j, j)] += (self.far[j] * least - ratio * self.first[(j, j)]).max(0.0);
+            // A shared parameter is as long as a feature of its scale.
+            let far = match j.checked_sub(shared) {
+                None => self.far[j],
+                Some(k) => self.far[j] * self.scales[k].powi(2),
+            };
+            matrix[(j, j)] += (far * least - ratio * self.first[(j, j)]).max(0.0);
         }
         let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
         Ok(Coordinates {
