@@ -128,3 +128,35 @@ fn labels_far_from_the_start_are_reached() {
     );
     assert!(noise < 0.1, "{noise}");
 }
+
+/// Labels that are all alike say nothing of three of four coefficients. Under a Laplace prior of
+/// scale 1, whose sd is 1.4, draws are about as wide as that, and not a hundred times and more.
+#[test]
+fn a_laplace_prior_holds_what_rows_do_not_tell() {
+    let run = "[data]\nfile = \"rows.csv\"\n[data.label]\ncolumn = \"y\"\n\
+               [[data.features]]\nintercept = true\n\
+               [[data.features]]\ncolumns = [\"a\", \"b\", \"c\"]\nscale = [-1, 1]\n\
+               [model]\nkind = \"logistic\"\nprior = { kind = \"laplace\", scale = 1.0 }\n\
+               [sampler]\nalgorithm = \"dp-laplace\"\n[run]\niterations = 1000\n\
+               [privacy]\nepsilon = 1.0\ndelta = 1e-6\n";
+    let place = Place::new(run);
+    let column = |i: i32, k: f64| (f64::from(i) * k).sin();
+    let line = |i| {
+        format!(
+            "1,{:.4},{:.4},{:.4}\n",
+            column(i, 1.7),
+            column(i, 2.9),
+            column(i, 4.3)
+        )
+    };
+    let lines = (0..300).map(line);
+    place.write(
+        "rows.csv",
+        &lines.fold("y,a,b,c\n".to_string(), |all, line| all + &line),
+    );
+    place.works("sample run.toml --out out --quiet");
+    let draws = place.draws("out");
+    let largest = draws.rows.iter().flat_map(|row| &row.2[1..]);
+    let largest = largest.fold(0.0f64, |most, v| most.max(v.abs()));
+    assert!(largest < 40.0, "{largest}");
+}

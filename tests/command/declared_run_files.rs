@@ -293,6 +293,36 @@ fn wrong_declarations_are_refused_with_a_way_out() {
             "constants.log_shape = nan",
             "finite",
         ),
+        (
+            &of("student-t"),
+            "constants.nu = 4",
+            "constants.nu = -1",
+            "model.constants.nu: degrees of freedom must be above 0",
+        ),
+        (
+            &of("quantile"),
+            "constants.share = 0.5",
+            "constants.share = 90",
+            "model.constants.share: must lie between 0 and 1",
+        ),
+        (
+            &of("quantile"),
+            "constants.width = 0.2",
+            "constants.width = 0",
+            "model.constants.width: must be above 0",
+        ),
+        (
+            &of("binomial"),
+            "constants.trials = 40",
+            "constants.trials = 12",
+            "model.constants.trials: rows have 12 trials",
+        ),
+        (
+            &held,
+            "constants.log_shape = 0.1",
+            "parameters.log_shape = { mean = 0, sd = 0 }",
+            "model.parameters.log_shape: needs a finite mean and an sd above 0",
+        ),
         (&held, "count = 40", "clamp = [0, 40]", "needs counts"),
         (
             &held,
@@ -447,5 +477,68 @@ fn what_the_documentation_shows_runs() {
     }
     for (name, _) in FUNCTIONS {
         assert!(reference.contains(name), "{name}");
+    }
+}
+
+/// Labels of a small unit, and counts declared up to a dozen: what rows share is found. The
+/// posterior's sd of log σ is 0.01; where it was lost it was off by 0.1 and more, or its stated sd
+/// was. A lost shape was off by 25 and more. In 200 runs neither came near these bounds.
+#[test]
+fn small_units_and_small_counts_tell_what_rows_share() {
+    let run = |kind: &str, label: &str, shared: &str| {
+        format!(
+            "[data]\nfile = \"rows.csv\"\n[data.label]\ncolumn = \"y\"\n{label}\n\
+             [[data.features]]\nintercept = true\n\
+             [[data.features]]\ncolumn = \"x\"\nclamp = [-1, 1]\n\
+             [model]\nkind = \"{kind}\"\nprior = {{ kind = \"normal\", sd = 1 }}\n\
+             parameters.{shared}\n[sampler]\nalgorithm = \"dp-laplace\"\n\
+             [run]\niterations = 2000\n[privacy]\nepsilon = 1000.0\ndelta = 1e-6\n"
+        )
+    };
+    // Twelve even numbers have the mean 0 and the variance 1; so many halves of a turn the rest.
+    let noise = |i: u32| (f64::from(i % 12) - 5.5) / (143.0f64 / 12.0).sqrt();
+    let x = |i: u32| (f64::from(i) * 2.399_963).sin();
+    let returns = (0..5_000).map(|i| 0.0005 + 0.002 * x(i) + 0.0125 * noise(i));
+    // More spread than Poisson's law; the posterior of log_shape is 0.166 ± 0.04, by SciPy.
+    let counts =
+        (0..5_000u32).map(|i| f64::from([0, 0, 1, 1, 1, 2, 2, 1, 3, 4, 7, 12][i as usize % 12]));
+    for (kind, label, shared, rows, expected, within) in [
+        (
+            "gaussian",
+            "clamp = [-0.05, 0.05]",
+            "log_sigma = { mean = -4, sd = 2 }",
+            returns.collect::<Vec<f64>>(),
+            0.0125f64.ln(),
+            [0.1, 0.05],
+        ),
+        (
+            "negative-binomial",
+            "count = 12",
+            "log_shape = { mean = 0, sd = 2 }",
+            counts.collect(),
+            0.166,
+            [2.0, 2.0],
+        ),
+    ] {
+        let place = Place::new(&run(kind, label, shared));
+        let lines = rows
+            .iter()
+            .zip(0..)
+            .map(|(y, i)| format!("{:.4},{y:.6}\n", x(i)));
+        place.write(
+            "rows.csv",
+            &lines.fold("x,y\n".to_string(), |all, line| all + &line),
+        );
+        place.works("sample run.toml --out out --quiet");
+        let draws = place.draws("out");
+        let values: Vec<f64> = draws.rows.iter().map(|row| row.2[2]).collect();
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let sd = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
+        assert!(
+            (mean - expected).abs() < within[0],
+            "{kind}: {mean} ± {sd} for {expected}"
+        );
+        assert!(sd < within[1], "{kind}: {mean} ± {sd}");
     }
 }

@@ -189,3 +189,54 @@ fn private_optimisers_come_near_the_mode_on_adult() {
         assert!(at < mode + 0.011, "{sampler}: {at} against {mode}");
     }
 }
+
+/// Without a `step`, on models whose curvature no bound tells: a network of one layer, with one
+/// output and with two, and a law with a parameter that rows share. Steps of N ended anywhere.
+#[test]
+fn usual_steps_end_near_the_rows_on_any_model() {
+    let x = |i: u32| (f64::from(i) * 2.399_963).sin();
+    let noise = |i: u32| (f64::from(i % 12) - 5.5) / (143.0f64 / 12.0).sqrt();
+    let two = "positive = [\"1\"]\nnegative = [\"0\"]";
+    for (kind, label, [least, most]) in [
+        ("mlp\"\nhidden = 4\n#", two, [-20.0, 20.0]),
+        ("mlp\"\nhidden = 4\n#", "classes = 2", [-20.0, 20.0]),
+        (
+            "gaussian\"\nparameters.log_sigma = { mean = 0, sd = 1 }\n#",
+            "clamp = [-3, 3]",
+            [-1.0, 1.0],
+        ),
+    ] {
+        // At the origin a network of one layer is symmetric, and its gradient nothing.
+        let binary = kind.starts_with("mlp");
+        let start = if binary { "\"prior\"" } else { "\"usual\"" };
+        let place = Place::new(&format!(
+            "[data]\nfile = \"rows.csv\"\n[data.label]\ncolumn = \"y\"\n{label}\n\
+             [[data.features]]\ncolumn = \"x\"\nclamp = [-1, 1]\n\
+             [model]\nkind = \"{kind}\"\nprior = {{ kind = \"normal\", sd = 2 }}\n\
+             [sampler]\nalgorithm = \"sgd\"\n[run]\niterations = 300\nseed = 3\nstart = {start}\n\
+             [privacy]\nnot_private = true\n"
+        ));
+        let y = |i: u32| match binary {
+            true => f64::from(u8::from(x(i) + 0.3 * noise(i) > 0.0)),
+            false => 0.5 * x(i) + 0.5 * noise(i),
+        };
+        let lines = (0..2_000).map(|i| format!("{:.4},{}\n", x(i), y(i)));
+        place.write(
+            "rows.csv",
+            &lines.fold("x,y\n".to_string(), |all, line| all + &line),
+        );
+        place.works("sample run.toml --out out --quiet");
+        let end = place.draws("out").rows.pop().unwrap().2;
+        assert!(
+            end.iter().all(|v| (least..=most).contains(v)),
+            "{kind}: {end:?}"
+        );
+        assert!(end.iter().any(|v| v.abs() > 0.2), "{kind}: {end:?}");
+        if !binary {
+            assert!(
+                (end[0] - 0.5).abs() < 0.05 && (end[1] - 0.5f64.ln()).abs() < 0.05,
+                "{end:?}"
+            );
+        }
+    }
+}

@@ -243,8 +243,8 @@ fn every_sampler_takes_weights_and_says_so() {
     }
 }
 
-/// Persons with several rows each, which have weights. Means of the two runs differ by 0.04 standard
-/// deviations for noise, of which the test allows ten times as much.
+/// Persons with several rows each, which have weights. For noise alone means of the two runs differ
+/// by 0.04 standard deviations, root mean square; the test allows ten times that.
 #[test]
 fn rows_of_persons_have_weights_too() {
     let rows = table(15_000);

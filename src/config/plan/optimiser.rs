@@ -1,21 +1,16 @@
 //! The keys of optimisers, and the noise that a budget asks of their gradients.
 
 use super::Plan;
-use super::scale::{PublicCurvature, is_network};
+use super::scale::PublicCurvature;
 use super::stochastic::schedule;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
-use crate::model::{Model, Predictor};
+use crate::model::Model;
 use crate::privacy::{Batch, Curator, EventKey, GradientNoise};
 use crate::sampler::{Optimiser, OptimiserName};
 
 /// Adam's step without a key, in units of `scale`.
 const ADAM_STEP: f64 = 0.01;
-
-/// What of Newton's step a network, or a law with parameters that rows share, takes without a key,
-/// by experience: with more of it some runs end where the likelihood is low
-/// (docs/results/reproduce.md).
-const OF_NEWTON: f64 = 0.25;
 
 impl Plan {
     /// An optimiser. Without `gradient.tau`, the least noise that lets a private run of the planned
@@ -57,10 +52,7 @@ impl Plan {
             // Newton's where the mean log posterior is steepest.
             OptimiserName::Sgd => {
                 let most = self.rows_at_most(rows);
-                let newton = PublicCurvature::of_ascent(model, most, row_norm).steepest_variance();
-                let (predictor, network) = (model.slopes().map(|s| s.predictor), is_network(model));
-                let bends = network || predictor.is_some_and(|p| p != Predictor::Linear);
-                rows as f64 * newton * if bends { OF_NEWTON } else { 1.0 }
+                rows as f64 * PublicCurvature::ascent_variance(model, most, row_norm)
             }
         };
         let schedule = schedule(s, s.step.unwrap_or_else(usual));

@@ -7,6 +7,11 @@ use crate::model::{GradientFunction, Model, Predictor};
 /// and less are stable (docs/results/reproduce.md).
 const NETWORK: f64 = 0.5;
 
+/// What of Newton's step optimisers take on a network, and on a law with parameters that rows
+/// share, by experience: with more of it some runs end where the likelihood is low
+/// (docs/results/reproduce.md).
+const OF_NEWTON: f64 = 0.25;
+
 /// Curvature of a posterior, per squared unit of a parameter.
 pub(super) struct PublicCurvature {
     /// Of one coordinate, if rows are of half their largest squared norm, spread evenly.
@@ -26,26 +31,27 @@ impl PublicCurvature {
         })
     }
 
-    /// The same for optimisers, which are to find any model's mode: of every network, and of a law
-    /// with shared parameters what labels that fill their declared range would tell.
-    pub(super) fn of_ascent(model: &dyn Model, rows: usize, row_norm: f64) -> Self {
-        let any_network = matches!(model.gradient_function(), GradientFunction::Network(_));
-        let Some(slopes) = model.slopes().filter(|s| s.predictor != Predictor::Linear) else {
-            return Self::of(model, rows, row_norm);
-        };
-        let row = match any_network {
-            true => NETWORK,
-            false => {
-                let (slopes, scales) = slopes.and_scales(&model.usual_start());
+    /// The posterior variance that optimisers step by, in the steepest direction, and never that of
+    /// unit scale, for that would make steps of N. Of a law with shared parameters a row tells what
+    /// labels that fill their declared range would; where nothing is known, 1 in each unit.
+    pub(super) fn ascent_variance(model: &dyn Model, rows: usize, row_norm: f64) -> f64 {
+        let slopes = model.slopes();
+        let joint = slopes.filter(|s| matches!(s.predictor, Predictor::Joint(_)));
+        let one_layer = matches!(model.gradient_function(), GradientFunction::Network(_));
+        let (row, part) = match joint {
+            _ if one_layer || is_network(model) => (NETWORK, OF_NEWTON),
+            Some(joint) => {
+                let (slopes, scales) = joint.and_scales(&model.usual_start());
                 let shared: f64 = scales.iter().map(|s| s * s).sum();
-                model.unit() * slopes.largest_weight * (row_norm * row_norm + shared)
+                let norm = row_norm * row_norm + shared;
+                (model.unit() * slopes.largest_weight * norm, OF_NEWTON)
             }
+            None => match Self::known(model, rows, row_norm) {
+                Some(known) => return known.steepest_variance(),
+                None => (1.0, 1.0),
+            },
         };
-        let largest = prior_precision(model) + row * rows as f64 * model.tempering();
-        PublicCurvature {
-            typical: largest,
-            largest,
-        }
+        part / (prior_precision(model) + row * rows as f64 * model.tempering())
     }
 
     fn known(model: &dyn Model, rows: usize, row_norm: f64) -> Option<Self> {

@@ -11,7 +11,7 @@ use crate::model::{Anchor, Lower, Prior, Support};
 const FREE_SDS: f64 = 4.5;
 /// Sweeps forth and back a move: more of them forget the start better.
 const SWEEPS: usize = 4;
-/// Tries at one coordinate; each is taken with probability one half or more.
+/// Tries at one coordinate; nearly half of them are taken, or more.
 const TRIES: usize = 1000;
 
 /// Gibbs moves that leave an anchor's Gaussian, cut off at the box, invariant.
@@ -104,13 +104,12 @@ fn truncated([low, high]: [f64; 2], rng: &mut impl Rng) -> Option<f64> {
         return truncated([-high, -low], rng).map(|z| -z);
     }
     let near = low.max(0.0);
+    let root = (near * near + 4.0).sqrt();
     // The rate of the exponential law that fits the tail best.
-    let rate = 0.5 * (near + (near * near + 4.0).sqrt());
+    let rate = 0.5 * (near + root);
+    // Whether even numbers between the edges are taken more often than those of that law.
     let narrow = match low > 0.0 {
-        true => {
-            let tail = 0.5 * (near * near - near * (near * near + 4.0).sqrt()) + 0.5;
-            high - low < (0.5 * tail).exp() / rate
-        }
+        true => high - low < (0.25 * (near * near - near * root) + 0.5).exp() / rate,
         false => high - low < (2.0 * std::f64::consts::PI).sqrt(),
     };
     for _ in 0..TRIES {

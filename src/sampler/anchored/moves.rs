@@ -185,7 +185,10 @@ impl AnchoredMoves {
 
     fn gaussian_start(&self, prior: &Prior, rng: &mut PublicRng) -> Vec<f64> {
         if let Some(boxed) = &self.boxed {
-            return boxed.start(rng);
+            let start = boxed.start(rng);
+            if self.anchor.contains(&start) {
+                return start;
+            }
         }
         for _ in 0..100 {
             let z: Vec<f64> = self

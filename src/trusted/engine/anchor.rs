@@ -229,7 +229,7 @@ pub(super) fn quantize_in_ball(bits: u32, z: &[f64], bound: f64, q: &mut [i64]) 
     quantize_to(1 << (2 * bits), z, scale, q);
 }
 
-/// The same for z·`scale` and any bound on Σ q² of which the root, and so each |q|, is at most 2^62.
+/// The same for z·`scale` and any bound on Σ q² whose root, and so each |q|, is at most 2^62.
 pub(super) fn quantize_to(most: u128, z: &[f64], scale: f64, q: &mut [i64]) {
     let limit = most.isqrt() as i64;
     let fill = |to_integer: fn(f64) -> f64, scale: f64, q: &mut [i64]| -> bool {
