@@ -12,6 +12,16 @@ use crate::model::{
     Forms, GradientFunction, Lower, Model, ModelError, Prior, RowFunction, Score, Surrogate,
 };
 
+/// What a profile tells rows apart by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Profile {
+    /// Their whitened norms; rows count by their weights.
+    #[default]
+    Norms,
+    /// The norms of their gradients before these are clipped, and the signs of their scores.
+    Gradients,
+}
+
 /// Public coordinates `u = Lᵀ(θ − θ*)` in which an anchor is released, with the bound that
 /// rows are clipped to in them: `‖L⁻¹x‖ ≤ row_bound`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,6 +106,10 @@ pub struct Doubts {
     /// Columns of the model whose values mostly lie within 0.1 of zero.
     #[serde(default)]
     pub narrow: usize,
+    /// What labels farther out than their law expects may shift means by as their scores are
+    /// clipped, posterior sds, the square root of the mean square over coefficients.
+    #[serde(default)]
+    pub clipped: f64,
 }
 
 impl Alone {

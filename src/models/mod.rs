@@ -17,7 +17,7 @@ mod network_anchor;
 mod regression;
 mod slopes;
 
-pub use anchor::{Alone, Anchor, Anchored, Doubts, Metric, check_anchorable};
+pub use anchor::{Alone, Anchor, Anchored, Doubts, Metric, Profile, check_anchorable};
 pub use banana::Banana;
 pub use gaussian_mean::GaussianMean;
 pub use layered::Layered;

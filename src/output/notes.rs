@@ -72,6 +72,9 @@ pub(super) fn notes(
     notes
 }
 
+/// Bias by clipped labels, posterior sds, that notes speak of.
+const CLIPPED: f64 = 0.5;
+
 /// What the releases of an anchor say of how hard its table is.
 pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
     let (d, doubts) = (anchor.at.len(), anchor.doubts);
@@ -95,6 +98,12 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
         notes.push(format!(
             "{:.0} % of the information is in rows far out and was weighted down to bound their influence: transform skewed columns, or declare tighter bounds",
             100.0 * doubts.weighted_down
+        ));
+    }
+    if doubts.clipped > CLIPPED {
+        notes.push(format!(
+            "more labels lie far out than the likelihood expects; they were clipped to bound their influence, which may shift means by {:.1} posterior sds (root mean square). Intervals have room for it. A likelihood with heavier tails (student-t, negative-binomial), a transformed label, or a larger variance, where that is declared, would help",
+            doubts.clipped
         ));
     }
     if doubts.narrow > 0 {

@@ -12,6 +12,7 @@ mod moves;
 mod norms;
 mod path;
 mod refresh;
+mod residuals;
 mod scales;
 #[cfg(test)]
 mod scales_tests;

@@ -32,7 +32,7 @@ const OFF_TIMES: f64 = 1.2;
 /// Share of the information that is taken to be kept at least.
 pub(super) const LEAST_KEPT: f64 = 0.05;
 /// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
-const TRIED: std::ops::RangeInclusive<i32> = -12..=12;
+const TRIED: std::ops::RangeInclusive<i32> = -12..=24;
 /// … and where curvatures have the same bound.
 const TRIED_TOGETHER: std::ops::RangeInclusive<i32> = 0..=12;
 
@@ -227,8 +227,9 @@ impl Norms {
         }
     }
 
-    /// The row bound of least expected error; `noise`: of a gradient at a bound.
-    pub(super) fn best(&self, usual: f64, d: usize, noise: impl Fn(f64) -> f64) -> f64 {
+    /// The row bound of least expected error; `at`: noise of a gradient at a bound, and the bias,
+    /// mean square, that was seen of it.
+    pub(super) fn best(&self, usual: f64, d: usize, at: impl Fn(f64) -> (f64, f64)) -> f64 {
         if self.ranges.iter().all(|(_, sum)| *sum <= 0.0) {
             return STAGE_BOUND * usual;
         }
@@ -239,8 +240,9 @@ impl Norms {
         };
         for k in tried {
             let bound = usual * 2f64.powf(0.25 * f64::from(k));
-            let noise = noise(bound) / self.kept(bound).max(LEAST_KEPT);
-            let error = noise * noise + self.bias(bound, d);
+            let (noise, seen) = at(bound);
+            let noise = noise / self.kept(bound).max(LEAST_KEPT);
+            let error = noise * noise + self.bias(bound, d).max(seen);
             // Without privacy the widest.
             if error < best.0 || error == 0.0 {
                 best = (error, bound);
@@ -321,8 +323,8 @@ mod tests {
     #[test]
     fn noise_narrows_the_bound_of_gradients() {
         let logistic = norms(&[5, 7, 9, 11], Slopes::logistic());
-        let wide = logistic.best(1.0, 4, |_| 0.0);
-        let narrow = logistic.best(1.0, 4, |b| 40.0 * b);
+        let wide = logistic.best(1.0, 4, |_| (0.0, 0.0));
+        let narrow = logistic.best(1.0, 4, |b| (40.0 * b, 0.0));
         assert!(wide > 7.9 && narrow < 0.5, "{wide} {narrow}");
         let shape = crate::model::NetworkShape {
             features: 2,
@@ -330,7 +332,7 @@ mod tests {
             outputs: 1,
         };
         let network = norms(&[5, 7, 9, 11], Slopes::network(shape));
-        let together = network.best(1.0, 4, |b| 40.0 * b);
+        let together = network.best(1.0, 4, |b| (40.0 * b, 0.0));
         assert!(together >= 1.0, "{together}");
     }
 }

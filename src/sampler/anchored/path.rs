@@ -11,10 +11,11 @@ use super::columns::{Columns, narrow};
 use super::denoise::{Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
 use super::norms::{LEAST_KEPT, Norms};
+use super::residuals::{Cut, Residuals};
 use super::scales;
 use super::secant::{self, Observation};
 use super::warm_start::multiplier;
-use crate::model::{Anchor, Doubts, Metric, Prior, Score, Slopes};
+use crate::model::{Anchor, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
 /// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
@@ -59,6 +60,10 @@ const TRUSTED: f64 = 0.8;
 const CURVATURE_BOUND: f64 = 1.2;
 /// Share of what is left after the stages for the final profile, and for the final curvature.
 const FINAL_PROFILE: f64 = 0.02;
+/// … for the one of gradients, which is asked for where labels may lie farther out than expected …
+const FINAL_RESIDUALS: f64 = 0.03;
+/// … whose shortest range is this share of a gradient of the largest score and the usual norm.
+const SHORTEST_RESIDUAL: f64 = 0.125;
 const FINAL_CURVATURE: f64 = 0.12;
 /// Final gradients, and how much more each gets than the one before.
 const FINAL_GRADIENTS: usize = 4;
@@ -80,6 +85,11 @@ const LEAST_NOISE: f64 = 0.1;
 /// … and in intervals it counts so much more, mean square: the floor and the drawing have errors
 /// too.
 const CURVATURE_DOUBT: f64 = 4.0;
+/// What clipped labels may shift means by is told where it is more than this many sds of noise.
+const SAID_OF_NOISE: f64 = 2.0;
+/// Entries of a curvature that a law expects, and labels need not show, are off by so much of what
+/// they are on the diagonal, where gradients tell of it.
+const MISFIT: f64 = 0.2;
 /// Doubts count the last step's squared length over this many times what noise makes it …
 const UNSETTLED: f64 = 3.0;
 /// … and where that is more than this, the centre is as much less certain.
@@ -401,13 +411,14 @@ impl<'a> Path<'a> {
             gradient: Some(purse.pay(share)),
             curvature: Some(purse.pay(share)),
             profile: Some(purse.pay(PROFILE_SHARE * share)),
+            profile_of: Profile::Norms,
         };
         let (_, seen) = self.release(&coordinates, [bound, wide], noise, releases)?;
         let sd = seen.gradient_sd;
         self.weigh(&seen);
         self.bend(&coordinates, &seen)?;
         self.observe(&coordinates, &seen, share);
-        self.learn_from_gradients(&coordinates)?;
+        self.learn_from_gradients(&coordinates, 0.0)?;
         let gradient = gradient_of(&coordinates, &seen);
         let (mut step, mut trust) = self.step(&gradient, &coordinates, sd)?;
         let cosine = self.cosine_of_long_steps(&step);
@@ -531,9 +542,10 @@ impl<'a> Path<'a> {
         });
     }
 
-    /// The curvature as differences of the gradients so far show it.
-    fn learn_from_gradients(&mut self, coordinates: &Coordinates) -> Result<(), Halt> {
-        if self.uncertain <= 0.0 || self.observations.len() < 2 {
+    /// The curvature as differences of the gradients so far show it; its entries are off by `misfit`
+    /// beside their noise.
+    fn learn_from_gradients(&mut self, coordinates: &Coordinates, misfit: f64) -> Result<(), Halt> {
+        if self.uncertain.max(misfit) <= 0.0 || self.observations.len() < 2 {
             return Ok(());
         }
         let l = &coordinates.factor;
@@ -547,7 +559,7 @@ impl<'a> Path<'a> {
             (curvature, *uncertain),
         ] {
             let here = whiten(l, matrix)?;
-            let change = secant::change(&here, l, sd, self.weight, seen)?;
+            let change = secant::change(&here, l, sd.hypot(misfit), self.weight, seen)?;
             *matrix = l * floored(&(here + change), LEAST_SECANT) * l.transpose();
         }
         Ok(())
@@ -711,6 +723,7 @@ impl<'a> Path<'a> {
         let wide = (STAGE_BOUND * coordinates.usual).min(longest);
         let (_, seen) = self.release(&coordinates, [wide; 2], noise, releases)?;
         self.weigh(&seen);
+        let residuals = self.residuals(&coordinates, purse, releases)?;
         let curvature_share = self.plan.split.map_or(FINAL_CURVATURE, |s| {
             s.curvature / (s.gradient + s.curvature)
         }) * purse.left;
@@ -721,36 +734,52 @@ impl<'a> Path<'a> {
             self.slopes,
             [self.mean_weight(), coordinates.usual],
         );
+        let cut = |b: f64| match &residuals {
+            Some(residuals) => residuals.cut(self.kept_gradient(b, coordinates.usual)),
+            None => Cut::default(),
+        };
+        let (shared, d) = (self.scales.len(), self.dim());
         let bound = match self.plan.clip {
             Some(multiple) => multiple * coordinates.usual,
-            None => norms.best(coordinates.usual, self.dim(), |b| {
-                self.whole_noise(b, purse) / gradients.sqrt()
+            None => norms.best(coordinates.usual, d, |b| {
+                let noise = self.whole_noise(b, purse) / gradients.sqrt();
+                (noise, cut(b).bias(shared, d))
             }),
         };
-        let bias = norms.bias_in_intervals(bound, self.dim());
+        let bias = norms.bias_in_intervals(bound, d);
+        let cut = cut(bound);
         // Gradients of rows that are weighted down tell of so much less than the curvature does.
         let heard = match self.slopes.weights_scores {
             true => norms.kept(bound).max(LEAST_KEPT),
             false => 1.0,
         };
-        let bound = bound.min(longest);
+        // Of a law with shared parameters it is no norm that is clipped.
+        let bound = match self.is_joint() {
+            true => bound,
+            false => bound.min(longest),
+        };
         // Rows that are clipped with their residuals have weights of their own.
         let wide = match self.slopes.clips_residuals {
             true if self.slopes.weights_scores => {
                 wide.min(CURVATURE_BOUND * coordinates.usual).max(bound)
             }
-            true => wide.max(bound),
+            true => wide.max(bound.min(longest)),
             false => bound,
         };
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
         let first = self.observations.len();
+        // (Farther from the mode it is the law's own bending that gradients show.)
+        let misfit = match self.is_joint() && residuals.is_some() {
+            true => MISFIT,
+            false => 0.0,
+        };
         for i in 0..FINAL_GRADIENTS {
             let share = gradients * GROWTH.powi(i as i32) / unit;
             let last = i + 1 == FINAL_GRADIENTS;
             let noise = AnchorNoise {
                 gradient: Some(purse.pay(share)),
                 curvature: last.then(|| purse.pay(curvature_share)),
-                profile: None,
+                ..AnchorNoise::default()
             };
             let (metric, mut seen) = self.release(&coordinates, [bound, wide], noise, releases)?;
             seen.gradient.iter_mut().for_each(|g| *g /= heard);
@@ -759,18 +788,66 @@ impl<'a> Path<'a> {
             let one = self.whole_noise(bound, purse) / heard;
             if last {
                 let bent = self.bend(&coordinates, &seen)?;
-                self.learn_from_gradients(&coordinates)?;
+                self.learn_from_gradients(&coordinates, misfit)?;
                 let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
-                let mut anchor = self.anchor(&coordinates, metric, &bent, (gradient, sd), bias)?;
+                let (own, bias, own_noise) = ((gradient, sd), (bias, cut), sd);
+                let mut anchor = self.anchor(&coordinates, metric, &bent, own, bias)?;
                 anchor.doubts.weighted_down = norms.lost_far_out(bound);
+                let room = cut.room(shared, d);
+                anchor.doubts.clipped = if room > own_noise * SAID_OF_NOISE {
+                    room
+                } else {
+                    0.0
+                };
                 return Ok(anchor);
             }
-            self.learn_from_gradients(&coordinates)?;
+            self.learn_from_gradients(&coordinates, misfit)?;
             let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
             let (step, _) = self.step(&gradient, &coordinates, sd)?;
             self.advance(&step);
         }
         Err(Halt::Failed("an anchor needs a gradient".into()))
+    }
+
+    fn is_joint(&self) -> bool {
+        matches!(self.slopes.predictor, Predictor::Joint(_))
+    }
+
+    /// The longest gradient of a row that a row bound keeps, nats in whitened coordinates. Scores
+    /// are clipped by themselves too but where vectors are clipped whole.
+    fn kept_gradient(&self, bound: f64, usual: f64) -> f64 {
+        let bound = match self.is_joint() {
+            true => bound,
+            false => bound.min(usual),
+        };
+        self.plan.unit * self.slopes.largest_score * bound
+    }
+
+    /// A profile of the rows' gradients, where labels may lie farther out than their law expects and
+    /// their scores are clipped as they are.
+    fn residuals(
+        &self,
+        coordinates: &Coordinates,
+        purse: &mut Purse,
+        releases: &mut dyn Releases,
+    ) -> Result<Option<Residuals>, Halt> {
+        let slopes = &self.slopes;
+        if !slopes.clips_residuals || slopes.weights_scores || slopes.centred || slopes.ends {
+            return Ok(None);
+        }
+        let bound = SHORTEST_RESIDUAL * coordinates.usual;
+        let metric = Metric {
+            factor: lower(&coordinates.factor)?,
+            row_bound: bound,
+        };
+        let noise = AnchorNoise {
+            profile: Some(purse.pay(FINAL_RESIDUALS * purse.left)),
+            profile_of: Profile::Gradients,
+            ..AnchorNoise::default()
+        };
+        let seen = releases.anchor(&self.at, &metric, noise)?;
+        let longest = self.plan.unit * slopes.largest_score * bound;
+        Ok(Some(Residuals::new(&seen, longest)))
     }
 
     /// The likelihood's gradient where the path stands from the observations from `first` on, by
@@ -808,7 +885,7 @@ impl<'a> Path<'a> {
         metric: Metric,
         bent: &Bent,
         (gradient, sd): (DVector<f64>, f64),
-        bias: f64,
+        (bias, cut): (f64, Cut),
     ) -> Result<Anchor, Halt> {
         let d = self.dim();
         let l = &coordinates.factor;
@@ -834,9 +911,14 @@ impl<'a> Path<'a> {
             true => self.noise(&precision, &centre, (sd, bias)),
             false => DMatrix::zeros(d, d),
         };
+        // What is cut is bounded and not known: intervals have room for it, and no centre follows it.
+        let uncertain = match sd > 0.0 {
+            true => &noise + self.room_for(cut, coordinates)?,
+            false => noise.clone(),
+        };
         let alone = match self.alone {
             true => {
-                let noise = &noise * inflation;
+                let noise = &uncertain * inflation;
                 Some(scales::alone(&own, &raised, &bent.cautious, &noise)?)
             }
             false => None,
@@ -848,7 +930,7 @@ impl<'a> Path<'a> {
                 // Where the floor made a step short, it may be as much longer.
                 let (longer, _) = answer(&floored(&(&raised - &bent.lift), LEAST_BELIEVED))?;
                 let further = longer - &centre;
-                let spread = spread(&bent.believed, &precision, &prior, &noise)?;
+                let spread = spread(&bent.believed, &precision, &prior, &uncertain)?;
                 let spread = spread + variance + &further * further.transpose();
                 let spread = spread.transpose().iter().copied().collect();
                 (&precision * &centre - &prior_pull, centre, spread)
@@ -870,6 +952,7 @@ impl<'a> Path<'a> {
             doubts: Doubts {
                 lost: bent.lost,
                 weighted_down: 0.0,
+                clipped: 0.0,
                 unsettled,
                 narrow: narrow(&self.far),
             },
@@ -891,6 +974,18 @@ impl<'a> Path<'a> {
         let turned = &one * length + centre * centre.transpose();
         let doubt = 0.5 * CURVATURE_DOUBT * self.doubted.uncertain.powi(2);
         &one * (sd * sd) + precision * bias + turned * doubt
+    }
+
+    /// Covariance of what clipping may take off a gradient, in the anchor's coordinates.
+    fn room_for(&self, cut: Cut, coordinates: &Coordinates) -> Result<DMatrix<f64>, Halt> {
+        let shared = self.dim() - self.scales.len();
+        let directions: Result<Vec<_>, Halt> = (shared..self.dim())
+            .map(|k| {
+                let own = DVector::from_fn(self.dim(), |j, _| if j == k { 1.0 } else { 0.0 });
+                forward(&coordinates.factor, &own)
+            })
+            .collect();
+        Ok(cut.covariance(&directions?, self.dim()))
     }
 }
 

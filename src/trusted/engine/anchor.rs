@@ -12,7 +12,7 @@ use super::anchor_rows::TileRows;
 use super::anchor_vectors::VectorRows;
 use super::cpu::InstructionSet;
 use crate::data::{Dataset, TILE};
-use crate::model::{Metric, Predictor, Slopes};
+use crate::model::{Metric, Predictor, Profile, Slopes};
 
 /// A row's whitened z in a curvature, in units of b/2^14.
 pub(super) const FEATURE_BITS: u32 = 14;
@@ -28,6 +28,8 @@ pub(super) const PROFILE_SHIFT: u32 = 8;
 
 /// Thresholds of a profile in units of the metric's row bound b: 2^(j/2), from 2^-3.5 to 2^4.5.
 const PROFILE_BITS: std::ops::RangeInclusive<i32> = -7..=9;
+/// The same of gradients in units of S b: 2^j, each range once for either sign of the score.
+const GRADIENT_PROFILE_BITS: std::ops::RangeInclusive<i32> = 0..=7;
 
 /// `Σ ω_i s_i z_i` and `Σ ω_i w_i z_i z_iᵀ` of a model's log likelihood at θ*, z = L⁻¹x (L⁻¹∇f of a
 /// network), s the score and w minus its slope, clipped to public bounds; in units of
@@ -52,8 +54,8 @@ pub(in crate::trusted) struct AnchorParts {
     pub gradient: bool,
     /// d(d+1)/2 sums.
     pub curvature: bool,
-    /// The profile of row norms.
-    pub profile: bool,
+    /// A profile.
+    pub profile: Option<Profile>,
 }
 
 impl AnchorQuery<'_> {
@@ -82,7 +84,8 @@ pub(in crate::trusted) struct AnchorSums {
     /// Lower triangle, row by row, d(d+1)/2 sums in units of [`AnchorSums::curvature_unit`].
     pub curvature: Vec<i128>,
     /// Sums of w over rows by ‖z‖, in units of [`AnchorSums::weight_unit`]: one of every range
-    /// between [`AnchorSums::profile_thresholds`], and what lies beyond the last.
+    /// between [`AnchorSums::profile_thresholds`], and what lies beyond the last. Or numbers of
+    /// rows by [their gradients](AnchorSums::place_of_gradient).
     pub profile: Vec<i128>,
 }
 
@@ -113,6 +116,25 @@ impl AnchorSums {
             curvature: vec![0; d * (d + 1) / 2],
             profile: vec![0; PROFILE_BITS.count() + 1],
         }
+    }
+
+    /// The same of a profile of gradients, in units of S b: two entries between each, of scores
+    /// from 0 on and of others.
+    pub fn gradient_thresholds() -> Vec<f64> {
+        GRADIENT_PROFILE_BITS.map(|j| f64::powi(2.0, j)).collect()
+    }
+
+    /// The entry of a row whose gradient is so many S b long before it is clipped; NaN lies beyond
+    /// the last.
+    pub(super) fn place_of_gradient(length: f64, score: f64) -> usize {
+        let mut powers = GRADIENT_PROFILE_BITS;
+        let place = powers.position(|j| length <= f64::powi(2.0, j));
+        2 * place.unwrap_or(GRADIENT_PROFILE_BITS.count()) + usize::from(score < 0.0)
+    }
+
+    /// One unit of a profile of gradients, whose whole is the rows of a unit.
+    pub fn row_unit(slopes: &Slopes) -> f64 {
+        f64::from(slopes.rows_of_unit) * f64::powi(2.0, -((WEIGHT_BITS + PROFILE_SHIFT) as i32))
     }
 
     /// One unit of a profile's weights w, κ and the model's unit left out.
@@ -282,7 +304,7 @@ mod tests {
         pub const EXPANSION: AnchorParts = AnchorParts {
             gradient: true,
             curvature: true,
-            profile: false,
+            profile: None,
         };
     }
 
@@ -495,7 +517,7 @@ mod tests {
                     metric: &metric,
                     slopes,
                     parts: AnchorParts {
-                        profile: true,
+                        profile: Some(Profile::Norms),
                         ..AnchorParts::EXPANSION
                     },
                 };

@@ -10,11 +10,11 @@
 use std::ops::Range;
 
 use super::anchor::{
-    AnchorQuery, AnchorSums, FEATURE_BITS, GRADIENT_BITS, PROFILE_SHIFT, quantize_in_ball,
-    quantize_slopes, share_of_ball,
+    AnchorQuery, AnchorSums, FEATURE_BITS, GRADIENT_BITS, PROFILE_SHIFT, WEIGHT_BITS,
+    quantize_in_ball, quantize_slopes, share_of_ball,
 };
 use crate::data::{Dataset, TILE};
-use crate::model::Predictor;
+use crate::model::{Predictor, Profile};
 
 /// Tiles whose sums are exact.
 const EXACT_TILES: usize = (1 << 11) / TILE;
@@ -149,6 +149,7 @@ pub(super) fn sums<const FMA: bool>(mut rows: TileRows<'_>, tiles: Range<usize>)
     let mut sums = AnchorSums::zero(d);
     let thresholds = AnchorSums::profile_thresholds().into_iter();
     let thresholds: Vec<f64> = thresholds.map(|t| t * bound).collect();
+    let longest = query.slopes.largest_score * bound;
     let width = d.div_ceil(COLUMNS);
     let mut units = vec![[0.0; TILE]; d];
     let mut q = vec![[0.0; COLUMNS]; width * TILE];
@@ -161,13 +162,22 @@ pub(super) fn sums<const FMA: bool>(mut rows: TileRows<'_>, tiles: Range<usize>)
         for i in 0..live {
             let label = data.labels().get(t * TILE + i);
             let (eta, label) = (rows.eta[i], label.map_or(0.0, |y| f64::from(*y)));
-            if parts.profile {
-                let (_, weight) = quantize_slopes(&query.slopes, 1.0, eta, label);
-                // NaN lies beyond the last.
-                let norm = rows.norms[i] * query.slopes.larger_score(eta);
-                let place = thresholds.iter().position(|t| norm <= *t);
-                let place = place.unwrap_or(thresholds.len());
-                sums.profile[place] += i128::from(weight << PROFILE_SHIFT);
+            match parts.profile {
+                Some(Profile::Norms) => {
+                    let (_, weight) = quantize_slopes(&query.slopes, 1.0, eta, label);
+                    // NaN lies beyond the last.
+                    let norm = rows.norms[i] * query.slopes.larger_score(eta);
+                    let place = thresholds.iter().position(|t| norm <= *t);
+                    let place = place.unwrap_or(thresholds.len());
+                    sums.profile[place] += i128::from(weight << PROFILE_SHIFT);
+                }
+                Some(Profile::Gradients) => {
+                    let (score, _) = query.slopes.score.slopes(eta, label);
+                    let length = (score * rows.norms[i]).abs() / longest;
+                    let place = AnchorSums::place_of_gradient(length, score);
+                    sums.profile[place] += 1 << (WEIGHT_BITS + PROFILE_SHIFT);
+                }
+                None => {}
             }
             let share = share_of_ball(rows.norms[i], bound);
             let (score, weight) = quantize_slopes(&query.slopes, share, eta, label);
@@ -316,7 +326,7 @@ mod tests {
                         parts: AnchorParts {
                             gradient: true,
                             curvature: true,
-                            profile: true,
+                            profile: Some(Profile::Norms),
                         },
                     };
                     let (sums, weights) = plain(&data, &query);

@@ -11,7 +11,7 @@ use super::anchor::{
 };
 use crate::data::{Dataset, Units};
 use crate::expression::{Clip, Located, Parts, Source};
-use crate::model::{Joint, Slopes};
+use crate::model::{Joint, Profile, Slopes};
 
 /// The vectors of a curvature in units of their bound √W b over 2^21, so that their products are in
 /// units of W b² over 2^42.
@@ -157,7 +157,27 @@ impl<'a> VectorRows<'a> {
             let sum = unit.gradient.iter_mut().zip(v);
             sum.for_each(|(g, v)| *g += part * v);
         }
-        if !(parts.curvature || parts.profile) {
+        if parts.profile == Some(Profile::Gradients) {
+            let (length, score) = match self.shared {
+                // (Its z is not shortened.)
+                Some((joint, _)) => {
+                    let scores = joint.law.scores(label, eta, joint.shared(self.query.at));
+                    let mut v = vec![0.0; d];
+                    self.combine(z, &scores, &mut v);
+                    (square(&v).sqrt(), scores[0])
+                }
+                None => {
+                    let (score, _) = self.slopes.score.slopes(eta, label);
+                    ((score * norm).abs(), score)
+                }
+            };
+            let longest = self.slopes.largest_score * bound;
+            let place = AnchorSums::place_of_gradient(length / longest, score);
+            let rows = f64::from(self.slopes.rows_of_unit);
+            unit.profile[place] += in_profile(part / rows);
+        }
+        let by_norms = parts.profile == Some(Profile::Norms);
+        if !(parts.curvature || by_norms) {
             return;
         }
         match (self.shared, alone) {
@@ -177,7 +197,7 @@ impl<'a> VectorRows<'a> {
             .zip(vectors)
             .for_each(|(column, v)| self.combine(z, column, v));
         unit.minus.extend_from_slice(&row.parts.minus);
-        if parts.profile {
+        if by_norms {
             let weight = match self.shared {
                 None => self.slopes.score_and_weight(1.0, eta, label).1,
                 Some(_) => {
@@ -190,7 +210,8 @@ impl<'a> VectorRows<'a> {
                 }
             };
             let norm = norm * self.slopes.larger_score(eta);
-            unit.profile[place(norm, bound)] += self.weight(part * weight);
+            let share = part * weight / self.slopes.profile_weight();
+            unit.profile[place(norm, bound)] += in_profile(share);
         }
         if several {
             let most = self.slopes.largest_weight.sqrt() * bound;
@@ -235,7 +256,7 @@ impl<'a> VectorRows<'a> {
             let all = sums.gradient.iter_mut().zip(&*q);
             all.for_each(|(s, q)| *s += i128::from(*q));
         }
-        if parts.profile {
+        if parts.profile.is_some() {
             // (Rounding can take the sum of a unit's entries beyond the limit, by a unit a row.)
             let whole: i64 = unit.profile.iter().sum();
             let entries = sums.profile.iter_mut().zip(&unit.profile);
@@ -300,13 +321,12 @@ impl<'a> VectorRows<'a> {
             (gram[k + 1], gram[(k + 1) * size]) = (along, along);
         }
     }
+}
 
-    /// A weight in a profile's units: from 0 to 2^22 whatever it is.
-    fn weight(&self, weight: f64) -> i64 {
-        let limit = 1i64 << (WEIGHT_BITS + PROFILE_SHIFT);
-        let units = weight * (limit as f64 / self.slopes.profile_weight());
-        (units.round_ties_even() as i64).clamp(0, limit)
-    }
+/// A share of what an entry of a profile may be, in its units: from 0 to 2^22 whatever it is.
+fn in_profile(share: f64) -> i64 {
+    let units = share * PROFILE_LIMIT as f64;
+    (units.round_ties_even() as i64).clamp(0, PROFILE_LIMIT)
 }
 
 /// A row, in the anchor's coordinates too, and its curvature.
@@ -363,7 +383,7 @@ mod tests {
     const ALL: AnchorParts = AnchorParts {
         gradient: true,
         curvature: true,
-        profile: true,
+        profile: Some(Profile::Norms),
     };
 
     fn number(low: f64, high: f64) -> LabelKind {
@@ -699,8 +719,17 @@ mod tests {
                 let rows = VectorRows::new(&set, &query, shared);
                 let partial =
                     shared.is_some_and(|(_, l)| l.information.source() == Source::Observed);
+                let gradients = AnchorQuery {
+                    parts: AnchorParts {
+                        profile: Some(Profile::Gradients),
+                        ..ALL
+                    },
+                    ..query
+                };
+                let others = VectorRows::new(&set, &gradients, shared);
                 let mut whole = AnchorSums::zero(at.len());
                 for unit in 0..rows.count() {
+                    within_bounds(&others.sums(unit..unit + 1), partial);
                     let sums = rows.sums(unit..unit + 1);
                     let share = within_bounds(&sums, partial);
                     if most > 1 {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::cpu::CpuEngine;
 use super::test_cases::{Case, cases, declared, networks_and_declared, pairs, query};
 use super::{AnchorParts, AnchorQuery, AnchorSums, Engine, GradientQuery, GradientSum, Rows};
-use crate::data::{Dataset, DatasetBuilder, Storage, Unit, share_of};
-use crate::model::{Metric, Model, Slopes};
+use crate::data::{Dataset, DatasetBuilder, LabelKind, Storage, Unit, share_of};
+use crate::expression::{Law, family};
+use crate::model::{Metric, Model, Prior, Profile, Regression, Slopes};
 use crate::synthetic;
 
 /// The rows of a table without offsets, at these places, each with its share.
@@ -57,6 +58,89 @@ pub(super) fn regressions() -> impl Iterator<Item = Case> {
         .into_iter()
         .chain(networks_and_declared())
         .filter(is_one)
+}
+
+/// A profile of gradients has each row in the entry of its gradient's length and its score's sign,
+/// of whole rows as of rows with weights, and a unit's rows count as shares of it.
+#[test]
+fn profiles_of_gradients_count_rows_by_length_and_sign() {
+    let number = LabelKind::Number {
+        low: -30.0,
+        high: 30.0,
+    };
+    let rows: Vec<[f64; 3]> = (0..700)
+        .map(|i| {
+            let t = f64::from(i);
+            [
+                (0.7 * t).sin(),
+                (1.9 * t).cos(),
+                29.0 * (0.3 * t).sin().powi(5),
+            ]
+        })
+        .collect();
+    let names = vec!["a".to_string(), "b".to_string()];
+    let mut data = Dataset::builder_with(names.clone(), Some(number), 2.0).unwrap();
+    for [a, b, y] in &rows {
+        data.push_value(&[*a as f32, *b as f32], Some(*y)).unwrap();
+    }
+    let data = data.finish().unwrap();
+    let text = family("gaussian").unwrap().likelihood;
+    let law = Law::new("gaussian", text, &["log_sigma".into()], &[]).unwrap();
+    let joint = Regression::declared(&names, law, number, 2.0, Prior::normal(3, 3.0), 1.0);
+    let joint = joint.unwrap().slopes().unwrap();
+    let bound = 0.2;
+    for slopes in [Slopes::linear(number, 4.0), joint] {
+        let at = [0.4, -0.3, 0.7];
+        let at = &at[..slopes.predictor.dim(2)];
+        let metric = Metric::identity(at.len(), bound);
+        let slopes = slopes.at(at);
+        let mut expected = vec![0i128; 18];
+        for [a, b, y] in &rows {
+            let [a, b, y] = [a, b, y].map(|v| f64::from(*v as f32));
+            let norm = a.hypot(b);
+            let gap = y - (0.4 * a - 0.3 * b);
+            let (score, length) = match at.len() {
+                2 => (gap, (gap * norm).abs()),
+                _ => {
+                    let score = gap * (-1.4f64).exp();
+                    (score, (score * norm).hypot(gap * score - 1.0))
+                }
+            };
+            let octave = (length / (slopes.largest_score * bound)).log2().ceil();
+            let range = octave.clamp(0.0, 8.0) as usize;
+            expected[2 * range + usize::from(score < 0.0)] += 1 << 22;
+        }
+        let filled = expected.iter().filter(|n| **n > 3 << 22);
+        assert!(filled.count() >= 9, "{expected:?}");
+        let profile = |data: Dataset, rows_of_unit: u32| {
+            let query = AnchorQuery {
+                at,
+                metric: &metric,
+                slopes: slopes.of_units(rows_of_unit),
+                parts: AnchorParts {
+                    gradient: false,
+                    curvature: false,
+                    profile: Some(Profile::Gradients),
+                },
+            };
+            let sums = CpuEngine::new(Arc::new(data)).anchor_sums(&query);
+            sums.unwrap().profile
+        };
+        let of =
+            |weight: Option<f64>, unit| with_shares(&data, (0..700).map(|i| (i, weight)), unit);
+        assert_eq!(profile(of(None, None), 1), expected);
+        assert_eq!(profile(of(Some(1.0), None), 1), expected);
+        let halves = expected.iter().map(|n| n / 2).collect::<Vec<_>>();
+        assert_eq!(profile(of(Some(0.5), None), 1), halves);
+        // Of three rows each a third, to a unit.
+        let thirds = profile(of(None, Some(3)), 3);
+        for (third, whole) in thirds.iter().zip(&expected) {
+            assert!((3 * third - whole).abs() <= 3 * 700, "{third} {whole}");
+        }
+        // All there is where a unit has one row at most: no more counts.
+        let one: i128 = profile(of(None, Some(3)), 1).iter().sum();
+        assert!(one <= 234 << 22, "{one}");
+    }
 }
 
 fn share(i: usize) -> f64 {
@@ -178,7 +262,7 @@ fn anchors_are_the_shares_of_rows() {
                 parts: AnchorParts {
                     gradient: true,
                     curvature: true,
-                    profile: true,
+                    profile: Some(Profile::Norms),
                 },
             };
             let n = data.rows();

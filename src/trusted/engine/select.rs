@@ -226,7 +226,7 @@ impl EngineSetup {
                 parts: AnchorParts {
                     gradient: true,
                     curvature: true,
-                    profile: false,
+                    profile: None,
                 },
             };
             seconds += anchors as f64 * best_time(|| engine.anchor_sums(&query).map(|_| ()))?;

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2};
 
 use super::charge_error::Refusal;
 use crate::engine::AnchorSums;
-use crate::model::{Metric, Moments};
+use crate::model::{Metric, Moments, Profile};
 
 /// More steps than any run makes: a saved count beyond it is damaged, and could overflow.
 pub(crate) const MOST_STEPS: u64 = 1 << 60;
@@ -124,8 +124,10 @@ pub struct AnchorNoise {
     pub gradient: Option<f64>,
     /// τ of the curvature.
     pub curvature: Option<f64>,
-    /// τ of the profile of row norms.
+    /// τ of a profile …
     pub profile: Option<f64>,
+    /// … and what it tells rows apart by.
+    pub profile_of: Profile,
 }
 
 impl AnchorNoise {
@@ -134,7 +136,7 @@ impl AnchorNoise {
         AnchorNoise {
             gradient: Some(gradient),
             curvature: Some(curvature),
-            profile: None,
+            ..AnchorNoise::default()
         }
     }
 }
@@ -149,7 +151,8 @@ pub struct Expansion {
     /// `L⁻¹ (Σ −κω_i∇²ℓ_i(θ*)) L⁻ᵀ` plus noise, d×d, symmetric.
     pub curvature: Vec<f64>,
     /// `Σ κw_i` plus noise over rows by ‖L⁻¹x‖, w minus the second derivative in η: up to each of
-    /// [`profile_thresholds`] in units of the row bound, and beyond.
+    /// [`profile_thresholds`] in units of the row bound, and beyond. Of gradients, numbers of rows,
+    /// two entries for each of [`gradient_thresholds`]: of scores from 0 on, and below.
     pub profile: Vec<f64>,
     /// Noise of each gradient coordinate.
     pub gradient_sd: f64,
@@ -162,6 +165,12 @@ pub struct Expansion {
 /// Upper ends of a profile's ranges, in units of the row bound b; the last entry has none.
 pub fn profile_thresholds() -> Vec<f64> {
     AnchorSums::profile_thresholds()
+}
+
+/// Upper ends of the ranges of a profile of gradients, in units of the largest score times the row
+/// bound; the last two entries have none.
+pub fn gradient_thresholds() -> Vec<f64> {
+    AnchorSums::gradient_thresholds()
 }
 
 /// Released moments of the rows; see [`crate::model::Moments`].

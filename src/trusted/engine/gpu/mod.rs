@@ -210,17 +210,17 @@ impl Engine for GpuEngine {
         let Some(mut sums) = sums else {
             return self.on_host()?.anchor_sums(query);
         };
-        // Norms alone are summed on the host.
-        if parts.profile {
-            let norms = AnchorQuery {
+        // Profiles alone are summed on the host.
+        if parts.profile.is_some() {
+            let profile = AnchorQuery {
                 parts: AnchorParts {
                     gradient: false,
                     curvature: false,
-                    profile: true,
+                    profile: parts.profile,
                 },
                 ..*query
             };
-            sums.profile = self.on_host()?.anchor_sums(&norms)?.profile;
+            sums.profile = self.on_host()?.anchor_sums(&profile)?.profile;
         }
         Ok(sums)
     }

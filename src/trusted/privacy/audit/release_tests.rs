@@ -52,7 +52,7 @@ fn anchors_of_a_case_are_as_far_apart_as_can_be() {
                 metric: &metric,
                 slopes: model.slopes().unwrap().of_units(rows),
                 parts: AnchorParts {
-                    profile: true,
+                    profile: Some(crate::model::Profile::Norms),
                     ..AnchorParts::EXPANSION
                 },
             };

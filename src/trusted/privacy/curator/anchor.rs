@@ -3,7 +3,7 @@
 
 use super::{Curator, SINGLE_ROWS};
 use crate::engine::{AnchorParts, AnchorQuery, AnchorSums};
-use crate::model::{Metric, Slopes, check_anchorable};
+use crate::model::{Metric, Profile, check_anchorable};
 use crate::privacy::accountant::{Alone, EventKey};
 use crate::privacy::mechanism::{self, AnchorVariances, MAX_ANCHOR_VARIANCE, Secret};
 use crate::privacy::releases::{AnchorNoise, Expansion, Halt};
@@ -49,7 +49,7 @@ impl Curator {
         let parts = AnchorParts {
             gradient: noise.gradient.is_some(),
             curvature: noise.curvature.is_some(),
-            profile: noise.profile.is_some(),
+            profile: noise.profile.map(|_| noise.profile_of),
         };
         let query = AnchorQuery {
             at,
@@ -62,7 +62,7 @@ impl Curator {
             .anchor_sums(&query)
             .map_err(|e| Halt::Failed(e.to_string()))?;
         let sums = mechanism::expansion(&mut self.secret, Secret::seal(sums), variances);
-        Ok(self.in_nats(&sums, metric, &slopes, variances))
+        Ok(self.in_nats(&sums, &query, variances))
     }
 
     fn charge_anchor(&mut self, v: AnchorVariances) -> Result<(), Halt> {
@@ -86,7 +86,7 @@ impl Curator {
             parts: AnchorParts {
                 gradient: false,
                 curvature: false,
-                profile: false,
+                profile: None,
             },
         };
         let done = self.engine.weigh_rows(&query);
@@ -97,14 +97,17 @@ impl Curator {
     fn in_nats(
         &self,
         sums: &AnchorSums,
-        metric: &Metric,
-        slopes: &Slopes,
+        query: &AnchorQuery<'_>,
         variances: AnchorVariances,
     ) -> Expansion {
+        let (metric, slopes) = (query.metric, &query.slopes);
         let unit = self.own_model.tempering() * self.own_model.unit();
         let g = unit * AnchorSums::gradient_unit(metric.row_bound, slopes);
         let c = unit * AnchorSums::curvature_unit(metric.row_bound, slopes);
-        let w = unit * AnchorSums::weight_unit(slopes);
+        let w = match query.parts.profile {
+            Some(Profile::Gradients) => AnchorSums::row_unit(slopes),
+            Some(Profile::Norms) | None => unit * AnchorSums::weight_unit(slopes),
+        };
         let d = metric.dim();
         let mut curvature = Vec::new();
         if !sums.curvature.is_empty() {
