@@ -8,10 +8,10 @@ use crate::config::schema::{GradientSection, JitterEntry, SamplerSection};
 use crate::data::Population;
 use crate::math::inverse;
 use crate::model::Model;
-use crate::privacy::{Acceptance, Batch, Curator, GradientNoise};
+use crate::privacy::{Acceptance, Batch, Curator, Estimator, GradientNoise};
 use crate::sampler::{
-    Combination, Dpvi, Hamiltonian, HamiltonianSettings, HamiltonianWarmup, Mass, Variational,
-    gradient_sigma,
+    ClipNorm, ClipRule, Combination, Dpvi, Hamiltonian, HamiltonianSettings, HamiltonianWarmup,
+    Mass, Variational, gradient_sigma,
 };
 
 /// Clip of a network's row gradients without a key, nats a unit of its weights (Abadi 2016 and those
@@ -36,6 +36,14 @@ const LARGEST_CLIPS: f64 = 20.0;
 const DECISIONS: f64 = 0.3;
 /// Least share of the budget that goes to gradients.
 const LEAST_GRADIENTS: f64 = 0.1;
+/// Dearer moves than this many nats are not made.
+const LARGEST_CLIP: f64 = (1u64 << 20) as f64;
+
+/// The largest clip bound whose penalty can be drawn: its variance (2cτ)² stays under 2^62 grid
+/// steps, each of at least 2^-20 c.
+fn largest_penalty_clip(tau: f64) -> f64 {
+    (0.999 * f64::powi(2.0, 40) / (tau * tau)).min(LARGEST_CLIP)
+}
 
 impl Plan {
     /// A Hamiltonian sampler.
@@ -61,7 +69,7 @@ impl Plan {
             estimator,
             acceptance,
             clip: self.clip(s, chosen, model, rows.rows)?,
-            largest_clip: f64::powi(2.0, 20),
+            largest_clip: LARGEST_CLIP,
             gradient: GradientNoise {
                 clip: None,
                 batch: Batch::All,
@@ -102,8 +110,37 @@ impl Plan {
         {
             settings.largest_clip = settings.largest_clip.min(LARGEST_CLIPS * clip);
         }
+        if let (Estimator::FullBatch, Acceptance::Penalty { tau }) = (estimator, acceptance) {
+            settings.largest_clip = largest_penalty_clip(tau);
+            self.check_penalty(&settings, typical, tau)?;
+        }
         settings.gradient = self.leapfrog_noise(s, model, rows, &settings, typical)?;
         build(&settings)
+    }
+
+    /// Refuses noise so large that it cannot be drawn for a typical move: without those, a run
+    /// would pay for a chain that stands.
+    fn check_penalty(
+        &self,
+        settings: &HamiltonianSettings,
+        typical: Option<f64>,
+        tau: f64,
+    ) -> Result<(), ConfigError> {
+        let most = settings.largest_clip;
+        // (A constant clip has a refusal of its own.)
+        let follows = |rule: ClipRule| rule.norm != ClipNorm::Constant;
+        let clip = match typical {
+            Some(clip) if clip > most && settings.clip.is_some_and(follows) => clip,
+            _ => return Ok(()),
+        };
+        Err(self.refuse(
+            "sampler.step",
+            format!(
+                "the decisions' noise, tau = {tau:.3e}, can be drawn for moves of clip bound {most:.3e} nats at most, and a typical one has {clip:.3e}: a step of {:.3e} instead of {:.3e} would fit, or a larger epsilon or fewer iterations",
+                0.999 * settings.step * most / clip,
+                settings.step
+            ),
+        ))
     }
 
     /// Clip and noise of a trajectory's gradients: as given, or what decisions leave of the
@@ -346,5 +383,45 @@ impl Plan {
             ));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::prepare;
+    use crate::sampler::Sampler;
+
+    const RUN: &str = "[data]\nfile = \"t.csv\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"a\"]\nclamp = [-1, 1]\n[model]\nkind = \"logistic\"\nprior = { kind = \"normal\", sd = 1.0 }\n[sampler]\nalgorithm = \"dp-hmc\"\n[run]\niterations = 2000\n[privacy]\nepsilon = 0.01\ndelta = 1e-6\n";
+
+    /// A tiny budget takes so large a τ that far moves cannot be decided: they are rejected, and
+    /// a step that makes typical moves of them is refused.
+    #[test]
+    fn no_move_asks_for_more_noise_than_can_be_drawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let table: String = (0..200)
+            .map(|i| format!("{},{}\n", i % 3 - 1, i % 2))
+            .collect();
+        std::fs::write(folder.path().join("t.csv"), format!("a,y\n{table}")).unwrap();
+        let plan = |step: &str| {
+            let text = RUN.replace("[run]", &format!("{step}[run]"));
+            prepare(Plan::parse(&folder.path().join("run.toml"), text).unwrap())
+        };
+        let prepared = plan("").unwrap();
+        let Sampler::Hamiltonian(sampler) = &prepared.sampler else {
+            panic!("dp-hmc is Hamiltonian");
+        };
+        let s = sampler.settings();
+        let largest = s.largest_clip;
+        assert!((100.0..LARGEST_CLIP).contains(&largest), "{largest}");
+        for clip in [largest, 0.501 * largest, 0.499 * largest] {
+            assert!(Curator::cost(200, clip, s.estimator, s.acceptance).is_ok());
+        }
+        assert!(Curator::cost(200, 4.0 * largest, s.estimator, s.acceptance).is_err());
+        let refusal = plan("step = 1e5\n").err().unwrap().to_string();
+        assert!(refusal.contains("sampler.step"), "{refusal}");
+        let fits = refusal.split("a step of ").nth(1).unwrap();
+        let fits = fits.split(' ').next().unwrap();
+        assert!(plan(&format!("step = {fits}\n")).is_ok(), "{refusal}");
     }
 }
