@@ -256,6 +256,19 @@ fn affordable_moves(
         return Err(ConfigError::general("a private run needs a clip bound"));
     }
     let refuse = |key: &str, what: String| plan.refuse(key, what);
+    let dearest = sampler.fast_mh.map(|fast| fast.dearest_minibatches());
+    // A move that no ledger could be charged for would end the run.
+    for clip in dearest.unwrap_or_default() {
+        if let Err(what) = mean_cost(rows, &[clip], sampler, budget, measure) {
+            return Err(match plan.states_measure() {
+                true => plan.refuse_measure(measure, &what),
+                false => refuse(
+                    "sampler.step_epsilon",
+                    "at no order of a Rényi filter can this budget be charged for every minibatch that a move may draw; it takes a smaller step_epsilon or batch_cap, a larger lambda, or dp-fast-mh-full, which draws none".into(),
+                ),
+            });
+        }
+    }
     let Some((cost, coins)) = mean_cost(rows, &clips, sampler, budget, measure)
         .map_err(|e| plan.refuse_measure(measure, &e))?
     else {
@@ -299,4 +312,61 @@ fn affordable_moves(
         ));
     }
     Ok((cost, steps.min(by_coins)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::prepare;
+
+    const RUN: &str = "[data]\nfile = \"t.csv\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"a\"]\nclamp = [-1, 1]\n[model]\nkind = \"logistic\"\nprior = { kind = \"normal\", sd = 1.0 }\n[sampler]\nSAMPLER\n[run]\niterations = 20000\nLENGTH\n[privacy]\nepsilon = EPSILON\ndelta = 1e-6\n";
+
+    /// What the run costs, or why it is refused.
+    fn price(sampler: &str, length: &str, epsilon: f64) -> Result<Price, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let table: String = (0..600)
+            .map(|i| format!("{},{}\n", i % 3 - 1, i % 2))
+            .collect();
+        std::fs::write(folder.path().join("t.csv"), format!("a,y\n{table}")).unwrap();
+        let text = RUN
+            .replace("SAMPLER", sampler)
+            .replace("LENGTH", length)
+            .replace("EPSILON", &epsilon.to_string());
+        let plan = Plan::parse(&folder.path().join("run.toml"), text).unwrap();
+        let price = prepare(plan).and_then(|prepared| prepared.price());
+        price.map(Option::unwrap).map_err(|e| e.to_string())
+    }
+
+    /// The number after the last `words` of a message.
+    fn number(message: &str, words: &str) -> String {
+        let after = message.rsplit(words).next().unwrap();
+        after.split([' ', ';']).next().unwrap().to_string()
+    }
+
+    /// Moves that draw a minibatch may be rare: no typical one here does.
+    #[test]
+    fn a_minibatch_that_cannot_be_charged_is_refused_before_anything_is() {
+        let of = |settings: &str, epsilon| {
+            let sampler = format!("algorithm = \"dp-fast-mh\"\n{settings}");
+            price(&sampler, "", epsilon).err()
+        };
+        let message = of("step = 30.0", 300.0).unwrap();
+        assert!(
+            message.contains("privacy.epsilon: at epsilon 300"),
+            "{message}"
+        );
+        let most: f64 = number(&message, "at most ").parse().unwrap();
+        assert!((20.0..60.0).contains(&most));
+        assert_eq!(of("step = 30.0", most), None);
+        for settings in [
+            "step = 30.0\nlambda = 0.001\nstep_epsilon = 20.0",
+            "step = 0.5\nlambda = 0.001\nstep_epsilon = 23.0\nstep_delta = 0.3",
+        ] {
+            let message = of(settings, 20.0).unwrap();
+            assert!(
+                message.contains("sampler.step_epsilon: at no order"),
+                "{message}"
+            );
+        }
+    }
 }

@@ -67,6 +67,18 @@ impl FastMh {
         };
         (big > 0.0 && noisy(clip)).then_some(clip)
     }
+
+    /// Clip bounds of the dearest moves on a minibatch: the largest with noise, and without.
+    pub fn dearest_minibatches(&self) -> Vec<f64> {
+        let s = &self.settings;
+        let free = s.lambda * (0.5 * s.occurrence_epsilon(self.population.share())).exp_m1();
+        let big = free.min(s.batch_cap - s.lambda) * (1.0 - 1e-9);
+        let clip = (big > 0.0).then_some(big / self.population.total);
+        self.largest_noisy_minibatch()
+            .into_iter()
+            .chain(clip)
+            .collect()
+    }
 }
 
 impl RandomWalk {
@@ -196,6 +208,9 @@ mod tests {
         is(0.2501, Estimator::FullBatch, Some(sigma2));
         let edge = fast.largest_noisy_minibatch().unwrap();
         assert!((edge - 0.18).abs() < 1e-6);
+        let dearest = fast.dearest_minibatches();
+        assert!(dearest[0] == edge && (dearest[1] - 0.004_633).abs() < 1e-6);
+        is(dearest[1], poisson, None);
         // The papers' mixture: no move ever gets noise on a minibatch.
         let mixture = FastMh {
             settings: FastMhSettings {
@@ -216,5 +231,6 @@ mod tests {
         };
         assert_eq!(full.rule(1e-9).0, Estimator::FullBatch);
         assert_eq!(full.largest_noisy_minibatch(), None);
+        assert!(full.dearest_minibatches().is_empty());
     }
 }

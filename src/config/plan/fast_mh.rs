@@ -4,7 +4,9 @@ use super::Plan;
 use crate::config::ConfigError;
 use crate::config::schema::SamplerSection;
 use crate::data::Population;
-use crate::privacy::{Curator, FastMhSettings, largest_batch_clip};
+use crate::privacy::{
+    Acceptance, Budget, Curator, Estimator, FastMhSettings, Lambda, largest_batch_clip,
+};
 use crate::sampler::{ClipNorm, ClipRule, Combination, EstimatorName, RandomWalk};
 
 /// λ of the authors' code, for both of their experiments; less where K is small.
@@ -114,10 +116,11 @@ impl Plan {
         let Some(fast) = sampler.fast_mh else {
             return Ok(());
         };
+        let s = &fast.settings;
+        self.check_coins(s, rows)?;
         let Some(clip) = fast.largest_noisy_minibatch() else {
             return Ok(());
         };
-        let s = &fast.settings;
         let most = 2.5 * s.batch_cap * rows.share();
         if s.delta >= most {
             return Err(self.refuse(
@@ -138,5 +141,39 @@ impl Plan {
         Curator::cost(rows, clip, estimator, acceptance)
             .map(|_| ())
             .map_err(|halt| self.refuse("sampler.batch_cap", halt.to_string()))
+    }
+
+    /// Checks that the budget's δ pays for the coins of the largest minibatch: a move that draws
+    /// one may come late, however rare it is.
+    fn check_coins(&self, s: &FastMhSettings, rows: Population) -> Result<(), ConfigError> {
+        let clip = (s.batch_cap - s.lambda) * (1.0 - 1e-9) / rows.total;
+        let lambda = Lambda::Fixed(s.lambda);
+        let minibatch = Estimator::Poisson { lambda };
+        let (true, Some(budget)) = (clip > 0.0, self.budget()?) else {
+            return Ok(());
+        };
+        let Ok(Some((_, coins))) = Curator::cost(rows, clip, minibatch, Acceptance::Barker) else {
+            return Ok(());
+        };
+        if coins <= budget.coin_delta() {
+            return Ok(());
+        }
+        let length = self.length()?;
+        let steps = (length.iterations as f64 + length.warmup as f64) * self.chains() as f64;
+        let holds = |epsilon: &u32| {
+            Budget::new(f64::from(*epsilon), budget.delta())
+                .is_ok_and(|smaller| steps * coins <= smaller.coin_delta())
+        };
+        let fits = match (1..budget.epsilon() as u32).rev().find(holds) {
+            Some(epsilon) => format!(", or an epsilon of at most {epsilon}"),
+            None => String::new(),
+        };
+        Err(self.refuse(
+            "privacy.epsilon",
+            format!(
+                "at epsilon {} not even one minibatch can be paid for from delta; use dp-fast-mh-full, which draws none{fits}",
+                budget.epsilon()
+            ),
+        ))
     }
 }

@@ -187,13 +187,13 @@ impl Plan {
     }
 }
 
-/// Events of typical moves, and of the dearest one.
+/// Events of typical moves, and of the dearest ones.
 fn walk_events(sampler: &RandomWalk, model: &dyn Model, rows: Population) -> Vec<EventKey> {
-    let edge = sampler
-        .fast_mh
-        .and_then(|fast| fast.largest_noisy_minibatch());
-    let clips = sampler.typical_clips(model.dim()).into_iter().chain(edge);
+    let dearest = sampler.fast_mh.map(|fast| fast.dearest_minibatches());
+    let mut clips = sampler.typical_clips(model.dim());
+    clips.extend(dearest.unwrap_or_default());
     clips
+        .into_iter()
         .filter_map(|clip| {
             let (estimator, acceptance) = sampler.rule(clip);
             let event = Curator::cost(rows, clip, estimator, acceptance);
