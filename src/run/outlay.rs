@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::RunError;
-use crate::config::Plan;
+use crate::config::{ConfigError, Plan};
 use crate::privacy::Measure;
 
 /// What a run is to pay, nats of its ledger's measure.
@@ -15,6 +15,11 @@ pub struct Outlay {
     pub step: f64,
     /// Steps of warm-up to come, all chains.
     pub warmup: f64,
+    /// Steps after warm-up to the first draw that thinning keeps, all chains; 0 where the budget
+    /// does not end the run, or nothing can be changed any more.
+    pub thin: f64,
+    /// Number of chains.
+    pub chains: f64,
     /// Nobody knows what steps cost before there is an anchor.
     pub guessed: bool,
 }
@@ -23,6 +28,25 @@ impl Outlay {
     /// Whether warm-up takes all of `left`, so that no draw would be kept.
     pub fn ends_in_warmup(&self, left: f64) -> bool {
         self.warmup > 0.0 && self.once + self.warmup * self.step > left
+    }
+
+    /// Refuses a `thin` beyond the iterations that `left` affords, and says which is not.
+    ///
+    /// # Errors
+    /// [`ConfigError`] naming the key.
+    pub fn check_thin(&self, plan: &Plan, left: f64) -> Result<(), ConfigError> {
+        let affords = ((left - self.once) / self.step - self.warmup) / self.chains;
+        // Where not even one iteration fits, thinning is not to blame.
+        if self.guessed || self.thin <= self.chains * affords || affords < 1.0 {
+            return Ok(());
+        }
+        let (thin, fits) = (plan.config.run.thin, affords.floor());
+        Err(plan.refuse(
+            "run.thin",
+            format!(
+                "keeps one of {thin} iterations, and the budget affords about {fits:.0} after warm-up: no draw would be kept; at most {fits:.0} would fit"
+            ),
+        ))
     }
 
     /// Refuses a run that `left` does not lead to a draw. `path`: the ledger.
@@ -60,7 +84,7 @@ impl Outlay {
                 )
                 .into());
         }
-        Ok(())
+        Ok(self.check_thin(plan, left)?)
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Price {
     pub asked: f64,
     /// Those of warm-up alone.
     pub warmup: f64,
+    /// To the first draw that is kept, warm-up not included.
+    thin: f64,
     chains: f64,
     /// The first draw of a fit is the dear one: the fit is made then.
     fits: bool,
@@ -53,7 +55,7 @@ impl Price {
         }
         let (step, steps) = affordable(plan, sampler, model, rows, allowance)?;
         let (length, chains) = (plan.length()?, plan.chains() as f64);
-        Ok(Price {
+        let price = Price {
             budget,
             measure,
             limit,
@@ -63,10 +65,17 @@ impl Price {
             steps,
             asked: (length.iterations as f64 + length.warmup as f64) * chains,
             warmup: length.warmup as f64 * chains,
+            // A paced run makes all iterations, whatever it may spend.
+            thin: match sampler.walk().is_some_and(RandomWalk::is_paced) {
+                true => 0.0,
+                false => length.thin as f64 * chains,
+            },
             chains,
             fits: matches!(sampler, Sampler::Variational(_)),
             is_a_guess: sampler.cost_is_a_guess() && sampler.walk().is_none_or(RandomWalk::decides),
-        })
+        };
+        price.outlay(None).check_thin(plan, limit)?;
+        Ok(price)
     }
 
     /// What is to be paid before the first draw; less where `saved` has some of it behind it.
@@ -85,6 +94,8 @@ impl Price {
             once: once + if anchored { 0.0 } else { self.anchor },
             step: if self.fits || free { 0.0 } else { self.step },
             warmup: (self.warmup - made).max(0.0),
+            thin: if saved.is_some() { 0.0 } else { self.thin },
+            chains: self.chains,
             guessed: self.is_a_guess,
         }
     }
@@ -341,6 +352,22 @@ mod tests {
     fn number(message: &str, words: &str) -> String {
         let after = message.rsplit(words).next().unwrap();
         after.split([' ', ';']).next().unwrap().to_string()
+    }
+
+    #[test]
+    fn thinning_that_keeps_no_draw_is_refused_before_anything_is_charged() {
+        let barker = "algorithm = \"barker\"\nstep = 0.003";
+        for rest in ["", "warmup = 1000\nchains = 2\n"] {
+            let refused = |thin: &str| price(barker, &format!("{rest}thin = {thin}"), 1.0).err();
+            let message = refused("19000").unwrap();
+            assert!(message.contains("run.thin"), "{message}");
+            let most = number(&message, "at most ");
+            assert_eq!(refused(&most), None);
+            let more = most.parse::<u64>().unwrap() + 1;
+            assert!(refused(&more.to_string()).is_some());
+        }
+        // Its decisions are spread over all iterations.
+        assert!(price("algorithm = \"anchored-barker\"", "thin = 20000", 1.0).is_ok());
     }
 
     /// Moves that draw a minibatch may be rare: no typical one here does.
