@@ -5,8 +5,11 @@ use crate::config::{ConfigError, Plan};
 use crate::data::Population;
 use crate::model::Model;
 use crate::posterior_run::RunState;
-use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure};
-use crate::sampler::{RandomWalk, Sampler};
+use crate::privacy::{Acceptance, Budget, Curator, Estimator, Measure, largest_batch_clip};
+use crate::sampler::{ClipNorm, ClipRule, RandomWalk, Sampler};
+
+/// Fixed batches are not smaller.
+const LEAST_BATCH: f64 = 11.0;
 
 /// What a run costs, from public numbers; amounts are nats of the ledger's measure.
 #[derive(Clone, Copy, Debug)]
@@ -142,6 +145,42 @@ fn fitting_step(
         }
     }
     share * sampler.step
+}
+
+/// Of batches of fixed size by which a step fits the budget, one next to `batch`. Smaller ones hide
+/// better which rows they hold; larger ones have a divergence at the high orders that a small
+/// budget takes.
+fn fitting_batch(
+    plan: &Plan,
+    sampler: &RandomWalk,
+    batch: usize,
+    model: &dyn Model,
+    rows: Population,
+    budget: Budget,
+) -> Option<usize> {
+    let fits = |&batch: &usize| {
+        let mut walk = sampler.clone();
+        let clip = largest_batch_clip(batch, rows.rows);
+        walk.estimator = Estimator::FixedBatch { batch };
+        walk.clip = Some(ClipRule {
+            rate: clip,
+            norm: ClipNorm::Constant,
+        });
+        let other = Sampler::Walk(Box::new(walk.clone()));
+        let measure = plan.measure(&other, model, rows, budget).ok()?;
+        let left =
+            plan.limit(budget, measure).ok()? - plan.start_cost(model, budget, measure).ok()?;
+        let (cost, _) = mean_cost(rows, &[clip], &walk, budget, measure).ok()??;
+        (left >= cost).then_some(batch)
+    };
+    let mut batches: Vec<usize> = (0..)
+        .map(|i| (LEAST_BATCH * f64::powi(1.25, i)) as usize)
+        .take_while(|b| *b < rows.rows)
+        .chain([rows.rows])
+        .collect();
+    let distance = |b: &usize| (*b as f64 / batch as f64).ln().abs();
+    batches.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+    batches.iter().find_map(fits)
 }
 
 /// Mean cost of moves with these clip bounds in the ledger's measure, and mean δ of their
@@ -292,8 +331,14 @@ fn affordable_moves(
     if steps.is_nan() || steps < 1.0 {
         let symbol = measure.symbol();
         let remedy = match (sampler.estimator, sampler.acceptance) {
-            (Estimator::FixedBatch { .. }, _) => {
-                "its cost falls with batch and rows alone: a smaller batch would fit, or a larger budget".into()
+            (Estimator::FixedBatch { batch }, _) => {
+                match fitting_batch(plan, sampler, batch, model, rows, budget) {
+                    Some(fits) => format!("a batch of {fits} instead of {batch} would fit"),
+                    None => format!(
+                        "no batch of these {} rows makes it fit; it takes a larger budget, or another algorithm",
+                        rows.rows
+                    ),
+                }
             }
             (_, Acceptance::Penalty { tau }) => {
                 format!("a tau of {:.3} would fit", 1.001 * tau / steps.sqrt())
@@ -368,6 +413,22 @@ mod tests {
         }
         // Its decisions are spread over all iterations.
         assert!(price("algorithm = \"anchored-barker\"", "thin = 20000", 1.0).is_ok());
+    }
+
+    /// A message's batch fits; where there is none, none is named.
+    #[test]
+    fn a_batch_that_is_told_to_fit_does() {
+        let of = |batch: &str, epsilon| {
+            let sampler = format!("algorithm = \"dp-barker-subsampled\"\nbatch = {batch}");
+            price(&sampler, "", epsilon)
+        };
+        for (batch, epsilon) in [("60", 1.0), ("11", 3.0)] {
+            let message = of(batch, epsilon).unwrap_err();
+            let fits = number(&message, "a batch of ");
+            assert!(of(&fits, epsilon).is_ok(), "{message}");
+        }
+        let message = of("60", 0.01).unwrap_err();
+        assert!(message.contains("no batch of these 600 rows"), "{message}");
     }
 
     /// Moves that draw a minibatch may be rare: no typical one here does.
