@@ -163,6 +163,12 @@ fn nearest_hint(message: &str) -> String {
     let Some(unknown) = quoted.next() else {
         return String::new();
     };
+    // What only labels have, among the keys of columns.
+    if ["event", "trials"].contains(&unknown) && message.contains("`clamp`") {
+        return format!(
+            "; '{unknown}' is of labels alone: declare the label in [data.label], with its column and {unknown}, instead of here"
+        );
+    }
     let lower = unknown.to_lowercase();
     let other = OTHER_NAMES.iter().find(|(name, _)| *name == lower);
     let known = other.and_then(|(_, ours)| quoted.clone().find(|q| q == ours));
@@ -266,6 +272,23 @@ mod tests {
         let hint = nearest_hint("unknown field `stpe`, expected one of `clip`, `step`, `tau`");
         assert!(hint.contains("`step`"), "{hint}");
     }
+
+    #[test]
+    fn what_only_labels_have_is_sent_to_their_table() {
+        use crate::config::Plan;
+        for key in ["event", "trials"] {
+            let text = format!("[data]\nfile = \"t.csv\"\n[columns]\ny = {{ {key} = 1 }}\n");
+            let error = Plan::parse(Path::new("run.toml"), text).err().unwrap();
+            let message = error.to_string();
+            assert!(
+                message.contains("line 4") && message.contains(key),
+                "{message}"
+            );
+            assert!(message.contains("in [data.label]"), "{message}");
+            assert!(!message.contains("nearest"), "{message}");
+        }
+    }
+
     #[test]
     fn other_names_are_known_where_they_fit() {
         let hint = |unknown: &str, expected: &str| {
