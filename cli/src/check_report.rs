@@ -200,7 +200,7 @@ impl Report {
                 largest_row_bound: bounded.then_some(population.largest),
             },
             model: ModelPart {
-                name: model.name(),
+                name: plan.model_name(model),
                 parameters: model.dim(),
                 tempering: plan.config.model.tempering,
             },

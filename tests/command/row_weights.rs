@@ -314,6 +314,7 @@ fn a_row_of_trials_is_a_row_for_each() {
         one.write("trials.csv", &by_row);
         let check = one.works("check run.toml");
         assert!(check.contains("shots, up to 12 trials of a row"), "{check}");
+        assert!(check.contains("model      binomial with "), "{check}");
         one.works("sample run.toml --out out --quiet");
         let run = edit(&run, "kind = \"binomial\"", "kind = \"logistic\"");
         let label = "column = \"hits\"\ntrials = { column = \"shots\", most = 12 }";

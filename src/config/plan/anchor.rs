@@ -96,7 +96,7 @@ impl Plan {
         let d = model.dim();
         let root = (d as f64).sqrt();
         let slopes = model.slopes().ok_or_else(|| {
-            let what = format!("model '{}' has no anchored form", model.name());
+            let what = format!("model '{}' has no anchored form", self.model_name(model));
             self.refuse(self.choice("sampler.anchored"), what)
         })?;
         let network = slopes.predictor.is_network();
@@ -225,7 +225,7 @@ impl Plan {
         match &s.clip {
             Some(_) if slopes.is_quadratic() => refuse(&format!(
                 "model '{}' is its own quadratic: an anchor leaves no remainders to clip; leave the clip out",
-                model.name()
+                self.model_name(model)
             )),
             None if network => refuse(
                 "how far a network bends from its expansion has no bound to clip remainders at; give clip = { rate = … }, in units of the square of its slope (1.5, say)",

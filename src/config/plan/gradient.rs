@@ -248,7 +248,7 @@ impl Plan {
                     &format!("{key}.share"),
                     format!(
                         "model '{}' has no bound on its gradients here; give 'clip'",
-                        model.name()
+                        self.model_name(model)
                     ),
                 ));
             }
@@ -261,7 +261,7 @@ impl Plan {
                     },
                     format!(
                         "model '{}' has no bound on its gradients here; give {key}.clip",
-                        model.name()
+                        self.model_name(model)
                     ),
                 ));
             }

@@ -413,6 +413,14 @@ impl Plan {
         label.is_some_and(|label| label.trials.is_some())
     }
 
+    /// The model's name as a run file has it: one of successes in trials has a law of its own.
+    pub fn model_name(&self, model: &dyn Model) -> &'static str {
+        match self.has_trials() {
+            true => "binomial",
+            false => model.name(),
+        }
+    }
+
     /// Only regressions know weights, only the binomial law knows what trials are, and scores of
     /// rows know neither.
     fn check_weights(&self) -> Result<(), ConfigError> {

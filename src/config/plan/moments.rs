@@ -71,7 +71,7 @@ impl Plan {
                     "sampler.anchor.degree",
                     format!(
                         "a {} needs no more than the sums of its columns; leave it out",
-                        model.name()
+                        self.model_name(model)
                     ),
                 ));
             }

@@ -410,7 +410,7 @@ impl Plan {
                     "sampler",
                     format!(
                         "model '{}' has no bound on its log ratios here; declare a parameter 'box' in [model] (an mlp has no bound in any box) or 'clip = {{ rate = … }}' in [sampler]",
-                        model.name()
+                        self.model_name(model)
                     ),
                 ));
             }

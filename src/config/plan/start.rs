@@ -237,7 +237,7 @@ impl Plan {
                 "model",
                 format!(
                     "model '{}' has no bound on its log ratios here, which one posterior draw needs; declare a parameter 'box' in [model]",
-                    model.name()
+                    self.model_name(model)
                 ),
             ));
         }
