@@ -43,6 +43,8 @@ pub(super) const MARGIN: f64 = 4.0;
 const FEWEST_DRAWS: u64 = 100;
 /// Largest share of a refreshed anchor.
 const MOST_REFRESH: f64 = 0.8;
+/// No budget has a larger ε.
+const MOST_EPSILON: f64 = 1000.0;
 
 impl Plan {
     /// Settings of an anchored run.
@@ -511,10 +513,15 @@ impl Plan {
             let measure = self.measure_of_gaussians(budget)?;
             let rho = self.limit(budget, measure)?;
             if rho < LEAST_ANCHOR {
-                let enough = (LEAST_ANCHOR / rho).sqrt() * budget.epsilon();
+                let remedy = match self.least_epsilon(budget, measure)? {
+                    Some(enough) => {
+                        format!("from about epsilon = {enough} on there is something to be learned")
+                    }
+                    None => "no epsilon would do at this delta; give a larger one".into(),
+                };
                 return Err(self.refuse(
                     "privacy.epsilon",
-                    format!("this budget's noise would drown any table, and draws would be the prior's; from about epsilon = {enough:.2} on there is something to be learned"),
+                    format!("this budget's noise would drown any table, and draws would be the prior's; {remedy}"),
                 ));
             }
             // The rounding of charges, upwards.
@@ -537,6 +544,37 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The least ε, in three digits rounded up, whose budget at this δ holds an anchor.
+    fn least_epsilon(
+        &self,
+        budget: Budget,
+        measure: Measure,
+    ) -> Result<Option<String>, ConfigError> {
+        let holds = |epsilon: f64| -> Result<bool, ConfigError> {
+            Ok(match Budget::new(epsilon, budget.delta()) {
+                Ok(larger) => self.limit(larger, measure)? >= LEAST_ANCHOR,
+                Err(_) => false,
+            })
+        };
+        let (mut low, mut high) = (budget.epsilon(), MOST_EPSILON);
+        if !holds(high)? {
+            return Ok(None);
+        }
+        for _ in 0..40 {
+            let middle = (low * high).sqrt();
+            match holds(middle)? {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        let decimals = (2.0 - high.log10().floor()).max(0.0);
+        let unit = f64::powi(10.0, decimals as i32);
+        let up = (high * unit).ceil() / unit;
+        Ok(Some(format!("{up:.*}", decimals as usize)))
+    }
+}
+
 /// Whether the prior has infinite mass.
 fn improper(model: &dyn Model) -> bool {
     let prior = model.prior();
@@ -547,4 +585,32 @@ fn improper(model: &dyn Model) -> bool {
 fn stages(slopes: &Slopes) -> u32 {
     let enough = (slopes.crossing.ceil() + MORE_STAGES).min(MOST_STAGES);
     STAGES.max(enough as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::prepare;
+
+    const RUN: &str = "[data]\nfile = \"t.csv\"\n[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumns = [\"a\"]\nclamp = [-1, 1]\n[model]\nkind = \"logistic\"\nprior = { kind = \"normal\", sd = 1.0 }\n[sampler]\nalgorithm = \"dp-laplace\"\n[privacy]\ndelta = DELTA\nepsilon = ";
+
+    /// The epsilon that a budget too small is told does: in every digit, and next to the least.
+    #[test]
+    fn an_epsilon_that_is_told_to_do_does() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.csv"), "a,y\n0.5,1\n-0.5,0\n").unwrap();
+        let refusal = |delta: &str, epsilon: &str| {
+            let text = format!("{}{epsilon}\n", RUN.replace("DELTA", delta));
+            let plan = Plan::parse(&folder.path().join("run.toml"), text).unwrap();
+            prepare(plan).err().map(|e| e.to_string())
+        };
+        for (delta, tiny) in [("1e-6", "1e-7"), ("1e-12", "1e-9"), ("1e-300", "1e-3")] {
+            let message = refusal(delta, tiny).unwrap();
+            let told = message.split("epsilon = ").nth(1).expect(&message);
+            let told = told.split(' ').next().unwrap();
+            assert_eq!(refusal(delta, told), None, "{message}");
+            let less = 0.98 * told.parse::<f64>().unwrap();
+            assert!(refusal(delta, &less.to_string()).is_some(), "{message}");
+        }
+    }
 }
