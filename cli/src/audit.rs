@@ -112,6 +112,10 @@ fn delta(r: &Report) -> String {
 
 fn verdict(r: &Report) -> String {
     match r.verdict {
+        Verdict::Consistent if r.claim.min(r.accountant) == f64::INFINITY => format!(
+            "none: nothing is claimed at delta = {}, so no bound can contradict it",
+            delta(r)
+        ),
         Verdict::Consistent => "consistent: the lower bound is not above the claim".into(),
         Verdict::Violated => format!(
             "the claim is false: the epsilon of {} at delta = {} is at least {:.4}, not {:.4}",
@@ -120,5 +124,27 @@ fn verdict(r: &Report) -> String {
             r.epsilon_lower,
             r.claim.min(r.accountant)
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gaussian noise has no epsilon at delta 0.
+    #[test]
+    fn where_nothing_is_claimed_there_is_no_verdict() {
+        let words = |name: &str, delta: f64| {
+            let settings = Settings {
+                trials: 1_000,
+                delta,
+                seed: Some(1),
+                ..Settings::default()
+            };
+            verdict(&audit(Subject::parse(name, false).unwrap(), &settings).unwrap())
+        };
+        assert!(words("dp-penalty", 0.0).starts_with("none: nothing is claimed at delta = 0"));
+        assert!(words("dp-penalty", 1e-5).starts_with("consistent"));
+        assert!(words("barker", 0.0).starts_with("consistent"));
     }
 }
