@@ -303,6 +303,7 @@ fn damaged_and_missing_files_are_refused_by_name() {
         ("table.parquet", half(&columnar), "truncated"),
         ("table.parquet", Vec::new(), "truncated"),
         ("table.npy", npy("(40, 2)", 79), "NPY"),
+        ("table.npy", npy("(40, 2)", 81), "longer"),
         ("table.npy", half(&npy("(40, 2)", 0)), "NPY"),
         ("table.npy", npy("(2, 1000000000000000000)", 80), "npy"),
         // Said before a row is read: there is none.

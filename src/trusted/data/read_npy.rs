@@ -1,6 +1,7 @@
 //! NPY arrays: a table of two or more dimensions with columns named `x0`, `x1`, …, or a
 //! one-dimensional column of labels.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -129,10 +130,11 @@ impl<'a> Array<'a> {
             .map_err(|e| damaged(self.path, e))?
             .len();
         let needed = self.rows * (self.width * self.elements.size) as u64;
-        if length.saturating_sub(self.start) < needed {
-            return Err(damaged(self.path, "is shorter than its header says"));
+        match length.saturating_sub(self.start).cmp(&needed) {
+            Ordering::Equal => Ok(()),
+            Ordering::Less => Err(damaged(self.path, "is shorter than its header says")),
+            Ordering::Greater => Err(damaged(self.path, "is longer than its header says")),
         }
-        Ok(())
     }
 
     /// Appends `count` elements from the `first` on, in the file's order.
