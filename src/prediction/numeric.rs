@@ -14,6 +14,11 @@ const MOST_CELLS: usize = 1 << 13;
 const STEEP: f64 = 0.5;
 const LIGHT: f64 = 1e-6;
 
+/// Probability of counts beyond the declared ones that is left out …
+const FORGOTTEN: f64 = 1e-6;
+/// … unless it lies beyond so many times the largest of these.
+const FARTHEST: u32 = 32;
+
 /// A law on a grid: of numbers, a density that is constant on each of many cells; of whole numbers,
 /// a probability for each.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +92,20 @@ impl Numeric {
             sums: running(&chances),
             mean,
         }
+    }
+
+    /// Of all whole numbers, by their log probabilities, which are no less than what makes them add
+    /// up to 1: those beyond `most` while they hold more than a millionth, up to a multiple of it.
+    pub fn of_all_counts(most: u32, log_probability: impl Fn(f64) -> f64) -> Self {
+        let chance = |y: u32| log_probability(f64::from(y)).exp();
+        let mut held: f64 = (0..=most).map(chance).sum();
+        let mut end = most;
+        let last = most.saturating_add(1).saturating_mul(FARTHEST);
+        while held < 1.0 - FORGOTTEN && end < last {
+            end += 1;
+            held += chance(end);
+        }
+        Numeric::of_counts(end, log_probability)
     }
 
     /// Of whole numbers from 0 to `most`, each with its log probability, up to a constant.
@@ -250,6 +269,20 @@ mod tests {
             log(-20.0).max(log(20.0))
         });
         assert!((two.below(0.0) - 0.5).abs() < 1e-6 && two.mean().abs() < 1e-6);
+    }
+
+    /// A Poisson law of mean 6 whose counts were declared up to 4: beyond these it goes on.
+    #[test]
+    fn counts_go_on_beyond_the_declared_ones() {
+        let factorial = |y: f64| (1..=y as u32).map(|k| f64::from(k).ln()).sum::<f64>();
+        let log = |y: f64| y * 6f64.ln() - 6.0 - factorial(y);
+        let all = Numeric::of_all_counts(4, log);
+        assert!((all.mean() - 6.0).abs() < 1e-4, "{}", all.mean());
+        assert!((all.below(0.0) - (-6f64).exp()).abs() < 1e-8);
+        assert!(Numeric::of_counts(4, log).mean() < 4.0);
+        // It ends where the law never does.
+        let endless = Numeric::of_all_counts(4, |y| -2.0 * (y + 2.0).ln());
+        assert_eq!(endless.ends(), (0.0, 160.0));
     }
 
     /// What an expression cannot answer for has no probability; where it answers nowhere there is

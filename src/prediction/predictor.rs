@@ -223,6 +223,16 @@ impl Predictor {
                 width: own(1),
                 scale: own(2).exp(),
             },
+            // Their probabilities add up to 1 over all counts, not over the declared ones.
+            "zero-inflated-poisson" | "zero-inflated-negative-binomial" => {
+                match (self.predictive, self.label) {
+                    (Predictive::Declared(law), LabelKind::Count { max }) => {
+                        let log = |y: f64| law.log_likelihood(y, eta, shared);
+                        LabelLaw::Numeric(Numeric::of_all_counts(max, log))
+                    }
+                    _ => LabelLaw::Binary { chance: f64::NAN },
+                }
+            }
             // Ordered classes, and those of BY_NUMBERS.
             _ => match self.predictive {
                 Predictive::Declared(law) => by_numbers(law, self.label, eta, shared),

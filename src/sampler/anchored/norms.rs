@@ -2,7 +2,7 @@
 
 use super::path::STAGE_BOUND;
 use crate::math::normal::within;
-use crate::model::Slopes;
+use crate::model::{Predictor, Slopes};
 use crate::privacy::{Expansion, profile_thresholds};
 
 /// Bias of rows beyond the bound, mean square, where the profile is lost in its noise.
@@ -32,9 +32,11 @@ const OFF_TIMES: f64 = 1.2;
 /// Share of the information that is taken to be kept at least.
 pub(super) const LEAST_KEPT: f64 = 0.05;
 /// Row bounds that are tried: 2^(j/4) of the usual norm, j in this range …
-const TRIED: std::ops::RangeInclusive<i32> = -12..=24;
+const TRIED: std::ops::RangeInclusive<i32> = -12..=12;
 /// … and where curvatures have the same bound.
 const TRIED_TOGETHER: std::ops::RangeInclusive<i32> = 0..=12;
+/// … and where vectors of scores are clipped whole, whatever their row's norm.
+const TRIED_OF_VECTORS: std::ops::RangeInclusive<i32> = -12..=24;
 
 /// What becomes of a row beyond the bound.
 enum Beyond {
@@ -121,6 +123,8 @@ pub(super) struct Norms {
     /// Σ κw ‖z‖² of all rows, whose norms alone are not seen where scores are multiplied.
     whole: f64,
     beyond: Beyond,
+    /// Row bounds that are tried.
+    tried: std::ops::RangeInclusive<i32>,
 }
 
 impl Norms {
@@ -148,6 +152,11 @@ impl Norms {
             ranges,
             whole,
             beyond,
+            tried: match slopes.predictor {
+                _ if !slopes.clips_residuals => TRIED_TOGETHER,
+                Predictor::Joint(_) if !slopes.centred => TRIED_OF_VECTORS,
+                _ => TRIED,
+            },
         }
     }
 
@@ -234,11 +243,7 @@ impl Norms {
             return STAGE_BOUND * usual;
         }
         let mut best = (f64::INFINITY, usual);
-        let tried = match &self.beyond {
-            Beyond::Weighted(slopes) if !slopes.weights_scores => TRIED_TOGETHER,
-            _ => TRIED,
-        };
-        for k in tried {
+        for k in self.tried.clone() {
             let bound = usual * 2f64.powf(0.25 * f64::from(k));
             let (noise, seen) = at(bound);
             let noise = noise / self.kept(bound).max(LEAST_KEPT);

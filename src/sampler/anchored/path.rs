@@ -753,8 +753,8 @@ impl<'a> Path<'a> {
             true => norms.kept(bound).max(LEAST_KEPT),
             false => 1.0,
         };
-        // Of a law with shared parameters it is no norm that is clipped.
-        let bound = match self.is_joint() {
+        // Of such vectors of scores it is no norm that is clipped.
+        let bound = match self.is_joint() && !self.slopes.centred {
             true => bound,
             false => bound.min(longest),
         };

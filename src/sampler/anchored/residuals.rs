@@ -3,7 +3,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use crate::privacy::{Expansion, gradient_thresholds};
+use crate::privacy::Expansion;
 
 /// A range of a profile with rows below this many sds of its noise, and any beyond it, is not
 /// seen.
@@ -40,9 +40,8 @@ impl Residuals {
     /// Beyond what is seen rows grow fewer from range to range, by the square of what the range
     /// before was fewer by: so do those of normal and of log-normal residuals, about.
     pub fn new(seen: &Expansion, longest: f64) -> Self {
-        let mut lengths: Vec<f64> = gradient_thresholds();
-        lengths.extend(lengths.last().map(|last| 2.0 * last));
         let sides: Vec<[f64; 2]> = seen.profile.as_chunks::<2>().0.to_vec();
+        let lengths: Vec<f64> = (0..sides.len()).map(|k| 2f64.powi(k as i32)).collect();
         let sum = |k: usize| sides[k][0] + sides[k][1];
         let loud = |k: usize| sum(k) > LOUD * 2f64.sqrt() * seen.profile_sd;
         let peak = (0..sides.len()).fold(0, |best, k| if sum(k) > sum(best) { k } else { best });

@@ -28,8 +28,8 @@ pub(super) const PROFILE_SHIFT: u32 = 8;
 
 /// Thresholds of a profile in units of the metric's row bound b: 2^(j/2), from 2^-3.5 to 2^4.5.
 const PROFILE_BITS: std::ops::RangeInclusive<i32> = -7..=9;
-/// The same of gradients in units of S b: 2^j, each range once for either sign of the score.
-const GRADIENT_PROFILE_BITS: std::ops::RangeInclusive<i32> = 0..=7;
+/// Ranges of a profile of gradients but for the last.
+const OCTAVES: i32 = 8;
 
 /// `Σ ω_i s_i z_i` and `Σ ω_i w_i z_i z_iᵀ` of a model's log likelihood at θ*, z = L⁻¹x (L⁻¹∇f of a
 /// network), s the score and w minus its slope, clipped to public bounds; in units of
@@ -118,18 +118,11 @@ impl AnchorSums {
         }
     }
 
-    /// The same of a profile of gradients, in units of S b: two entries between each, of scores
-    /// from 0 on and of others.
-    pub fn gradient_thresholds() -> Vec<f64> {
-        GRADIENT_PROFILE_BITS.map(|j| f64::powi(2.0, j)).collect()
-    }
-
-    /// The entry of a row whose gradient is so many S b long before it is clipped; NaN lies beyond
-    /// the last.
+    /// The entry of a row whose gradient is so many S b long before it is clipped: up to 2^j for j
+    /// from 0 on, NaN and what is longer last, and each for scores from 0 on and for others.
     pub(super) fn place_of_gradient(length: f64, score: f64) -> usize {
-        let mut powers = GRADIENT_PROFILE_BITS;
-        let place = powers.position(|j| length <= f64::powi(2.0, j));
-        2 * place.unwrap_or(GRADIENT_PROFILE_BITS.count()) + usize::from(score < 0.0)
+        let octave = (0..OCTAVES).position(|j| length <= f64::powi(2.0, j));
+        2 * octave.unwrap_or(OCTAVES as usize) + usize::from(score < 0.0)
     }
 
     /// One unit of a profile of gradients, whose whole is the rows of a unit.

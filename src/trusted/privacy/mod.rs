@@ -78,8 +78,7 @@ pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
 pub use releases::{
     Acceptance, AnchorNoise, Batch, DrawRequest, Estimator, Expansion, FastMhSettings,
-    GradientNoise, Halt, Lambda, MomentNoise, Moves, Releases, gradient_thresholds,
-    profile_thresholds,
+    GradientNoise, Halt, Lambda, MomentNoise, Moves, Releases, profile_thresholds,
 };
 
 /// Sum of `n` exact discrete Gaussians of the given variance (grid steps²) from a fixed

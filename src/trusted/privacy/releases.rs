@@ -152,7 +152,7 @@ pub struct Expansion {
     pub curvature: Vec<f64>,
     /// `Σ κw_i` plus noise over rows by ‖L⁻¹x‖, w minus the second derivative in η: up to each of
     /// [`profile_thresholds`] in units of the row bound, and beyond. Of gradients, numbers of rows,
-    /// two entries for each of [`gradient_thresholds`]: of scores from 0 on, and below.
+    /// two entries for lengths up to 2^j S b, j from 0 on, and beyond: of scores from 0 on, and below.
     pub profile: Vec<f64>,
     /// Noise of each gradient coordinate.
     pub gradient_sd: f64,
@@ -165,12 +165,6 @@ pub struct Expansion {
 /// Upper ends of a profile's ranges, in units of the row bound b; the last entry has none.
 pub fn profile_thresholds() -> Vec<f64> {
     AnchorSums::profile_thresholds()
-}
-
-/// Upper ends of the ranges of a profile of gradients, in units of the largest score times the row
-/// bound; the last two entries have none.
-pub fn gradient_thresholds() -> Vec<f64> {
-    AnchorSums::gradient_thresholds()
 }
 
 /// Released moments of the rows; see [`crate::model::Moments`].
