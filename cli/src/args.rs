@@ -27,8 +27,8 @@ standard error.";
 const AUDIT_HELP: &str = "\
 A run makes T steps (the same move; or steps that follow gradients) on each of two neighbouring data sets of the audit's own \
 making, through the same curator as a private run; no table is read. Of anchored-barker each release of \
-an anchor is attacked too: gradient, curvature (of rows within and beyond the row bound), profile of row norms, \
-moments. `held-out` is the score of a held-out table that `dpmc validate` releases. Half of the runs choose \
+an anchor is attacked too: gradient, curvature (of rows within and beyond the row bound), profiles of row norms and \
+of gradients, moments. `held-out` is the score of a held-out table that `dpmc validate` releases. Half of the runs choose \
 an event, the other half bound its probabilities (Clopper-Pearson). A bound above the claim \
 refutes it (but for 1 - C); a bound below proves nothing.";
 

@@ -85,9 +85,9 @@ fn check_sound(settings: &Settings, teeth: impl Fn(Subject) -> [f64; 2], part: f
         assert_between(&report, most);
         assert!(report.epsilon_lower >= ledger * report.claim, "{report:?}");
         // What else it releases: an anchor's gradient, curvature (both of long rows, units and
-        // heavy rows too) and profile, moments.
+        // heavy rows too) and profiles (of norms and of gradients), moments.
         let parts = match subject {
-            Subject::AnchoredBarker => 10,
+            Subject::AnchoredBarker => 11,
             _ => 0,
         };
         assert_eq!(report.parts.len(), parts);

@@ -542,8 +542,8 @@ impl<'a> Path<'a> {
         });
     }
 
-    /// The curvature as differences of the gradients so far show it; its entries are off by `misfit`
-    /// beside their noise.
+    /// The curvature as differences of the gradients so far show it; its entries are off by
+    /// `misfit` beside their noise.
     fn learn_from_gradients(&mut self, coordinates: &Coordinates, misfit: f64) -> Result<(), Halt> {
         if self.uncertain.max(misfit) <= 0.0 || self.observations.len() < 2 {
             return Ok(());
@@ -823,8 +823,8 @@ impl<'a> Path<'a> {
         self.plan.unit * self.slopes.largest_score * bound
     }
 
-    /// A profile of the rows' gradients, where labels may lie farther out than their law expects and
-    /// their scores are clipped as they are.
+    /// A profile of the rows' gradients, where labels may lie farther out than their law expects
+    /// and their scores are clipped as they are.
     fn residuals(
         &self,
         coordinates: &Coordinates,
@@ -911,7 +911,7 @@ impl<'a> Path<'a> {
             true => self.noise(&precision, &centre, (sd, bias)),
             false => DMatrix::zeros(d, d),
         };
-        // What is cut is bounded and not known: intervals have room for it, and no centre follows it.
+        // What is cut is bounded and not known: intervals have room for it, no centre follows it.
         let uncertain = match sd > 0.0 {
             true => &noise + self.room_for(cut, coordinates)?,
             false => noise.clone(),

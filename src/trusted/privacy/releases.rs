@@ -151,8 +151,8 @@ pub struct Expansion {
     /// `L⁻¹ (Σ −κω_i∇²ℓ_i(θ*)) L⁻ᵀ` plus noise, d×d, symmetric.
     pub curvature: Vec<f64>,
     /// `Σ κw_i` plus noise over rows by ‖L⁻¹x‖, w minus the second derivative in η: up to each of
-    /// [`profile_thresholds`] in units of the row bound, and beyond. Of gradients, numbers of rows,
-    /// two entries for lengths up to 2^j S b, j from 0 on, and beyond: of scores from 0 on, and below.
+    /// [`profile_thresholds`] in units of the row bound, and beyond. Of gradients, numbers of rows:
+    /// two entries for lengths up to 2^j S b, j from 0 on, of scores from 0 on and below.
     pub profile: Vec<f64>,
     /// Noise of each gradient coordinate.
     pub gradient_sd: f64,

@@ -1,5 +1,4 @@
-//! The release of an anchor, attacked: gradient, curvature and profile of row norms of worst-case
-//! neighbours, projected on the direction in which they differ.
+//! The release of an anchor, attacked: gradient, curvature and profiles of worst-case neighbours, projected on the direction in which they differ.
 
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use super::case::claims;
 use super::{AuditError, Report, Settings, Subject, report};
 use crate::data::{DataError, Dataset, LabelKind, Unit};
 use crate::engine::{EngineChoice, EngineSetup};
-use crate::model::{GaussianMean, Metric, Model, ModelError, Prior, Regression, Score};
+use crate::model::{GaussianMean, Metric, Model, ModelError, Prior, Profile, Regression, Score};
 use crate::privacy::accountant::Budget;
 use crate::privacy::accountant::EventKey;
 use crate::privacy::accountant::Measure;
@@ -34,6 +33,8 @@ pub enum AnchorPart {
     Curvature,
     /// `Σ κw_i` by ‖z_i‖, of a row whose w moves from one entry to another.
     Profile,
+    /// Rows by ‖∇ℓ_i‖, of a unit whose four rows move from one entry to another.
+    GradientProfile,
     /// The gradient, of a row at twice the row bound: shortened, of bounded influence.
     LongGradient,
     /// The curvature, of such a row: its weight grows as it is shortened, up to the largest.
@@ -59,7 +60,7 @@ const HEAVY: f64 = 4.0;
 /// Entries of the profile that a row of the norms 1 and 1/2 is in, of thresholds that begin with
 /// 2^-3.5 and grow by √2: up to 2⁰ and up to 2⁻¹, and of two classes at η = 0 as much less as their
 /// scores are below their bound.
-pub(super) fn profile_entries(score: Score) -> [usize; 2] {
+fn profile_entries(score: Score) -> [usize; 2] {
     match score {
         Score::Logistic => [5, 3],
         Score::Declared(_) => [6, 4],
@@ -67,12 +68,24 @@ pub(super) fn profile_entries(score: Score) -> [usize; 2] {
     }
 }
 
+/// Row bound of a profile of gradients.
+const FRACTION: f64 = 0.15;
+/// Entries of the profile of gradients that such rows are in at θ* = (-1, 0): by 0.63 of a Poisson
+/// model, whose S is 1, beside 0.20; of others by 0.73 S to S beside 0.31 S to 0.38 S.
+fn gradient_entries(score: Score) -> [usize; 2] {
+    match score {
+        Score::Poisson => [6, 2],
+        Score::Logistic | Score::Linear | Score::Declared(_) => [6, 4],
+    }
+}
+
 impl AnchorPart {
     /// All of them.
-    pub const ALL: [AnchorPart; 10] = [
+    pub const ALL: [AnchorPart; 11] = [
         AnchorPart::Gradient,
         AnchorPart::Curvature,
         AnchorPart::Profile,
+        AnchorPart::GradientProfile,
         AnchorPart::LongGradient,
         AnchorPart::LongCurvature,
         AnchorPart::UnitGradient,
@@ -87,6 +100,9 @@ impl AnchorPart {
             AnchorPart::Gradient => "anchored-barker: the anchor's gradient",
             AnchorPart::Curvature => "anchored-barker: the anchor's curvature",
             AnchorPart::Profile => "anchored-barker: the anchor's profile of row norms",
+            AnchorPart::GradientProfile => {
+                "anchored-barker: the anchor's profile of gradients, of a unit's rows"
+            }
             AnchorPart::LongGradient => {
                 "anchored-barker: the anchor's gradient, of a row beyond the row bound"
             }
@@ -113,6 +129,7 @@ impl AnchorPart {
         match self {
             // −60 = x·θ* for both rows.
             part if part.is_gradient() => [0.0, -60.0 / ANGLE.sin()],
+            AnchorPart::GradientProfile => [-1.0, 0.0],
             _ => [0.0, 0.0],
         }
     }
@@ -121,6 +138,7 @@ impl AnchorPart {
     pub(super) fn metric(self) -> Metric {
         let bound = match self {
             AnchorPart::LongGradient | AnchorPart::LongCurvature => SHORT,
+            AnchorPart::GradientProfile => FRACTION,
             _ => 1.0,
         };
         Metric::identity(2, bound)
@@ -135,7 +153,7 @@ impl AnchorPart {
                 let across = if neighbour { -across } else { across };
                 [across, ANGLE.sin() as f32]
             }
-            (AnchorPart::Profile, true) => [0.5, 0.0],
+            (part, true) if part.is_profile() => [0.5, 0.0],
             (AnchorPart::Moments, true) => [-1.0, 0.0],
             (_, true) => [0.0, 1.0],
             (_, false) => [1.0, 0.0],
@@ -152,8 +170,28 @@ impl AnchorPart {
         )
     }
 
+    fn is_profile(self) -> bool {
+        matches!(self, AnchorPart::Profile | AnchorPart::GradientProfile)
+    }
+
     fn is_curvature(self) -> bool {
-        !self.is_gradient() && !matches!(self, AnchorPart::Profile | AnchorPart::Moments)
+        !self.is_gradient() && !self.is_profile() && self != AnchorPart::Moments
+    }
+
+    /// What the profile tells rows apart by.
+    pub(super) fn profile(self) -> Profile {
+        match self {
+            AnchorPart::GradientProfile => Profile::Gradients,
+            _ => Profile::Norms,
+        }
+    }
+
+    /// Entries of the profile that change.
+    pub(super) fn entries(self, score: Score) -> [usize; 2] {
+        match self.profile() {
+            Profile::Gradients => gradient_entries(score),
+            Profile::Norms => profile_entries(score),
+        }
     }
 
     fn is_weighted(self) -> bool {
@@ -161,7 +199,10 @@ impl AnchorPart {
     }
 
     fn is_of_units(self) -> bool {
-        matches!(self, AnchorPart::UnitGradient | AnchorPart::UnitCurvature)
+        matches!(
+            self,
+            AnchorPart::UnitGradient | AnchorPart::UnitCurvature | AnchorPart::GradientProfile
+        )
     }
 
     /// D or D': a flat row and the one that differs, or such units.
@@ -202,8 +243,8 @@ impl AnchorPart {
         let c = &released.curvature;
         match self {
             part if part.is_curvature() => (c[0] - c[3]) / (2f64.sqrt() * released.curvature_sd),
-            AnchorPart::Profile => {
-                let [one, other] = profile_entries(score).map(|k| released.profile[k]);
+            part if part.is_profile() => {
+                let [one, other] = part.entries(score).map(|k| released.profile[k]);
                 (one - other) / (2f64.sqrt() * released.profile_sd)
             }
             _ => released.gradient[0] / released.gradient_sd,
@@ -273,8 +314,9 @@ impl AnchorCase {
 
     fn noise(&self) -> AnchorNoise {
         match self.part {
-            AnchorPart::Profile => AnchorNoise {
+            part if part.is_profile() => AnchorNoise {
                 profile: Some(self.tau),
+                profile_of: part.profile(),
                 ..AnchorNoise::default()
             },
             part if part.is_curvature() => AnchorNoise::expansion(QUIET, self.tau),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::release::{AnchorCase, AnchorPart, audit_anchor, profile_entries};
+use super::release::{AnchorCase, AnchorPart, audit_anchor};
 use super::{Report, Settings};
 use crate::engine::{AnchorParts, AnchorQuery, AnchorSums, EngineChoice, EngineSetup, MomentSums};
 use crate::model::{MomentBasis, Score};
@@ -52,7 +52,7 @@ fn anchors_of_a_case_are_as_far_apart_as_can_be() {
                 metric: &metric,
                 slopes: model.slopes().unwrap().of_units(rows),
                 parts: AnchorParts {
-                    profile: Some(crate::model::Profile::Norms),
+                    profile: Some(part.profile()),
                     ..AnchorParts::EXPANSION
                 },
             };
@@ -67,10 +67,11 @@ fn anchors_of_a_case_are_as_far_apart_as_can_be() {
             | AnchorPart::HeavyGradient => {
                 gap(&one.gradient, &two.gradient, 0) / AnchorSums::GRADIENT_SENSITIVITY
             }
-            AnchorPart::Profile => {
+            AnchorPart::Profile | AnchorPart::GradientProfile => {
                 let whole = (2.0 * AnchorSums::PROFILE_SENSITIVITY_SQUARED).sqrt();
-                let [there, here] =
-                    profile_entries(score).map(|k| gap(&one.profile, &two.profile, k));
+                let [there, here] = part
+                    .entries(score)
+                    .map(|k| gap(&one.profile, &two.profile, k));
                 (there - here) / whole
             }
             _ => {
@@ -107,6 +108,7 @@ fn audited(case: AnchorCase) -> Report {
 fn a_profile_a_long_row_a_unit_or_a_weight_of_too_little_noise_is_caught() {
     for (part, share) in [
         (AnchorPart::Profile, 0.5f64.sqrt()),
+        (AnchorPart::GradientProfile, 0.5f64.sqrt()),
         (AnchorPart::LongGradient, 0.5),
         (AnchorPart::LongCurvature, 0.5),
         (AnchorPart::UnitGradient, 0.5),
