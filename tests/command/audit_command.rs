@@ -134,12 +134,12 @@ fn the_smallest_audit_says_nothing_and_does_not_fail() {
             assert!(report["epsilon_lower"].as_f64().unwrap() >= 0.0, "{report}");
             assert_eq!(report["steps"], 2);
             // Beside the steps: an anchor's gradient and curvature, of single rows, long ones,
-            // units and heavy ones, its profile, and moments.
+            // units and heavy ones, its two profiles, and moments.
             let parts = report["parts"].as_array().map_or(0, Vec::len);
             assert_eq!(
                 parts,
                 if algorithm == "anchored-barker" {
-                    10
+                    11
                 } else {
                     0
                 }
