@@ -8,7 +8,9 @@ use std::sync::Arc;
 use crate::common::chains::{Length, STUDY, TEST, large, quadrature};
 use dpmc::data::Dataset;
 use dpmc::engine::EngineChoice;
-use dpmc::model::{Anchor, Anchored, Lower, Metric, Mixture, Model, Prior, Regression, Slopes};
+use dpmc::model::{
+    Anchor, Anchored, Lower, Metric, Mixture, Model, Prior, Profile, Regression, Slopes,
+};
 use dpmc::privacy::{
     Acceptance, AnchorNoise, Budget, Curator, Estimator, Halt, Lambda, Ledger, OpenCurator,
     Releases,
@@ -215,6 +217,31 @@ fn an_anchor_is_charged_before_it_is_released_and_refusals_charge_nothing() {
         assert!(matches!(halt, Err(Halt::Refused(_))), "{halt:?}");
     }
     assert_eq!(curator.ledger().unwrap().spent(), 0.0);
+}
+
+/// A profile of gradients is in numbers of rows, whatever the likelihood's tempering is, with noise
+/// of √2·τ of them, for a row moves two entries by one; and it costs what every release does.
+#[test]
+fn a_profile_of_gradients_counts_rows_and_is_paid_for() {
+    let noise = |tau| AnchorNoise {
+        profile: Some(tau),
+        profile_of: Profile::Gradients,
+        ..AnchorNoise::default()
+    };
+    let exact = open(3).anchor(&AT, &metric(), noise(0.0)).unwrap();
+    assert_eq!(exact.profile.iter().sum::<f64>(), 120.0);
+    assert!(exact.profile.iter().all(|n| n.fract() == 0.0 && *n >= 0.0));
+    // Scores of one class are above 0, of the other below.
+    let above = exact.profile.iter().step_by(2).sum::<f64>();
+    let events = data().as_public().labels().iter().filter(|y| **y).count();
+    assert_eq!(above, events as f64);
+
+    let mut curator = private(large());
+    let noisy = curator.anchor(&AT, &metric(), noise(3.0)).unwrap();
+    assert!((noisy.profile_sd / (3.0 * 2f64.sqrt()) - 1.0).abs() < 1e-6);
+    let spent = curator.ledger().unwrap().spent();
+    let expected = 0.5 / 9.0;
+    assert!(spent >= expected * (1.0 - 1e-9) && spent < expected * 1.0001);
 }
 
 #[test]

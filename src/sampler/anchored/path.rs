@@ -60,11 +60,12 @@ const TRUSTED: f64 = 0.8;
 const CURVATURE_BOUND: f64 = 1.2;
 /// Share of what is left after the stages for the final profile, and for the final curvature.
 const FINAL_PROFILE: f64 = 0.02;
-/// … for the one of gradients, which is asked for where labels may lie farther out than expected …
-const FINAL_RESIDUALS: f64 = 0.03;
-/// … whose shortest range is this share of a gradient of the largest score and the usual norm.
-const SHORTEST_RESIDUAL: f64 = 0.125;
 const FINAL_CURVATURE: f64 = 0.12;
+/// The same for the profile of gradients, which is asked for where labels may lie farther out than
+/// expected …
+const FINAL_RESIDUALS: f64 = 0.03;
+/// … and whose shortest range is this share of a gradient of the largest score and the usual norm.
+const SHORTEST_RESIDUAL: f64 = 0.125;
 /// Final gradients, and how much more each gets than the one before.
 const FINAL_GRADIENTS: usize = 4;
 const GROWTH: f64 = 2.0;
