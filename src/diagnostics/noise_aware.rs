@@ -9,6 +9,9 @@ use crate::model::Anchor;
 pub const NOISE_AWARE_LEVEL: f64 = 0.9;
 /// Normal quantile of a central 90 % interval.
 const Z90: f64 = 1.644_853_626_951_472_2;
+/// So many draws that hold the noise reach beyond a 90 % interval, or something cuts them off: all
+/// are on one side of it once in 10^7 times.
+const TELLING_DRAWS: usize = 300;
 /// Draws that covariances are taken over, at most.
 const MOST_DRAWS: usize = 4000;
 
@@ -219,10 +222,19 @@ fn widened(
             let (m, s) = (mean(&pooled), sd(&pooled));
             let noise = (variance(j) + s * s / ess_mean(chains).max(1.0)).sqrt();
             let wide = if aware { s } else { s.hypot(noise) };
+            // Where a prior's box cuts draws off, intervals end there too.
+            let (low, high) = match aware && pooled.len() >= TELLING_DRAWS {
+                true => (
+                    pooled.iter().copied().fold(f64::INFINITY, f64::min),
+                    pooled.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                ),
+                false => (f64::NEG_INFINITY, f64::INFINITY),
+            };
+            let around = |sd: f64| [(m - Z90 * sd).max(low), (m + Z90 * sd).min(high)];
             NoiseAware {
                 mean_sd: noise,
-                mean_interval: [m - Z90 * noise, m + Z90 * noise],
-                interval: [m - Z90 * wide, m + Z90 * wide],
+                mean_interval: around(noise),
+                interval: around(wide),
             }
         })
         .collect()

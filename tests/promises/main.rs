@@ -12,6 +12,7 @@ mod anchored_network;
 mod anchored_regressions;
 mod batch_posteriors;
 mod batch_samplers;
+mod boxes;
 mod declared_posteriors;
 mod far_labels;
 mod few_rows;

@@ -42,11 +42,15 @@ pub(super) fn solve_vector(
 ) -> Result<DVector<f64>, Halt> {
     let l = factor(matrix)?;
     let half = forward(&l, right)?;
-    l.tr_solve_lower_triangular(&half).ok_or_else(unusable)
+    backward(&l, &half)
 }
 
 pub(super) fn forward(l: &DMatrix<f64>, right: &DVector<f64>) -> Result<DVector<f64>, Halt> {
     l.solve_lower_triangular(right).ok_or_else(unusable)
+}
+
+pub(super) fn backward(l: &DMatrix<f64>, right: &DVector<f64>) -> Result<DVector<f64>, Halt> {
+    l.tr_solve_lower_triangular(right).ok_or_else(unusable)
 }
 
 pub(super) fn forward_matrix(l: &DMatrix<f64>, right: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {

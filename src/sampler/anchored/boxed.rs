@@ -11,6 +11,10 @@ use crate::model::{Anchor, Lower, Prior, Support};
 const FREE_SDS: f64 = 4.5;
 /// Sweeps forth and back a move: more of them forget the start better.
 const SWEEPS: usize = 4;
+/// Descents to the nearest place inside, at most; they end where one moves nothing by this share of
+/// a bound.
+const DESCENTS: usize = 1000;
+const SETTLED: f64 = 1e-10;
 /// Tries at one coordinate; nearly half of them are taken, or more.
 const TRIES: usize = 1000;
 
@@ -91,6 +95,26 @@ impl BoxedMoves {
         }
         theta
     }
+}
+
+/// The place inside `|x_j| ≤ bounds_j` where the quadratic of this precision about `to` is highest,
+/// coordinate after coordinate.
+pub(super) fn nearest(to: &DVector<f64>, precision: &DMatrix<f64>, bounds: &[f64]) -> DVector<f64> {
+    let d = bounds.len();
+    let mut at = DVector::from_fn(d, |j, _| to[j].clamp(-bounds[j], bounds[j]));
+    for _ in 0..DESCENTS {
+        let mut moved = false;
+        for j in 0..d {
+            let pull = precision.column(j).dot(&(to - &at));
+            let next = (at[j] + pull / precision[(j, j)]).clamp(-bounds[j], bounds[j]);
+            moved |= (next - at[j]).abs() > SETTLED * bounds[j];
+            at[j] = next;
+        }
+        if !moved {
+            break;
+        }
+    }
+    at
 }
 
 /// A standard normal number between two edges, by rejection (Robert 1995); `None` where the edges
@@ -183,6 +207,28 @@ mod tests {
         }
         assert_eq!(truncated([1.0, 1.0], &mut rng), None);
         assert_eq!(truncated([f64::NAN, 1.0], &mut rng), None);
+    }
+
+    /// Where the slope of the quadratic is no longer 0 it points out of the box at an edge: there is
+    /// one such place. A step in each coordinate alone, cut off at the box, ends elsewhere.
+    #[test]
+    fn the_nearest_place_is_where_slopes_point_out() {
+        let precision =
+            DMatrix::from_row_slice(3, 3, &[4.0, 3.0, 0.5, 3.0, 5.0, 1.0, 0.5, 1.0, 2.0]);
+        let bounds = [0.5, 2.0, 1.0];
+        let to = DVector::from_vec(vec![3.0, -1.5, 0.7]);
+        let at = nearest(&to, &precision, &bounds);
+        let slope = &precision * (&to - &at);
+        for j in 0..3 {
+            match at[j].abs() == bounds[j] {
+                true => assert!(slope[j] * at[j] > 0.0, "{at} {slope}"),
+                false => assert!(slope[j].abs() < 1e-8, "{at} {slope}"),
+            }
+        }
+        assert_eq!(at[0], 0.5);
+        assert!((at[1] - to[1]).abs() > 0.5);
+        let inside = DVector::from_vec(vec![0.3, -1.5, 0.7]);
+        assert_eq!(nearest(&inside, &precision, &bounds), inside);
     }
 
     /// Two parameters that agree, cut off by a box whose corner is nearly all that is left: means

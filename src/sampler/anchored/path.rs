@@ -5,7 +5,10 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::Anchoring;
-use super::algebra::{factor, forward, forward_matrix, lower, solve, solve_vector, square, whiten};
+use super::algebra::{
+    backward, factor, forward, forward_matrix, lower, solve, solve_vector, square, whiten,
+};
+use super::boxed::nearest;
 use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
 use super::denoise::{Target, eigen, floored, heeded, shrink};
@@ -15,7 +18,7 @@ use super::residuals::{Cut, Residuals};
 use super::scales;
 use super::secant::{self, Observation};
 use super::warm_start::multiplier;
-use crate::model::{Anchor, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes};
+use crate::model::{Anchor, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes, Support};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
 /// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
@@ -625,18 +628,37 @@ impl<'a> Path<'a> {
             true => self.believed_step(&gradient, coordinates, sd)? * kept,
             false => solve_vector(&precision, &gradient)? * kept,
         };
+        let whole = self.held(whole, &precision);
         if self.slopes.is_quadratic() || self.change(&whole) <= self.longest {
             return Ok((whole, kept));
         }
         let (mut damping, ruler) = (0.01, self.ruler());
         for _ in 0..80 {
-            let damped = solve_vector(&(&precision + &ruler * damping), &gradient)? * kept;
+            let damped = &precision + &ruler * damping;
+            let step = solve_vector(&damped, &gradient)? * kept;
+            let damped = self.held(step, &damped);
             if self.change(&damped) <= self.longest {
                 return Ok((damped, kept));
             }
             damping *= 1.3;
         }
         Ok((whole * 0.0, kept))
+    }
+
+    /// The step that a quadratic of this precision asks for where it may not leave the prior's box,
+    /// given the one it asks for anywhere.
+    fn held(&self, step: DVector<f64>, precision: &DMatrix<f64>) -> DVector<f64> {
+        let here = DVector::from_column_slice(&self.at);
+        match &self.prior.support {
+            Support::Box(bounds) => {
+                let to = &here + &step;
+                match self.prior.supports(to.as_slice()) {
+                    true => step,
+                    false => nearest(&to, precision, bounds) - here,
+                }
+            }
+            Support::Unbounded => step,
+        }
     }
 
     /// What is heeded of a gradient, some of whose entries are mostly noise: those of coefficients
@@ -900,7 +922,12 @@ impl<'a> Path<'a> {
         let centre = solve_vector(&precision, &pull)?;
         // How far the last step goes, over what the noise of two gradients would make it.
         let root = factor(&precision)?;
-        let length = forward(&root, &pull)?.norm_squared();
+        let step = backward(l, &centre)?;
+        let own_precision = l * &precision * l.transpose();
+        let held = self.held(step.clone(), &own_precision);
+        let length = held.dot(&(&own_precision * &held));
+        // How far a box keeps draws from that centre.
+        let kept_off = (l.transpose() * (step - held)).norm();
         let usual = forward_matrix(&root, &DMatrix::identity(d, d))?.norm_squared() * sd * sd;
         let unsettled = match sd > 0.0 {
             true => length / (UNSETTLED * usual).max(1e-300),
@@ -948,7 +975,7 @@ impl<'a> Path<'a> {
             gradient_sd: sd,
             curvature_sd: bent.sd,
             centre: centre.iter().copied().collect(),
-            radius: self.plan.radius / least.sqrt().min(1.0),
+            radius: self.plan.radius / least.sqrt().min(1.0) + kept_off,
             spread,
             doubts: Doubts {
                 lost: bent.lost,
