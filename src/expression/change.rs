@@ -28,9 +28,9 @@ impl Graph {
                             self.add(left, right)
                         }
                         Binary::Divide => {
-                            // (Δa − (a/b) Δb)/(b + Δb).
+                            // (Δa − (a/b) Δb)/(b + Δb), whose last sum may round to 0.
                             let lost = self.multiply(id, db);
-                            let (rest, moved) = (self.subtract(da, lost), self.add(b, db));
+                            let (rest, moved) = (self.subtract(da, lost), self.moved(b, &changes));
                             self.divide(rest, moved)
                         }
                         _ => return None,
@@ -41,6 +41,33 @@ impl Graph {
             };
         }
         Some(changes[root])
+    }
+
+    /// The value of a node after the move, whose changes are known.
+    fn moved(&mut self, id: Id, changes: &[Id]) -> Id {
+        let change = changes[id];
+        if self.value(change) == Some(0.0) {
+            return id;
+        }
+        match self.node(id) {
+            Node::Unary(function, u) => {
+                let u = self.moved(u, changes);
+                self.unary(function, u)
+            }
+            Node::Binary(Binary::Multiply, a, b) => {
+                let (a, b) = (self.moved(a, changes), self.moved(b, changes));
+                self.multiply(a, b)
+            }
+            Node::Binary(Binary::Divide, a, b) => {
+                let (a, b) = (self.moved(a, changes), self.moved(b, changes));
+                self.divide(a, b)
+            }
+            Node::Choose(condition, a, b) => {
+                let (a, b) = (self.moved(a, changes), self.moved(b, changes));
+                self.choose(condition, a, b)
+            }
+            _ => self.add(id, change),
+        }
     }
 
     /// f(u + δ) − f(u); `value`: the node of f(u).

@@ -85,6 +85,28 @@ fn derivatives_are_those_of_differences() {
     }
 }
 
+/// In f32, where the denominator after the move is lost in the one before it: a change that is
+/// hopeless keeps its sign.
+#[test]
+fn moves_of_a_denominator_keep_their_sign() {
+    let texts = [
+        "-0.5 * ((y - eta) / exp(log_sigma))^2 - log_sigma",
+        "-0.5 * (y - eta)^2 / exp(2 * log_sigma) - log_sigma",
+        "-0.5 * ((y - eta) / (exp(log_sigma) * exp(log_sigma)))^2 - 2 * log_sigma",
+    ];
+    for text in texts {
+        let law = Law::new("expression", text, &["log_sigma".into()], &[]).unwrap();
+        for (from, by) in [(17.45, -19.41), (-1.96, 19.41), (9.0, -9.0)] {
+            let exact = law.change(2.0, [0.5, 0.25], [&[from], &[by]]);
+            let constants = [from as f32, by as f32];
+            let mut out = [0.0f32; 5];
+            law.changes::<false>(&[2.0; 5], &[0.5; 5], &[0.25; 5], &constants, &mut out);
+            let gap = (f64::from(out[4]) / exact - 1.0).abs();
+            assert!(gap < 1e-4, "{text} {from} {by}: {} for {exact}", out[4]);
+        }
+    }
+}
+
 proptest! {
     /// Large moves against plain differences; small ones against the slope, to many digits.
     #[test]

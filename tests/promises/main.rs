@@ -22,6 +22,7 @@ mod gradient_leaks;
 mod gradient_posteriors;
 mod held_out;
 mod known_posteriors;
+mod long_rows;
 mod moments;
 mod network_posteriors;
 mod no_leaks;

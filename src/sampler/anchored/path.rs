@@ -52,6 +52,10 @@ const REGROWN: f64 = 1.2;
 const FAR: f64 = 0.4;
 /// A shared parameter's change counts this many times in that: scales and shapes overshoot.
 const SHARED_LENGTH: f64 = 2.0;
+/// Curvature that may be cut off long rows, of one direction's …
+const LOST: f64 = 0.25;
+/// … or bounds become so many times as wide.
+const WIDER: f64 = 1.189_207_115_002_721;
 /// A stage whose step keeps less than this of what was seen (the rest is what its noise alone would
 /// show, James & Stein 1961) is the last.
 const SETTLED: f64 = 0.5;
@@ -120,6 +124,11 @@ impl Purse {
     /// τ of a release for this share; 0 without privacy.
     pub(super) fn pay(&mut self, share: f64) -> f64 {
         self.left -= share;
+        self.pays(share)
+    }
+
+    /// The same, before it is paid.
+    fn pays(&self, share: f64) -> f64 {
         self.rho.map_or(0.0, |rho| multiplier(rho * share))
     }
 }
@@ -154,6 +163,10 @@ struct Path<'a> {
     uncertain: f64,
     /// How long a step may be now; the last one, if it was long, of a declared law.
     longest: f64,
+    /// How far the last step went, nats, root mean square.
+    moved: f64,
+    /// Rows' norms over the usual one by the last profile, and Σ κw of each range.
+    norms: Vec<(f64, f64)>,
     last: Option<DVector<f64>>,
 }
 
@@ -275,6 +288,8 @@ impl<'a> Path<'a> {
             observations: Vec::new(),
             uncertain: 0.0,
             longest: LONGEST_STEP,
+            moved: 0.0,
+            norms: Vec::new(),
             last: None,
         })
     }
@@ -411,6 +426,7 @@ impl<'a> Path<'a> {
         if purse.rho.is_some() && purse.left - (2.0 + PROFILE_SHARE) * share < kept {
             return Ok(false);
         }
+        let wide = self.curvature_bound(&coordinates, longest, purse.pays(share));
         let noise = AnchorNoise {
             gradient: Some(purse.pay(share)),
             curvature: Some(purse.pay(share)),
@@ -419,6 +435,7 @@ impl<'a> Path<'a> {
         };
         let (_, seen) = self.release(&coordinates, [bound, wide], noise, releases)?;
         let sd = seen.gradient_sd;
+        self.remember_norms(&seen, wide, coordinates.usual);
         self.weigh(&seen);
         self.bend(&coordinates, &seen)?;
         self.observe(&coordinates, &seen, share);
@@ -438,7 +455,10 @@ impl<'a> Path<'a> {
         let step = self.lengthened(step, trust);
         let moved = self.change(&step);
         self.advance(&step);
-        let settled = stage > 0 && trust < SETTLED && moved < LONG * LONGEST_STEP;
+        // (After a long step the noise was chosen by a curvature of far off.)
+        let near = moved.max(self.moved) < LONG * LONGEST_STEP;
+        let settled = stage > 0 && trust < SETTLED && near;
+        self.moved = moved;
         // Without privacy a step is all signal until none is left.
         Ok(!settled && (sd > 0.0 || moved > 1e-6))
     }
@@ -460,6 +480,38 @@ impl<'a> Path<'a> {
         Ok((metric, seen))
     }
 
+    /// The row bound of a curvature released at τ: as wide as rows by the last profile need, so that
+    /// what is cut off them is lost in noise, or little. (A curvature that is cut makes steps that
+    /// go too far, and coordinates in which its rows are longer still.)
+    fn curvature_bound(&self, coordinates: &Coordinates, longest: f64, tau: f64) -> f64 {
+        let d = self.dim() as f64;
+        let usual = coordinates.usual;
+        let slopes = &self.slopes;
+        let noise = 2.0 * self.plan.unit * slopes.largest_weight * tau;
+        let mean = self.mean_weight();
+        let mut bound = STAGE_BOUND * usual;
+        while bound < longest {
+            let cut = |n: f64| {
+                let share = (bound / n).min(1.0);
+                1.0 - slopes.influence(share, mean).weight / mean * share * share
+            };
+            let terms = self.norms.iter();
+            let lost: f64 = terms
+                .map(|(n, w)| w * (n * usual).powi(2) * cut(n * usual))
+                .sum();
+            if lost <= LOST.max(2.0 * noise * bound * bound * d.sqrt()) {
+                break;
+            }
+            bound *= WIDER;
+        }
+        bound.min(longest)
+    }
+
+    fn remember_norms(&mut self, seen: &Expansion, bound: f64, usual: f64) {
+        let ranges = super::norms::ranges(seen, bound).into_iter();
+        self.norms = ranges.map(|(n, w)| (n / usual, w)).collect();
+    }
+
     /// Σ κw from a profile, kept within reason; the curvature is scaled along.
     fn weigh(&mut self, seen: &Expansion) {
         let units = self.slopes.rows_of_unit > 1;
@@ -475,7 +527,7 @@ impl<'a> Path<'a> {
             self.first_weight = self.weight;
             return;
         }
-        let least = noise.max(0.01 * self.first_weight).max(0.3 * self.weight);
+        let least = noise.max(0.01 * self.first_weight);
         let most = match self.slopes.score {
             Score::Logistic => self.plan.most_rows() * self.plan.unit * 0.25,
             Score::Linear => self.plan.most_rows() * self.plan.unit,
@@ -745,6 +797,7 @@ impl<'a> Path<'a> {
         let longest = self.row_norm() * lower(&coordinates.factor)?.inverse_norm();
         let wide = (STAGE_BOUND * coordinates.usual).min(longest);
         let (_, seen) = self.release(&coordinates, [wide; 2], noise, releases)?;
+        self.remember_norms(&seen, wide, coordinates.usual);
         self.weigh(&seen);
         let residuals = self.residuals(&coordinates, purse, releases)?;
         let curvature_share = self.plan.split.map_or(FINAL_CURVATURE, |s| {
@@ -786,13 +839,18 @@ impl<'a> Path<'a> {
             true if self.slopes.weights_scores => {
                 wide.min(CURVATURE_BOUND * coordinates.usual).max(bound)
             }
-            true => wide.max(bound.min(longest)),
+            true => {
+                let wide = self.curvature_bound(&coordinates, longest, purse.pays(curvature_share));
+                wide.max(bound.min(longest))
+            }
             false => bound,
         };
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
         let first = self.observations.len();
-        // (Farther from the mode it is the law's own bending that gradients show.)
-        let misfit = match self.is_joint() && residuals.is_some() {
+        // (Farther from the mode it is the law's own bending that gradients show, and without noise,
+        // which lets a path arrive, rounding.)
+        let private = purse.rho.is_some();
+        let misfit = match private && self.is_joint() && residuals.is_some() {
             true => MISFIT,
             false => 0.0,
         };
