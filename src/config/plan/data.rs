@@ -383,8 +383,15 @@ impl Plan {
 
     /// Negative levels mean something only beside positive ones, and other texts.
     fn check_levels(&self, key: &str, label: &LabelEntry) -> Result<(), ConfigError> {
-        for (part, levels) in [("positive", &label.positive), ("negative", &label.negative)] {
-            no_placeholder(levels).map_err(|w| self.refuse(&key_of(key, part), w))?;
+        let ordered = label.levels.iter().flat_map(LevelEntry::texts).collect();
+        let seen = label.event.iter().flat_map(|e| e.seen.clone()).collect();
+        for (part, levels) in [
+            ("positive", &label.positive),
+            ("negative", &label.negative),
+            ("levels", &ordered),
+            ("event.in", &seen),
+        ] {
+            can_match(levels).map_err(|w| self.refuse(&key_of(key, part), w))?;
         }
         let refuse = |what: &str| Err(self.refuse(&key_of(key, "negative"), what));
         if label.positive.is_empty() && !label.negative.is_empty() {
@@ -437,12 +444,19 @@ pub(super) fn key_of(declaration: &str, part: &str) -> String {
     }
 }
 
-/// A level that `dpmc init` left to declare would match no cell, and nobody would know.
-pub(super) fn no_placeholder(levels: &[String]) -> Result<(), &'static str> {
+/// A level that `dpmc init` left to declare would match no cell, and nobody would know; nor would
+/// one with blanks around it, which cells are read without.
+pub(super) fn can_match(levels: &[String]) -> Result<(), String> {
     if levels.iter().any(|l| l == "LEVEL") {
-        return Err("replace LEVEL by a level of the column");
+        return Err("replace LEVEL by a level of the column".into());
     }
-    Ok(())
+    match levels.iter().find(|l| l.trim() != l.as_str()) {
+        Some(level) => Err(format!(
+            "level '{level}' has blanks at an edge and would match no cell: cells are read without blanks around them; write '{}'",
+            level.trim()
+        )),
+        None => Ok(()),
+    }
 }
 
 fn label(entry: &LabelEntry) -> Result<Label, String> {
@@ -467,7 +481,6 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
         if !levels.is_empty() && entry.column.is_none() {
             return Err(format!("'{key}' reads texts and needs a 'column'"));
         }
-        no_placeholder(levels)?;
     }
     if entry.event.as_ref().is_some_and(|e| e.seen.is_empty()) {
         return Err(

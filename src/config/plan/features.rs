@@ -1,7 +1,7 @@
 //! `[[data.features]]` and `[[data.interactions]]`: what the columns of a table become.
 
 use super::Plan;
-use super::data::no_placeholder;
+use super::data::can_match;
 use super::declared::Place;
 use crate::config::ConfigError;
 use crate::config::schema::{FeatureEntry, IndicatorEntry, ModelKind};
@@ -160,10 +160,10 @@ pub(super) fn features_of(entry: &FeatureEntry) -> Result<Vec<Feature>, Wrong> {
     }
     let indicator = entry.indicator.as_ref().and_then(|i| i.one_of.as_ref());
     for levels in entry.one_hot.iter().chain(indicator) {
-        no_placeholder(levels).map_err(|what| ("", what.into()))?;
+        can_match(levels).map_err(|what| ("", what))?;
     }
     for levels in entry.groups.iter().flat_map(|g| g.values()) {
-        no_placeholder(levels).map_err(|what| ("groups", what.into()))?;
+        can_match(levels).map_err(|what| ("groups", what))?;
     }
     let columns = columns(entry).map_err(|what| ("", what))?;
     let kind = kind(entry).map_err(|what| ("", what))?;

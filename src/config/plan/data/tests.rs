@@ -90,3 +90,62 @@ fn a_reference_level_belongs_to_one_hot() {
         "{message}"
     );
 }
+
+/// Cells are read without blanks around them: such a level would match none of them.
+#[test]
+fn levels_of_labels_have_no_blanks_at_an_edge() {
+    let check = |declared: &str| {
+        let run = RUN.replace("column = \"y\"", &format!("column = \"y\"\n{declared}"));
+        plan(Path::new("folder"), &run)
+            .label()
+            .map_err(|e| e.to_string())
+    };
+    assert!(check("positive = ['very ill', '']").is_ok());
+    for (declared, key) in [
+        ("positive = ['yes ']", "data.label.positive"),
+        (
+            "positive = ['yes']\nnegative = [' no']",
+            "data.label.negative",
+        ),
+        (
+            "levels = ['low', ['high', 'high\u{a0}']]",
+            "data.label.levels",
+        ),
+        (
+            "clamp = [1, 9]\nevent = { column = 'e', in = ['seen '] }",
+            "data.label.event.in",
+        ),
+    ] {
+        let message = check(declared).unwrap_err();
+        let says = format!("{key}: level '");
+        assert!(
+            message.contains(&says) && message.contains("without blanks around them"),
+            "{declared}: {message}"
+        );
+    }
+}
+
+/// A table's declarations for formulas too.
+#[test]
+fn levels_of_columns_have_no_blanks_at_an_edge() {
+    let run = RUN
+        .replace(
+            "[data.label]\ncolumn = \"y\"\n[[data.features]]\ncolumn = \"a\"\nscale = [-1, 1]\n",
+            "[columns]\ny = { LABEL }\na = { FEATURE }\n",
+        )
+        .replace("[model]", "[model]\nformula = \"y ~ a\"");
+    let check = |label: &str, feature: &str| {
+        let run = run.replace("LABEL", label).replace("FEATURE", feature);
+        plan(Path::new("folder"), &run)
+            .check_declarations()
+            .map_err(|e| e.to_string())
+    };
+    assert_eq!(check("positive = ['yes']", "levels = ['u', 'v']"), Ok(()));
+    let message = check("positive = [' yes']", "levels = ['u', 'v']").unwrap_err();
+    assert!(
+        message.contains("columns.y.positive: level ' yes'"),
+        "{message}"
+    );
+    let message = check("positive = ['yes']", "levels = ['u', 'v ']").unwrap_err();
+    assert!(message.contains("columns.a: level 'v '"), "{message}");
+}

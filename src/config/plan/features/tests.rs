@@ -175,6 +175,18 @@ fn what_is_wrong_is_said_at_its_key() {
             "data.features[1].groups: replace LEVEL",
         ),
         (
+            "one_hot = [\"p\", \" q\"]",
+            "line 8: data.features[1]: level ' q' has blanks at an edge",
+        ),
+        (
+            "one_hot = []\ngroups = { g = [\"p\\t\"] }",
+            "data.features[1].groups: level 'p\t' has blanks at an edge",
+        ),
+        (
+            "indicator = { in = [\"p \"] }",
+            "cells are read without blanks around them; write 'p'",
+        ),
+        (
             "scale = [1, 9]\nspline = { knots = [3] }\nmissing = 10",
             "data.features[1].missing",
         ),
