@@ -360,7 +360,7 @@ keyed! {
         /// `adapt` learns from.
         warmup: u64, "whole number, 0";
         /// Keep every thin-th draw; saves disk, not privacy.
-        thin: u64, "whole number ≥ 1, 1";
+        thin: u64, "whole number from 1 to `iterations`, 1";
         /// Their costs add up.
         #[serde(skip_serializing_if = "Option::is_none")]
         chains: Option<usize>, "1 to 65536; 1, without privacy 4";

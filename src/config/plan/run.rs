@@ -61,6 +61,13 @@ impl Plan {
                 return Err(self.refuse(key, "must be at least 1"));
             }
         }
+        if run.thin > run.iterations {
+            let what = format!(
+                "keeps every {}-th draw, and run.iterations = {} has none: everything would be spent on no draw; give at most that number, or more iterations",
+                run.thin, run.iterations
+            );
+            return Err(self.refuse("run.thin", what));
+        }
         if !(run.ess > 0.0 && run.ess.is_finite()) {
             return Err(self.refuse("run.ess", format!("must be positive, not {}", run.ess)));
         }
