@@ -168,7 +168,8 @@ keyed! {
         tempering: f64, "number in (0, 1], 1; kinds: all";
         /// Independent, but for the horseshoe's; `sd`, `scale` and `degrees` are required; `mean`,
         /// `sd` and `scale` are one number for all parameters or a list of d, of those that are in
-        /// no hierarchy. See [priors](../guide/hierarchies.md).
+        /// no hierarchy. `sd` and `scale` lie between 1e-18 and 1e18. See
+        /// [priors](../guide/hierarchies.md).
         #[serde(skip_serializing_if = "Option::is_none")]
         prior: Option<PriorEntry>, "`{ kind = \"flat\" }` (the default), `{ kind = \"normal\", mean = 0, sd = … }`, `{ kind = \"laplace\", scale = … }`, `{ kind = \"student-t\", degrees = …, mean = 0, scale = … }` or `{ kind = \"horseshoe\", scale = …, intercept_sd = 10 }`; kinds: all, horseshoe: regressions";
         /// Coefficients that share a prior, N(0, τ²), whose τ is sampled with them and reported as

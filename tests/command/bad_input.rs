@@ -52,6 +52,8 @@ iterations = 20  => iterations = 0           => @iterations; run.iterations
 tempering = 1.0  => tempering = 0.0          => @tempering; model.tempering
 tempering = 1.0  => tempering = 1.01         => @tempering; model.tempering
 sd = 3.0         => sd = 0                   => @sd = 0; model.prior.sd
+sd = 3.0         => sd = 1e-100              => @sd = 1e-100; model.prior.sd; between 1e-18 and 1e18
+sd = 3.0         => sd = [1.0, 1e19]         => @sd = [1.0; model.prior.sd; between 1e-18 and 1e18
 iterations = 20  => iterations = 20\nthin = 21 => @thin; run.thin; no draw; more iterations
 "y"              => "y"\npositive = ["1 "]   => @positive; data.label.positive; without blanks around them
 scale = [-1, 1]  => one_hot = ["u", " v"]    => run.toml, line 9; data.features[1]; level ' v'; without blanks

@@ -257,6 +257,11 @@ fn what_is_wrong_is_said() {
         ("scale = 0.8", "scale = 0", "must be positive"),
         (
             "scale = 0.8",
+            "scale = 1e-100",
+            "model.hierarchy[0].scale: must lie between 1e-18 and 1e18",
+        ),
+        (
+            "scale = 0.8",
             "scale = 0.8\ndegrees = 3",
             "belongs to kind = \"half-student-t\"",
         ),

@@ -239,6 +239,7 @@ impl Plan {
         if !(scale > 0.0 && scale.is_finite()) {
             return Err(self.refuse(&key(i, "scale"), format!("must be positive, not {scale}")));
         }
+        self.check_spreads(&key(i, "scale"), &[scale])?;
         let law = match (entry.kind, entry.degrees) {
             (ScaleKind::HalfNormal, None) => ScaleLaw::HalfNormal { scale },
             (ScaleKind::HalfCauchy, None) => ScaleLaw::half_cauchy(scale),
@@ -324,10 +325,12 @@ impl Plan {
                     );
                 };
                 let mean = prior.and_then(|p| p.mean.as_ref());
+                let scale = scale.expand(n);
+                self.check_spreads("model.prior.scale", &scale)?;
                 BlockLaw::StudentT {
                     degrees,
                     mean: mean.map_or(vec![0.0; n], |m| m.expand(n)),
-                    scale: scale.expand(n),
+                    scale,
                 }
             }
             PriorKind::Horseshoe => {
@@ -364,6 +367,8 @@ impl Plan {
             let what = format!("must be positive, not {sd}");
             return Err(self.refuse("model.prior.intercept_sd", what));
         }
+        self.check_spreads("model.prior.intercept_sd", &[sd])?;
+        self.check_spreads("model.prior.scale", &[scale])?;
         let is_intercept = |j: &usize| features.get(*j).is_some_and(|f| f == "intercept");
         let (intercept, members): (Vec<usize>, Vec<usize>) =
             members.into_iter().partition(is_intercept);

@@ -1,6 +1,7 @@
 //! `[model]`: the model with its prior.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::Plan;
@@ -15,6 +16,9 @@ use crate::model::{
     Regression, Support,
 };
 use crate::output::Predictive;
+
+/// Standard deviations and scales of priors: as the bounds of columns, whose squares f32 holds.
+const SPREADS: RangeInclusive<f64> = 1e-18..=1e18;
 
 impl Plan {
     /// The model over a loaded table.
@@ -202,6 +206,7 @@ impl Plan {
                 let key = format!("model.parameters.{name}");
                 return Err(self.refuse(&key, "needs a finite mean and an sd above 0"));
             }
+            self.check_spreads(&format!("model.parameters.{name}.sd"), &[entry.sd])?;
         }
         let law = Law::new(name, &text, &shared, &fixed);
         law.map(Some)
@@ -577,22 +582,38 @@ impl Plan {
                     .mean
                     .as_ref()
                     .map_or_else(|| vec![0.0; d], |m| m.expand(d));
-                Ok(Density::Normal {
-                    mean,
-                    sd: sd.expand(d),
-                })
+                let sd = sd.expand(d);
+                self.check_spreads("model.prior.sd", &sd)?;
+                Ok(Density::Normal { mean, sd })
             }
             PriorKind::Laplace => {
                 let scale = p.scale.as_ref();
                 let scale = scale.ok_or_else(|| missing("a laplace prior needs 'scale'"))?;
-                Ok(Density::Laplace {
-                    scale: scale.expand(d),
-                })
+                let scale = scale.expand(d);
+                self.check_spreads("model.prior.scale", &scale)?;
+                Ok(Density::Laplace { scale })
             }
             // They are made of blocks.
             PriorKind::StudentT | PriorKind::Horseshoe => {
                 Err(missing("this prior is for coefficients one by one"))
             }
+        }
+    }
+
+    /// Refuses standard deviations and scales whose squares, or those of draws in their units,
+    /// could not be computed with. Those that are not positive are refused where they are used.
+    pub(super) fn check_spreads(&self, key: &str, values: &[f64]) -> Result<(), ConfigError> {
+        let extreme = |v: &&f64| **v > 0.0 && v.is_finite() && !SPREADS.contains(*v);
+        match values.iter().find(extreme) {
+            Some(v) => {
+                let what = format!(
+                    "must lie between {:e} and {:e}, not {v:e}",
+                    SPREADS.start(),
+                    SPREADS.end()
+                );
+                Err(self.refuse(key, what))
+            }
+            None => Ok(()),
         }
     }
 
