@@ -162,10 +162,7 @@ fn likeliest(mixture: &Mixture, y: f64) -> (f64, bool) {
 /// Probabilities of a smaller label, and of one that is not larger. A label at a declared bound
 /// stands for all beyond it; a negative time of an event for all later ones.
 fn rank(mixture: &Mixture, label: LabelKind, y: f64) -> [f64; 2] {
-    if let LabelKind::Number { low, .. } = label
-        && low >= 0.0
-        && y < 0.0
-    {
+    if y < 0.0 && is_of_times(mixture, label) {
         return [mixture.below(-y), 1.0];
     }
     let (low, high) = match label {
@@ -178,6 +175,17 @@ fn rank(mixture: &Mixture, label: LabelKind, y: f64) -> [f64; 2] {
     let from = if near(low) { 0.0 } else { mixture.under(y) };
     let to = if near(high) { 1.0 } else { mixture.below(y) };
     [from, to]
+}
+
+/// Whether no label is negative by its law, so that the sign of a number can only say that its
+/// event was not seen: with or without a declared `event`. What a law by numbers holds follows the
+/// declared bounds alone.
+fn is_of_times(mixture: &Mixture, label: LabelKind) -> bool {
+    match (label, mixture.0.first()) {
+        (LabelKind::Number { low, .. }, Some(LabelLaw::Numeric(_))) => low >= 0.0,
+        (LabelKind::Number { .. }, Some(law)) => law.least() >= 0.0,
+        _ => false,
+    }
 }
 
 fn coverage(ranks: &[[f64; 2]], level: f64) -> Coverage {
@@ -274,6 +282,28 @@ mod tests {
         assert!((from - (1.0 - (-1f64).exp())).abs() < 1e-12 && to == 1.0);
         let seen = rank(&weibull, wide, 2.0);
         assert_eq!(seen[0], seen[1]);
+        // Signed times without an `event`: the declared bounds are those of both signs.
+        let signed = LabelKind::Number {
+            low: -8.0,
+            high: 8.0,
+        };
+        for y in [-2.0, 2.0, 8.0] {
+            assert_eq!(
+                rank(&weibull, signed, y),
+                rank(
+                    &weibull,
+                    LabelKind::Number {
+                        low: 0.1,
+                        high: 8.0
+                    },
+                    y
+                )
+            );
+        }
+        assert!(rank(&weibull, signed, -8.0)[0] > 0.9);
+        // A negative number whose law allows it is that number.
+        let [from, to] = rank(&normal, signed, -2.0);
+        assert!(from == to && from < 0.1);
     }
 
     #[test]
