@@ -78,7 +78,8 @@ impl Records {
     /// The same, with the folder made, or why it cannot be.
     pub fn made(self) -> Self {
         let made = self.folder.and_then(|folder| {
-            let probe = folder.join("probe.tmp");
+            // Other runs that begin at this moment have probes of their own.
+            let probe = folder.join(format!("probe.{}.tmp", std::process::id()));
             std::fs::create_dir_all(&folder)
                 .and_then(|()| std::fs::write(&probe, ""))
                 .and_then(|()| std::fs::remove_file(&probe))

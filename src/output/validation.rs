@@ -113,7 +113,8 @@ impl HeldOutReports {
     pub fn open(directory: &Path) -> Result<Self, OutputError> {
         let all = held_out_reports(directory)?;
         let path = directory.join(FILE);
-        let probe = directory.join("validation.probe.tmp");
+        // Another process may probe at this moment.
+        let probe = directory.join(format!("validation.probe.{}.tmp", std::process::id()));
         std::fs::write(&probe, "")
             .and_then(|()| std::fs::remove_file(&probe))
             .map_err(|e| fail(&path, e.to_string()))?;

@@ -173,6 +173,27 @@ fn an_older_shared_ledger_put_back_is_refused() {
     assert_eq!(std::fs::read(place.path("l.json")).unwrap(), old);
 }
 
+/// Each probes the folder that the others probe.
+#[test]
+fn runs_that_begin_at_once_are_all_recorded() {
+    let place = Place::new(RUN);
+    let outs: Vec<String> = (0..8).map(|k| format!("out{k}")).collect();
+    let start = |out: &String| {
+        let mut command = place.command(&format!("sample run.toml --quiet --out {out}"));
+        command.env("DPMC_RECORDS", place.path("records"));
+        command.spawn().unwrap()
+    };
+    let running: Vec<_> = outs.iter().map(start).collect();
+    for mut run in running {
+        assert!(run.wait().unwrap().success());
+    }
+    for out in &outs {
+        let note = place.certificate(out)["records"].to_string();
+        assert!(note.contains("recorded under"), "{note}");
+    }
+    assert_eq!(records(&place).len(), outs.len());
+}
+
 /// A run file that names a ledger shares it, whatever a flag says.
 #[test]
 fn a_ledger_in_a_run_file_binds() {
