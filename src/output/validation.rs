@@ -101,39 +101,81 @@ pub fn held_out_reports(directory: &Path) -> Result<Vec<HeldOutReport>, OutputEr
 /// The scores of a run's directory, to which one can be added: what could stop that is found out
 /// before anything is paid for.
 pub(crate) struct HeldOutReports {
-    path: PathBuf,
-    all: Vec<HeldOutReport>,
+    directory: PathBuf,
 }
 
 impl HeldOutReports {
-    /// Reads them, and finds out whether the folder can be written.
+    /// Finds out whether they can be read, and the folder written.
     ///
     /// # Errors
     /// [`OutputError`] where the file is damaged or nothing can be written there.
     pub fn open(directory: &Path) -> Result<Self, OutputError> {
-        let all = held_out_reports(directory)?;
+        held_out_reports(directory)?;
         let path = directory.join(FILE);
         // Another process may probe at this moment.
         let probe = directory.join(format!("validation.probe.{}.tmp", std::process::id()));
         std::fs::write(&probe, "")
             .and_then(|()| std::fs::remove_file(&probe))
             .map_err(|e| fail(&path, e.to_string()))?;
-        Ok(HeldOutReports { path, all })
+        let directory = directory.to_path_buf();
+        Ok(HeldOutReports { directory })
     }
 
-    /// Adds one to them.
+    /// Adds one to those that are there now: others may have come since these were opened. The
+    /// caller holds the ledger's lock, so nobody else adds at this moment.
     ///
     /// # Errors
-    /// [`OutputError`] where the file cannot be written.
-    pub fn add(mut self, report: &HeldOutReport) -> Result<(), OutputError> {
-        self.all.push(report.clone());
-        let text = serde_json::to_string_pretty(&self.all);
-        let text = text.map_err(|e| fail(&self.path, e.to_string()))?;
-        replace_durably(&self.path, text.as_bytes()).map_err(|e| fail(&self.path, e.to_string()))
+    /// [`OutputError`] where the file cannot be read or written.
+    pub fn add(self, report: &HeldOutReport) -> Result<(), OutputError> {
+        let path = self.directory.join(FILE);
+        let mut all = held_out_reports(&self.directory)?;
+        all.push(report.clone());
+        let text = serde_json::to_string_pretty(&all);
+        let text = text.map_err(|e| fail(&path, e.to_string()))?;
+        replace_durably(&path, text.as_bytes()).map_err(|e| fail(&path, e.to_string()))
     }
 }
 
 fn fail(path: &Path, what: String) -> OutputError {
     let path = path.to_path_buf();
     OutputError::Write { path, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(epsilon_spent: f64) -> HeldOutReport {
+        HeldOutReport {
+            table: "held".into(),
+            rows: 9,
+            neighbours: "substitution".into(),
+            draws: 1,
+            kept: 1,
+            clip: [-1.0, 0.0],
+            log_score: -0.5,
+            log_score_sd: 0.1,
+            accuracy: None,
+            accuracy_sd: None,
+            epsilon: 0.000935,
+            delta: 1e-6,
+            epsilon_spent,
+            events: Vec::new(),
+            ledger: "l.json".into(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Both were opened before either had its turn at the ledger; both were paid for.
+    #[test]
+    fn scores_made_at_once_are_all_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two] = [(); 2].map(|()| HeldOutReports::open(folder.path()).unwrap());
+        two.add(&report(0.1)).unwrap();
+        one.add(&report(0.2)).unwrap();
+        let found = held_out_reports(folder.path()).unwrap();
+        assert_eq!(found, [report(0.1), report(0.2)]);
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        assert_eq!(files.count(), 1);
+    }
 }
