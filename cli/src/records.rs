@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::CliError;
 use dpmc::config::{Plan, existing_part};
+use dpmc::output::guarantee_number;
 use dpmc::posterior_run::PosteriorRun;
 use dpmc::privacy::{Budget, Ledger, epsilon_of_rho, replace_durably};
 
@@ -128,8 +129,9 @@ impl Records {
             false => "",
         };
         Some(format!(
-            "{} other ledger(s) are recorded for this table: with the budget of this run all of it adds up to epsilon {epsilon:.4} at delta {delta:.3e}{of}; runs that name one --ledger share one budget",
-            others.len()
+            "{} other ledger(s) are recorded for this table: with the budget of this run all of it adds up to epsilon {} at delta {delta:.3e}{of}; runs that name one --ledger share one budget",
+            others.len(),
+            guarantee_number(epsilon)
         ))
     }
 

@@ -11,7 +11,7 @@ use super::answers::print_json;
 use super::args::ReportArguments;
 use super::summary;
 use dpmc::math::normal;
-use dpmc::output::{self, DrawTable, OutputError, Point, RunSummary};
+use dpmc::output::{self, DrawTable, OutputError, Point, RunSummary, rounded_up};
 use dpmc::privacy::Certificate;
 
 const STYLE: &str = include_str!("report.css");
@@ -144,7 +144,7 @@ fn guarantee(c: &Certificate) -> Markup {
     html! {
         div class="box" {
             p {
-                strong { "Differentially private: \u{3b5} = " (number(epsilon)) ", \u{3b4} = " (format!("{delta:e}")) "." }
+                strong { "Differentially private: \u{3b5} = " (rounded_up(epsilon, number)) ", \u{3b4} = " (format!("{delta:e}")) "." }
                 " It covers " (c.covers) "."
             }
             p {
@@ -159,13 +159,13 @@ fn guarantee(c: &Certificate) -> Markup {
         @if c.adaptive {
             p class="quiet" {
                 "What steps cost followed what had been released before, so the guarantee is the whole budget; "
-                "\u{3b5} = " (number(c.epsilon_spent.unwrap_or(epsilon))) " of it was used."
+                "\u{3b5} = " (rounded_up(c.epsilon_spent.unwrap_or(epsilon), number)) " of it was used."
             }
         }
         @if let Some(blank) = c.epsilon_zero_out {
             p class="quiet" {
                 "Other reports often count rows that are added or removed, with a known number of rows. "
-                "Counted so (the part of " (c.protected()) " left out of every sum, instead of replaced), \u{3b5} = " (number(blank)) " was used"
+                "Counted so (the part of " (c.protected()) " left out of every sum, instead of replaced), \u{3b5} = " (rounded_up(blank, number)) " was used"
                 @if c.adaptive { ", which is no guarantee, for costs followed what had been released" } "."
             }
         }

@@ -12,7 +12,7 @@ use dpmc::data::Dataset;
 use dpmc::diagnostics::noise_aware_moments;
 use dpmc::model::MomentAnchor;
 use dpmc::output::plot::Marginal;
-use dpmc::output::{self, DrawTable, NamedNoise, Point, RunSummary};
+use dpmc::output::{self, DrawTable, NamedNoise, Point, RunSummary, guarantee_number};
 use dpmc::privacy::Certificate;
 
 pub(super) fn run(a: &SummaryArguments) -> Result<(), CliError> {
@@ -267,15 +267,17 @@ fn print_run(summary: &RunSummary) {
     match (c.epsilon, c.delta, c.epsilon_spent) {
         (Some(epsilon), Some(delta), Some(spent)) => {
             println!(
-                "private: ({epsilon:.4}, {delta:e})-DP, neighbours by substitution{}, {} (spent {spent:.4}, {}){}",
+                "private: ({}, {delta:e})-DP, neighbours by substitution{}, {} (spent {}, {}){}",
+                guarantee_number(epsilon),
                 match c.unit {
                     Some(_) => format!(" of {}", c.protected()),
                     None => String::new(),
                 },
                 c.covers,
+                guarantee_number(spent),
                 match (c.rho, c.mu, c.order) {
-                    (Some(rho), _, _) => format!("rho {rho:.4}"),
-                    (_, Some(mu), _) => format!("mu {mu:.4}"),
+                    (Some(rho), _, _) => format!("rho {}", guarantee_number(rho)),
+                    (_, Some(mu), _) => format!("mu {}", guarantee_number(mu)),
                     (_, _, Some(order)) => format!("filter at order {order}"),
                     _ => "no rho".into(),
                 },
@@ -287,8 +289,9 @@ fn print_run(summary: &RunSummary) {
             );
             if let Some(epsilon) = c.epsilon_zero_out {
                 println!(
-                    "for comparison{}: epsilon {epsilon:.4} was spent where the part of {} may be left out, instead of replaced",
+                    "for comparison{}: epsilon {} was spent where the part of {} may be left out, instead of replaced",
                     if c.adaptive { ", no guarantee" } else { "" },
+                    guarantee_number(epsilon),
                     c.protected()
                 );
             }

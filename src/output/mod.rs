@@ -10,6 +10,7 @@ mod notes;
 mod parts;
 #[cfg(feature = "plot")]
 pub mod plot;
+mod rounding;
 mod summary;
 mod validation;
 
@@ -18,6 +19,7 @@ pub use draws::{DrawTable, read_draws};
 pub use held_out::{Predictive, test_scores};
 pub use noise::AnchorNoise;
 pub use notes::{POINT, note_on_sampler};
+pub use rounding::{guarantee_number, rounded_up};
 pub use summary::{NamedNoise, Point, RunSummary, summarize_directory};
 pub(crate) use validation::HeldOutReports;
 pub use validation::{HeldOutReport, held_out_reports};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::OutputError;
+use super::{OutputError, guarantee_number};
 use crate::privacy::{Event, replace_durably};
 
 /// The file in a run's directory.
@@ -67,13 +67,13 @@ impl HeldOutReport {
                 self.rows, self.draws, self.kept
             ),
             format!(
-                "held-out table '{}': ({:.4}, {:e})-DP, neighbours by {}, all scores of the ledger {} (spent {:.4})",
+                "held-out table '{}': ({}, {:e})-DP, neighbours by {}, all scores of the ledger {} (spent {})",
                 self.table,
-                self.epsilon,
+                guarantee_number(self.epsilon),
                 self.delta,
                 self.neighbours,
                 self.ledger.display(),
-                self.epsilon_spent
+                guarantee_number(self.epsilon_spent)
             ),
         ];
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
@@ -177,5 +177,12 @@ mod tests {
         assert_eq!(found, [report(0.1), report(0.2)]);
         let files = std::fs::read_dir(folder.path()).unwrap();
         assert_eq!(files.count(), 1);
+    }
+
+    #[test]
+    fn a_guarantee_is_never_rounded_down() {
+        let line = report(1.6e-7).lines().remove(1);
+        assert!(line.contains("(9.35e-4, 1e-6)-DP"), "{line}");
+        assert!(line.contains("(spent 1.60e-7)"), "{line}");
     }
 }

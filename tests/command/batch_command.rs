@@ -135,7 +135,8 @@ fn a_stated_filter_rules_and_noise_has_its_own() {
         certificate["rho"].is_null() && claimed <= 5.0 && mu > 0.5,
         "{certificate}"
     );
-    assert!(place.works("summary own").contains(&format!("mu {mu:.4}")));
+    let printed = format!("mu {})", dpmc::output::guarantee_number(mu));
+    assert!(place.works("summary own").contains(&printed));
     let resolved = std::fs::read_to_string(place.path("own/run.toml")).unwrap();
     assert!(resolved.contains("filter = \"gaussian\""), "{resolved}");
     place.works("sample run.toml --iterations 100000 --ledger l.json --out shared");
