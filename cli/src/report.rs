@@ -83,7 +83,7 @@ fn page(
                         (c.counted()) ", " (draws.parameters.len()) " parameters, " (algorithm)
                         ", " (summary.chains) " × " (summary.draws) " draws, " (c.status)
                     }
-                    (guarantee(c))
+                    (guarantee(c, summary.epsilon_spent_by_ledger))
                     (warnings(summary))
                     h2 { "Results" }
                     @match &summary.points {
@@ -131,7 +131,8 @@ fn right_guesses(epsilon: f64, delta: f64, mu: Option<f64>) -> f64 {
     mu.map_or(general, |mu| (normal::below(0.5 * mu) + delta).min(general))
 }
 
-fn guarantee(c: &Certificate) -> Markup {
+/// `by_ledger`: what the ledger counts as spent, where that is more than the certificate says.
+fn guarantee(c: &Certificate, by_ledger: Option<f64>) -> Markup {
     let (Some(epsilon), Some(delta)) = (c.epsilon, c.delta) else {
         return html! {
             div class="box open" {
@@ -160,6 +161,11 @@ fn guarantee(c: &Certificate) -> Markup {
             p class="quiet" {
                 "What steps cost followed what had been released before, so the guarantee is the whole budget; "
                 "\u{3b5} = " (rounded_up(c.epsilon_spent.unwrap_or(epsilon), number)) " of it was used."
+            }
+        }
+        @if let Some(more) = by_ledger {
+            p class="quiet" {
+                "The ledger in the run's directory counts more than the certificate says: by ledger.json, \u{3b5} = " (rounded_up(more, number)) " was used."
             }
         }
         @if let Some(blank) = c.epsilon_zero_out {

@@ -113,6 +113,7 @@ impl Session {
         {
             // What stopped it may keep the ledger from being written too.
             let _ = self.directory.settle(&mut self.run);
+            self.directory.certify_spending(&self.run);
             return Err(e.into());
         }
         Ok(true)

@@ -75,6 +75,14 @@ pub(super) fn whole(directory: &Path) -> Result<RunSummary, CliError> {
             add_test_scores(&mut summary, directory, &plan, test.as_ref())?;
         }
         add_noise_of_moments(&mut summary, directory, &plan)?;
+        let certificate = &summary.certificate;
+        match output::more_spent_by_ledger(directory, &plan.ledger_name(), certificate) {
+            Ok(more) => summary.epsilon_spent_by_ledger = more,
+            Err(e) => {
+                let note = format!("what the run's own ledger counts as spent is not known: {e}");
+                summary.notes.push(note);
+            }
+        }
         if let Some(weights) = plan.weights_meaning() {
             let note = format!("rows have weights, which are protected: {weights}");
             summary.notes.push(note);
@@ -274,7 +282,10 @@ fn print_run(summary: &RunSummary) {
                     None => String::new(),
                 },
                 c.covers,
-                guarantee_number(spent),
+                match summary.epsilon_spent_by_ledger {
+                    Some(more) => format!("{}, as ledger.json counts", guarantee_number(more)),
+                    None => guarantee_number(spent),
+                },
                 match (c.rho, c.mu, c.order) {
                     (Some(rho), _, _) => format!("rho {}", guarantee_number(rho)),
                     (_, Some(mu), _) => format!("mu {}", guarantee_number(mu)),

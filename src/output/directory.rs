@@ -300,12 +300,22 @@ impl RunDirectory {
     pub fn finish(&mut self, run: &mut PosteriorRun) -> Result<Certificate, OutputError> {
         let published = self.publish(run);
         let settled = self.settle(run);
+        if published.is_err() {
+            self.certify_spending(run);
+        }
         published?;
         settled?;
         let certificate = run.certificate();
         self.write_certificate(&certificate)?;
         debug_assert!(*run.status() != Status::Running);
         Ok(certificate)
+    }
+
+    /// Has the certificate of a run that cannot go on say what was spent, if it can be written:
+    /// what stopped the run may have been a larger file.
+    pub fn certify_spending(&self, run: &PosteriorRun) {
+        // Best effort; the ledger beside it says so too.
+        let _ = self.write_certificate(&run.certificate_before_the_end());
     }
 
     /// Settles the ledger of a run that cannot go on: what was charged stays charged, what was

@@ -20,6 +20,6 @@ pub use held_out::{Predictive, test_scores};
 pub use noise::AnchorNoise;
 pub use notes::{POINT, note_on_sampler};
 pub use rounding::{guarantee_number, rounded_up};
-pub use summary::{NamedNoise, Point, RunSummary, summarize_directory};
+pub use summary::{NamedNoise, Point, RunSummary, more_spent_by_ledger, summarize_directory};
 pub(crate) use validation::HeldOutReports;
 pub use validation::{HeldOutReport, held_out_reports};

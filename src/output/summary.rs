@@ -9,7 +9,7 @@ use super::parts::read_state;
 use super::{HeldOutReport, OutputError, read_draws};
 use crate::diagnostics::{NOISE_AWARE_LEVEL, NoiseAware, ParameterSummary, noise_aware, summarize};
 use crate::model::{AnchorRelease, Moments};
-use crate::privacy::Certificate;
+use crate::privacy::{Certificate, Ledger, LedgerFileError, PaidRun};
 use crate::sampler::SamplerState;
 
 /// Summary of a run; `dpmc summary --json`.
@@ -46,6 +46,10 @@ pub struct RunSummary {
     /// Scores that were released of a protected held-out table, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_out: Vec<HeldOutReport>,
+    /// ε of what the run's own ledger counts as spent, where that is more than the certificate
+    /// says: it could not be written any more, or the run goes on or was killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon_spent_by_ledger: Option<f64>,
     /// The certificate.
     pub certificate: Certificate,
     /// Where the above would mislead a reader: draws that do not tell yet, intervals that lack
@@ -161,6 +165,49 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
         test_accuracy: None,
         test_rmse: None,
         test_log_loss: None,
+        epsilon_spent_by_ledger: None,
         certificate,
     })
+}
+
+/// ε of what the ledger in a run's own directory counts as spent, where that is more than what the
+/// run's state and certificate had seen; `dataset` is what the ledger calls the table.
+///
+/// # Errors
+/// [`OutputError`] where the ledger or the state cannot be read.
+pub fn more_spent_by_ledger(
+    directory: &Path,
+    dataset: &str,
+    certificate: &Certificate,
+) -> Result<Option<f64>, OutputError> {
+    let path = directory.join("ledger.json");
+    let fail = |e: LedgerFileError| OutputError::Read {
+        path: path.clone(),
+        what: e.to_string(),
+    };
+    let (Some(budget), Some(published)) = (certificate.budget, certificate.epsilon_spent) else {
+        return Ok(None);
+    };
+    let Some(measure) = Ledger::measure_of(&path).map_err(fail)? else {
+        return Ok(None);
+    };
+    let spent = Ledger::peek(&path, dataset, certificate.rows, budget, measure).map_err(fail)?;
+    let seen = read_state(directory)?
+        .paid
+        .map_or(0.0, |paid| spent_then(&paid));
+    // Accountants of fixed sequences find less than the ledger does: what it counts decides. It
+    // keeps no events of what is only reserved, so the reserve counts, as when the run goes on.
+    let most = measure.limit(budget);
+    let taken = |spent: f64| (spent + measure.reserve(budget)).min(most);
+    Ok(spent
+        .filter(|spent| *spent > seen * (1.0 + 1e-9))
+        .map(|spent| measure.epsilon(taken(spent), budget.conversion_delta()))
+        .filter(|epsilon| *epsilon > published))
+}
+
+/// What a saved run had seen its ledger count as spent, in the ledger's measure.
+fn spent_then(paid: &PaidRun) -> f64 {
+    let units = serde_json::to_value(paid).ok();
+    let units = units.and_then(|paid| paid["spent_units"].as_str()?.parse::<u128>().ok());
+    units.map_or(0.0, |units| units as f64 * f64::powi(2.0, -96))
 }

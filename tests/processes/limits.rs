@@ -106,3 +106,35 @@ fn a_write_that_fails_leaves_what_can_be_resumed() {
         assert!(counted >= releases(&place.certificate(&out)).1);
     }
 }
+
+/// Where certificate and state could not be written any more, the ledger could.
+#[test]
+fn what_the_ledger_holds_beyond_the_certificate_is_said() {
+    let place = Place::new(&edit(RUN, "\"barker\"", "\"dp-penalty\"\ntau = 3000.0"));
+    place.works("sample run.toml --quiet --out out");
+    let spent = |json: &str| -> Option<f64> {
+        let summary: serde_json::Value = serde_json::from_str(json).unwrap();
+        summary["epsilon_spent_by_ledger"].as_f64()
+    };
+    assert_eq!(spent(&place.works("summary out --json")), None);
+    assert!(!place.works("summary out").contains("ledger.json"));
+    let published = number(&place.certificate("out"), "epsilon_spent");
+    place.copy("out", "old");
+    place.works("sample --resume out --iterations 600 --quiet");
+    let paid = number(&place.certificate("out"), "epsilon_spent");
+    std::fs::copy(place.path("out/ledger.json"), place.path("old/ledger.json")).unwrap();
+    let found = spent(&place.works("summary old --json")).unwrap();
+    assert!(
+        found > published && (found / paid - 1.0).abs() < 1e-6,
+        "{published} {found} {paid}"
+    );
+    let said = place.works("summary old");
+    assert!(said.contains("as ledger.json counts"), "{said}");
+    place.works("report old --out page.html");
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains("by ledger.json, \u{3b5} = "));
+    // A ledger that cannot be read is no reason to say nothing.
+    place.write("old/ledger.json", "[\n{}\n");
+    let said = place.works("summary old");
+    assert!(said.contains("is not known"), "{said}");
+}
