@@ -49,18 +49,22 @@ pub(super) fn outlook(
     if let Some(price) = prepared.price()? {
         check_budget::fill(&mut report, prepared, &price)?;
         let shared = plan.shared_ledger();
-        let id = match &shared {
-            Some(path) => Ledger::id_of(path)?,
+        let found = match &shared {
+            Some(path) => Ledger::records_of(path)?,
             None => None,
         };
-        if let (Some(path), None) = (&shared, &id) {
+        if let (Some(path), None) = (&shared, &found) {
             let path = path.display();
             report.notes.push(format!(
                 "new ledger: there is none at {path} yet, and the run would start one"
             ));
         }
-        let sum = Records::of(plan).sum(price.budget, id.as_deref());
-        report.warnings.extend(sum);
+        let records = Records::of(plan);
+        if let Some((id, heads)) = &found {
+            report.warnings.extend(records.doubt(id, heads)?);
+        }
+        let id = found.as_ref().map(|(id, _)| id.as_str());
+        report.warnings.extend(records.sum(price.budget, id));
     }
     report.warnings.extend(prepared.warnings.iter().cloned());
     let held_out = report.validate.as_ref();

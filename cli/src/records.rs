@@ -40,6 +40,16 @@ struct Record {
     unit: Option<String>,
 }
 
+impl Record {
+    /// What is wrong with a ledger that lacks its head.
+    fn put_back(&self) -> String {
+        format!(
+            "the ledger lacks what it held when {} used it: it is an older one put back",
+            self.directory.display()
+        )
+    }
+}
+
 /// Where the runs on a table are recorded.
 pub(super) struct Records {
     /// The table's own folder, or why there is none.
@@ -157,16 +167,9 @@ impl Records {
     /// # Errors
     /// [`CliError::Input`] of a copied run directory, or of an older ledger put back.
     pub fn check(&self, ledger: &Ledger, session: u64) -> Result<(), CliError> {
-        let Some(file) = self.file(ledger.id()) else {
+        let Some((record, anyway)) = self.remembered(ledger.id())? else {
             return Ok(());
         };
-        let Ok(text) = std::fs::read(&file) else {
-            return Ok(());
-        };
-        let anyway = format!("to go on all the same, remove {}", file.display());
-        let record: Record = serde_json::from_slice(&text).map_err(|e| {
-            CliError::Input(format!("{}: is damaged: {e}; {anyway}", file.display()))
-        })?;
         if record.run == ledger.run() && record.session >= session {
             return Err(CliError::Input(format!(
                 "this run was taken up from here before, in {}: this directory is a copy, or an older one put back, and its draws were paid for once; {anyway}",
@@ -174,12 +177,41 @@ impl Records {
             )));
         }
         if !ledger.holds(&record.head) {
-            return Err(CliError::Input(format!(
-                "the ledger lacks what it held when {} used it: it is an older one put back; {anyway}",
-                record.directory.display()
-            )));
+            return Err(CliError::Input(format!("{}; {anyway}", record.put_back())));
         }
         Ok(())
+    }
+
+    /// What is remembered of a ledger, and how to go on whatever it says.
+    fn remembered(&self, ledger: &str) -> Result<Option<(Record, String)>, CliError> {
+        let Some(file) = self.file(ledger) else {
+            return Ok(None);
+        };
+        let Ok(text) = std::fs::read(&file) else {
+            return Ok(None);
+        };
+        let anyway = format!("to go on all the same, remove {}", file.display());
+        match serde_json::from_slice(&text) {
+            Ok(record) => Ok(Some((record, anyway))),
+            Err(e) => {
+                let file = file.display();
+                let what = format!("{file}: is damaged: {e}; {anyway}");
+                Err(CliError::Input(what))
+            }
+        }
+    }
+
+    /// Why a run would be refused whose ledger has this identity and records of these hashes.
+    ///
+    /// # Errors
+    /// [`CliError::Input`] where what is remembered is damaged.
+    pub fn doubt(&self, ledger: &str, heads: &[String]) -> Result<Option<String>, CliError> {
+        let remembered = self.remembered(ledger)?;
+        let doubted = remembered.filter(|(record, _)| !heads.contains(&record.head));
+        Ok(doubted.map(|(record, anyway)| {
+            let what = record.put_back();
+            format!("{what}, and a run would be refused; put the later one back, or, {anyway}")
+        }))
     }
 
     /// Remembers a run as its certificate stands.

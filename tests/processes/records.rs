@@ -167,6 +167,9 @@ fn an_older_shared_ledger_put_back_is_refused() {
     let old = std::fs::read(place.path("l.json")).unwrap();
     works(&place, &sample("two"));
     std::fs::write(place.path("l.json"), &old).unwrap();
+    // What would be refused is said before.
+    let check = works(&place, "check run.toml --ledger l.json");
+    assert!(check.contains("older one put back"), "{check}");
     let said = refuses(&place, &sample("three"));
     assert!(said.contains("older one put back"), "{said}");
     assert!(!place.path("three").exists());

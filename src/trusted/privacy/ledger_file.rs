@@ -372,9 +372,9 @@ pub(super) fn terms(path: &Path) -> Result<Option<(Budget, Measure)>, LedgerFile
     Ok(read(path)?.map(|h| (h.terms.budget, h.terms.measure)))
 }
 
-/// Identity of the ledger at `path`, unlocked; `None` where there is no file yet.
-pub(super) fn id(path: &Path) -> Result<Option<String>, LedgerFileError> {
-    Ok(read(path)?.map(|h| h.terms.id))
+/// Identity and hashes of the ledger at `path`, unlocked; `None` where there is no file yet.
+pub(super) fn records(path: &Path) -> Result<Option<(String, Vec<String>)>, LedgerFileError> {
+    Ok(read(path)?.map(|h| (h.terms.id, h.heads)))
 }
 
 /// What the ledger at `path` counts as spent, unlocked, once it is found to be the one asked for.

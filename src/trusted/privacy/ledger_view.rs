@@ -25,12 +25,12 @@ impl Ledger {
         Ok(ledger_file::terms(path)?.map(|(budget, _)| budget))
     }
 
-    /// Identity of the ledger file at `path`; `None` where there is none yet.
+    /// Identity of the ledger file at `path`, and each record's hash; `None` where there is none.
     ///
     /// # Errors
     /// [`LedgerFileError`] where it cannot be read.
-    pub fn id_of(path: &Path) -> Result<Option<String>, LedgerFileError> {
-        ledger_file::id(path)
+    pub fn records_of(path: &Path) -> Result<Option<(String, Vec<String>)>, LedgerFileError> {
+        ledger_file::records(path)
     }
 
     /// What [`Ledger::open`] would find spent, in nats of the measure, what a run has reserved
