@@ -108,14 +108,17 @@ impl Session {
             return Ok(false);
         }
         let (done, _) = self.run.progress();
-        if (pays_once || done.is_multiple_of(self.every) || self.run.pending() >= PUBLISH_DRAWS)
-            && let Err(e) = self.directory.publish(&mut self.run)
-        {
+        if !(pays_once || done.is_multiple_of(self.every) || self.run.pending() >= PUBLISH_DRAWS) {
+            return Ok(true);
+        }
+        if let Err(e) = self.directory.publish(&mut self.run) {
             // What stopped it may keep the ledger from being written too.
             let _ = self.directory.settle(&mut self.run);
             self.directory.certify_spending(&self.run);
             return Err(e.into());
         }
+        // After the state, as at the start. Where this fails an older record stands.
+        let _ = self.records.write(&self.run, self.directory.path());
         Ok(true)
     }
 

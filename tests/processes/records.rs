@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use crate::common::place::{Place, RUN, edit};
 use serde_json::Value;
@@ -174,6 +175,30 @@ fn an_older_shared_ledger_put_back_is_refused() {
     assert!(said.contains("older one put back"), "{said}");
     assert!(!place.path("three").exists());
     assert_eq!(std::fs::read(place.path("l.json")).unwrap(), old);
+}
+
+/// What a killed run published is remembered, though it never ended.
+#[test]
+fn an_older_ledger_put_back_under_a_killed_run_is_refused() {
+    let place = Place::new(RUN);
+    works(&place, "sample run.toml --ledger l.json --out one --quiet");
+    let old = std::fs::read(place.path("l.json")).unwrap();
+    let endless = "sample run.toml --ledger l.json --out two --chains 64 --iterations 10000000";
+    let mut command = place.command(&format!("{endless} --quiet"));
+    command.env("DPMC_RECORDS", place.path("records"));
+    let mut running = command.spawn().unwrap();
+    let start = Instant::now();
+    // The first part is remembered before the second one is begun.
+    while place.parts("two").len() < 2 && start.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(place.parts("two").len() >= 2);
+    std::fs::write(place.path("l.json"), &old).unwrap();
+    let again = "sample run.toml --ledger l.json --out three --quiet";
+    let said = refuses(&place, again);
+    assert!(said.contains("older one put back"), "{said}");
 }
 
 /// Each probes the folder that the others probe.
