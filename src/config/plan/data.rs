@@ -1,6 +1,6 @@
 //! `[data]` and `[test]`: tables with their declared features and labels.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::Plan;
@@ -183,7 +183,7 @@ impl Plan {
         ))
     }
 
-    /// Whether two paths of the run file lead to a common file, by whatever links.
+    /// Whether two paths of the run file lead to a common file, by whatever links, hard ones too.
     pub(super) fn same_file(&self, one: &Path, other: &Path) -> bool {
         let canonical = |p: PathBuf| p.canonicalize().unwrap_or(p);
         let places = |file| {
@@ -203,6 +203,7 @@ impl Plan {
         let [one, other] = [one, other].map(|file| places(file).collect::<HashSet<PathBuf>>());
         one.iter().any(|place| within(place, &other))
             || other.iter().any(|place| within(place, &one))
+            || has_common_file(&one, &other)
     }
 
     /// Refuses a table without a name: a pattern has none that a ledger could know it by.
@@ -434,6 +435,25 @@ impl Plan {
             format!("column '{label}' belongs to the label of [data.label], which a feature of it would predict exactly; drop it here"),
         ))
     }
+}
+
+/// Whether a file is among both, under two names perhaps.
+fn has_common_file(one: &HashSet<PathBuf>, other: &HashSet<PathBuf>) -> bool {
+    // All names of a file have its length and its time in common: few others are to be opened.
+    let marks = |path: &PathBuf| {
+        let data = path.metadata().ok().filter(|data| data.is_file())?;
+        Some((data.len(), data.modified().ok()))
+    };
+    let mut marked: HashMap<_, Vec<&PathBuf>> = HashMap::new();
+    for path in other {
+        marked.entry(marks(path)).or_default().push(path);
+    }
+    one.iter().any(|path| {
+        let mark = marks(path);
+        let alike = marked.get(&mark).filter(|_| mark.is_some());
+        let mut alike = alike.into_iter().flatten();
+        alike.any(|other| same_file::is_same_file(path, other).unwrap_or(false))
+    })
 }
 
 /// The key of a part of a declaration; "" for all of it.

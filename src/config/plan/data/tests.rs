@@ -33,9 +33,11 @@ fn the_private_table_is_no_public_test_table() {
     std::fs::write(path.join("table.csv"), "a,y\n0.5,1\n0.5,0\n").unwrap();
     std::fs::write(path.join("held.csv"), "a,y\n0.5,1\n0.5,0\n").unwrap();
     std::os::unix::fs::symlink("table.csv", path.join("link.csv")).unwrap();
+    std::fs::hard_link(path.join("table.csv"), path.join("hard.csv")).unwrap();
     for (file, fine) in [
         ("held.csv", true),
         ("link.csv", false),
+        ("hard.csv", false),
         ("./table.csv", false),
     ] {
         let run = format!("{RUN}[test]\nfile = \"{file}\"\npublic = true\n");
