@@ -471,6 +471,8 @@ impl Plan {
         if settings.decisions != Decisions::None {
             let measure = self.measure_of_gaussians(budget)?;
             let rho = self.limit(budget, measure)?;
+            // Before its division, which rounding alone would refuse.
+            self.check_least(budget, (measure, rho))?;
             settings.anchoring.split = Some(split(rho, 0.0));
             let clip = settings.typical_clip();
             let cost = Curator::cost(settings.anchoring.rows, clip, estimator, acceptance);
@@ -512,18 +514,7 @@ impl Plan {
         if settings.decisions == Decisions::None {
             let measure = self.measure_of_gaussians(budget)?;
             let rho = self.limit(budget, measure)?;
-            if rho < LEAST_ANCHOR {
-                let remedy = match self.least_epsilon(budget, measure)? {
-                    Some(enough) => {
-                        format!("from about epsilon = {enough} on there is something to be learned")
-                    }
-                    None => "no epsilon would do at this delta; give a larger one".into(),
-                };
-                return Err(self.refuse(
-                    "privacy.epsilon",
-                    format!("this budget's noise would drown any table, and draws would be the prior's; {remedy}"),
-                ));
-            }
+            self.check_least(budget, (measure, rho))?;
             // The rounding of charges, upwards.
             let chosen = split(rho * (1.0 - 1e-4), 0.0);
             if chosen.refresh > 0.0 {
@@ -545,6 +536,27 @@ impl Plan {
 }
 
 impl Plan {
+    /// Refuses a budget whose `rho` no anchor can be told from noise by.
+    fn check_least(
+        &self,
+        budget: Budget,
+        (measure, rho): (Measure, f64),
+    ) -> Result<(), ConfigError> {
+        if rho >= LEAST_ANCHOR {
+            return Ok(());
+        }
+        let remedy = match self.least_epsilon(budget, measure)? {
+            Some(enough) => {
+                format!("from about epsilon = {enough} on there is something to be learned")
+            }
+            None => "no epsilon would do at this delta; give a larger one".into(),
+        };
+        Err(self.refuse(
+            "privacy.epsilon",
+            format!("this budget's noise would drown any table, and draws would be the prior's; {remedy}"),
+        ))
+    }
+
     /// The least ε, in three digits rounded up, whose budget at this δ holds an anchor.
     fn least_epsilon(
         &self,
@@ -611,6 +623,25 @@ mod tests {
             assert_eq!(refusal(delta, told), None, "{message}");
             let less = 0.98 * told.parse::<f64>().unwrap();
             assert!(refusal(delta, &less.to_string()).is_some(), "{message}");
+        }
+    }
+
+    /// No share that nobody gave is blamed for a budget too small, with decisions or without.
+    #[test]
+    fn a_budget_too_small_is_what_is_blamed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.csv"), "a,y\n0.5,1\n-0.5,0\n").unwrap();
+        for algorithm in ["dp-laplace", "anchored-barker"] {
+            for epsilon in ["1e-7", "1e-9", "1e-12"] {
+                let run = RUN.replace("dp-laplace", algorithm);
+                let text = format!("{}{epsilon}\n", run.replace("DELTA", "1e-6"));
+                let plan = Plan::parse(&folder.path().join("run.toml"), text).unwrap();
+                let message = prepare(plan).err().unwrap().to_string();
+                assert!(
+                    message.contains("privacy.epsilon: this budget's noise would drown any table"),
+                    "{algorithm} {epsilon}: {message}"
+                );
+            }
         }
     }
 }
