@@ -78,17 +78,29 @@ const CLIPPED: f64 = 0.5;
 /// What the releases of an anchor say of how hard its table is.
 pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
     let (d, doubts) = (anchor.at.len(), anchor.doubts);
+    let noisy = anchor.gradient_sd > 0.0;
     let mut notes = Vec::new();
     if free {
-        notes.push("the rows were not asked about moves: the draws are those of the released quadratic alone, which misses skewness and is off by a fraction of a posterior sd for it; decisions on moves would cost more noise than that here".into());
+        let price = match noisy {
+            true => "; decisions on moves would cost more noise than that here",
+            false => "",
+        };
+        notes.push(format!("the rows were not asked about moves: the draws are those of the released quadratic alone, which misses skewness and is off by a fraction of a posterior sd for it{price}"));
     }
-    if doubts.unsettled > UNSETTLED {
+    if doubts.unsettled > UNSETTLED && noisy {
         notes.push(format!(
             "the way to the mode had not settled (its last step was {:.1} times what noise makes it): the draws may lie far from the posterior, as on nearly separable or collinear tables; intervals were widened by as much. A larger epsilon, fewer or merged features, or a narrower prior would help",
             (3.0 * doubts.unsettled).sqrt()
         ));
+    } else if doubts.unsettled > UNSETTLED {
+        notes.push("the way to the mode had not settled: the draws may lie far from the posterior, as on nearly separable or collinear tables. More sampler.anchor.stages, fewer or merged features, or a narrower prior would help".into());
     }
-    if doubts.lost > 0 {
+    if doubts.lost > 0 && !noisy {
+        notes.push(format!(
+            "in {} of {d} directions the rows say nothing: there draws follow the prior alone",
+            doubts.lost
+        ));
+    } else if doubts.lost > 0 {
         notes.push(format!(
             "in {} of {d} directions the curvature is lost in the noise: there intervals are wide, up to the prior's own. Fewer or merged features, or a larger epsilon, would help",
             doubts.lost

@@ -102,7 +102,10 @@ impl Posterior {
         if matches!(noise, AnchorNoise::InDraws(_)) && quiet.is_none() {
             notes.push(KEPT.into());
         }
-        if let AnchorNoise::Missing(anchor) = noise {
+        // (Without privacy there is none.)
+        if let AnchorNoise::Missing(anchor) = noise
+            && anchor.gradient_sd > 0.0
+        {
             let mut rng = ChaCha20Rng::seed_from_u64(NOISE_SEED);
             let noisy = with_noise(&draws, &anchor, &mut rng);
             notes.push(if noisy.is_some() { ADDED } else { LACKING }.into());

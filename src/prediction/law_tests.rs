@@ -183,6 +183,27 @@ fn closed_forms_are_those_of_the_expressions() {
     }
 }
 
+/// Labels of times without an `event` have two signs and one law; a density of numbers of both signs
+/// stays what it is.
+#[test]
+fn signed_times_are_predicted_as_times() {
+    for case in cases() {
+        let (name, law) = (case.0, &case.4);
+        let LabelKind::Number { high, .. } = case.3 else {
+            continue;
+        };
+        let times = ["weibull", "log-normal-survival"].contains(&name);
+        let both = ["gaussian", "student-t"].contains(&name);
+        if !times && !both {
+            continue;
+        }
+        let signed = by_expression(&(name, case.1, case.2, number(-high, high), law.clone()));
+        let (a, b) = (law.expected(), signed.expected());
+        assert!((a - b).abs() < 1e-3 * b.abs().max(0.1), "{name}: {a} {b}");
+        assert_eq!(times, signed.below(-1e-3 * high) == 0.0, "{name}");
+    }
+}
+
 /// Likelihoods without a closed form here, against chances written by hand.
 #[test]
 fn sums_over_counts_are_of_the_right_law() {
