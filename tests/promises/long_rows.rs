@@ -90,10 +90,10 @@ fn interactions_of_a_rare_level_are_found() {
     }
 }
 
-/// One label in a hundred: weights fall to a twenty-fifth on the way to the mode. Of forty runs at
-/// ε = 3 no more than eleven have a parameter whose draws are more than 1.6 times as wide as without
-/// privacy. None of 24 had, and at one in twenty there would be 12 less than once in ten million
-/// times. Where weights were not let fall as fast as they do, half had, up to ninety times as wide.
+/// One label in a hundred: weights fall to a twenty-fifth on the way to the mode. Of sixty runs at
+/// ε = 3 no more than seven have a parameter whose draws are more than 2.5 times as wide as without
+/// privacy. None of 64 had, and at one in a hundred there would be eight once in four million times.
+/// Where weights were not let fall as fast as they do, six of 24 had, up to ninety times as wide.
 #[test]
 fn rare_labels_do_not_lose_the_way() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn rare_labels_do_not_lose_the_way() {
         let ratio = |j| found.moments(j).1 / exact.moments(j).1;
         (0..3).map(ratio).fold(0.0, f64::max)
     };
-    let widest: Vec<f64> = (0..40).map(widest).collect();
+    let widest: Vec<f64> = (0..60).map(widest).collect();
     println!("{widest:.2?}");
-    assert!(widest.iter().filter(|w| **w > 1.6).count() <= 11);
+    assert!(widest.iter().filter(|w| **w > 2.5).count() <= 7);
 }

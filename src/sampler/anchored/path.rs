@@ -54,8 +54,10 @@ const FAR: f64 = 0.4;
 const SHARED_LENGTH: f64 = 2.0;
 /// Curvature that may be cut off long rows, of one direction's …
 const LOST: f64 = 0.25;
-/// … or bounds become so many times as wide.
+/// … or bounds become so many times as wide, up to so many usual norms: remainders are clipped by
+/// their cubes.
 const WIDER: f64 = 1.189_207_115_002_721;
+const WIDEST: f64 = 8.0;
 /// A stage whose step keeps less than this of what was seen (the rest is what its noise alone would
 /// show, James & Stein 1961) is the last.
 const SETTLED: f64 = 0.5;
@@ -452,7 +454,11 @@ impl<'a> Path<'a> {
         // Other laws bend everywhere, and come back by themselves.
         let declared = matches!(self.slopes.score, Score::Declared(_));
         self.last = (declared && self.is_long(&step)).then(|| step.clone());
-        let step = self.lengthened(step, trust);
+        let longer = self.lengthened(step.clone(), trust);
+        let step = match sd == 0.0 && self.reach(&longer) > 1.0 {
+            true => step,
+            false => longer,
+        };
         let moved = self.change(&step);
         self.advance(&step);
         // (After a long step the noise was chosen by a curvature of far off.)
@@ -489,6 +495,7 @@ impl<'a> Path<'a> {
         let slopes = &self.slopes;
         let noise = 2.0 * self.plan.unit * slopes.largest_weight * tau;
         let mean = self.mean_weight();
+        let longest = longest.min(WIDEST * usual);
         let mut bound = STAGE_BOUND * usual;
         while bound < longest {
             let cut = |n: f64| {
@@ -680,8 +687,14 @@ impl<'a> Path<'a> {
             true => self.believed_step(&gradient, coordinates, sd)? * kept,
             false => solve_vector(&precision, &gradient)? * kept,
         };
-        let whole = self.held(whole, &precision);
-        if self.slopes.is_quadratic() || self.change(&whole) <= self.longest {
+        let mut whole = self.held(whole, &precision);
+        if self.slopes.is_quadratic() {
+            return Ok((whole, kept));
+        }
+        if sd == 0.0 {
+            whole = self.within_reach(whole, &precision, &gradient)?;
+        }
+        if self.change(&whole) <= self.longest {
             return Ok((whole, kept));
         }
         let (mut damping, ruler) = (0.01, self.ruler());
@@ -695,6 +708,32 @@ impl<'a> Path<'a> {
             damping *= 1.3;
         }
         Ok((whole * 0.0, kept))
+    }
+
+    /// The largest change of η along a step in rows that have one column alone, over the longest step.
+    fn reach(&self, step: &DVector<f64>) -> f64 {
+        let columns = self.dim() - self.scales.len();
+        let each = (0..columns).map(|j| step[j].abs() * self.far[j].sqrt());
+        each.fold(0.0, f64::max) / (LONGEST_STEP * self.slopes.eta_unit)
+    }
+
+    /// A step without noise, damped where it would take the few rows of a level much farther than
+    /// others: Newton's rule overshoots there, and all rows' root mean square does not show it.
+    /// (With noise, that is what is heeded.)
+    fn within_reach(
+        &self,
+        step: DVector<f64>,
+        precision: &DMatrix<f64>,
+        gradient: &DVector<f64>,
+    ) -> Result<DVector<f64>, Halt> {
+        let (mut step, mut damping) = (step, 1e-7);
+        while self.reach(&step) > 1.0 && damping < 1.0 {
+            let ruler = DMatrix::from_diagonal(&(&self.far * (damping * self.first_weight)));
+            let damped = precision + ruler;
+            step = self.held(solve_vector(&damped, gradient)?, &damped);
+            damping *= 2.0;
+        }
+        Ok(step)
     }
 
     /// The step that a quadratic of this precision asks for where it may not leave the prior's box,
