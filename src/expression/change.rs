@@ -9,6 +9,8 @@ impl Graph {
         let order = self.order(root);
         let zero = self.number(0.0);
         let mut changes = vec![zero; root + 1];
+        // What a node becomes, once it was asked for: arguments are shared.
+        let mut moved = vec![None; root + 1];
         for id in order {
             changes[id] = match self.node(id) {
                 Node::Predictor => self.push(Node::PredictorChange),
@@ -30,8 +32,9 @@ impl Graph {
                         Binary::Divide => {
                             // (Δa − (a/b) Δb)/(b + Δb), whose last sum may round to 0.
                             let lost = self.multiply(id, db);
-                            let (rest, moved) = (self.subtract(da, lost), self.moved(b, &changes));
-                            self.divide(rest, moved)
+                            let rest = self.subtract(da, lost);
+                            let there = self.moved(b, &changes, &mut moved);
+                            self.divide(rest, there)
                         }
                         _ => return None,
                     }
@@ -44,30 +47,36 @@ impl Graph {
     }
 
     /// The value of a node after the move, whose changes are known.
-    fn moved(&mut self, id: Id, changes: &[Id]) -> Id {
+    fn moved(&mut self, id: Id, changes: &[Id], found: &mut [Option<Id>]) -> Id {
         let change = changes[id];
         if self.value(change) == Some(0.0) {
             return id;
         }
-        match self.node(id) {
+        if let Some(there) = found[id] {
+            return there;
+        }
+        let mut at = |graph: &mut Self, id: Id| graph.moved(id, changes, found);
+        let there = match self.node(id) {
             Node::Unary(function, u) => {
-                let u = self.moved(u, changes);
+                let u = at(self, u);
                 self.unary(function, u)
             }
             Node::Binary(Binary::Multiply, a, b) => {
-                let (a, b) = (self.moved(a, changes), self.moved(b, changes));
+                let (a, b) = (at(self, a), at(self, b));
                 self.multiply(a, b)
             }
             Node::Binary(Binary::Divide, a, b) => {
-                let (a, b) = (self.moved(a, changes), self.moved(b, changes));
+                let (a, b) = (at(self, a), at(self, b));
                 self.divide(a, b)
             }
             Node::Choose(condition, a, b) => {
-                let (a, b) = (self.moved(a, changes), self.moved(b, changes));
+                let (a, b) = (at(self, a), at(self, b));
                 self.choose(condition, a, b)
             }
             _ => self.add(id, change),
-        }
+        };
+        found[id] = Some(there);
+        there
     }
 
     /// f(u + δ) − f(u); `value`: the node of f(u).

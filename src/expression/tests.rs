@@ -107,6 +107,13 @@ fn moves_of_a_denominator_keep_their_sign() {
     }
 }
 
+/// A denominator is moved once, however often it holds the same part: 2^28 times here.
+#[test]
+fn shared_parts_of_a_denominator_are_moved_once() {
+    let square = (0..28).fold("eta".to_string(), |e, _| format!("({e})^2"));
+    Law::new("expression", &format!("-1 / {square}"), &[], &[]).unwrap();
+}
+
 proptest! {
     /// Large moves against plain differences; small ones against the slope, to many digits.
     #[test]

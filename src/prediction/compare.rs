@@ -178,11 +178,13 @@ fn rank(mixture: &Mixture, label: LabelKind, y: f64) -> [f64; 2] {
 }
 
 /// Whether no label is negative by its law, so that the sign of a number can only say that its
-/// event was not seen: with or without a declared `event`. What a law by numbers holds follows the
-/// declared bounds alone.
+/// event was not seen: with or without a declared `event`. A law by numbers ends at the declared
+/// bounds, unless it is known for one of times.
 fn is_of_times(mixture: &Mixture, label: LabelKind) -> bool {
     match (label, mixture.0.first()) {
-        (LabelKind::Number { low, .. }, Some(LabelLaw::Numeric(_))) => low >= 0.0,
+        (LabelKind::Number { low, .. }, Some(LabelLaw::Numeric(law))) => {
+            low >= 0.0 || law.is_of_times()
+        }
         (LabelKind::Number { .. }, Some(law)) => law.least() >= 0.0,
         _ => false,
     }

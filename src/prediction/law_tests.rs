@@ -201,6 +201,10 @@ fn signed_times_are_predicted_as_times() {
         let (a, b) = (law.expected(), signed.expected());
         assert!((a - b).abs() < 1e-3 * b.abs().max(0.1), "{name}: {a} {b}");
         assert_eq!(times, signed.below(-1e-3 * high) == 0.0, "{name}");
+        let LabelLaw::Numeric(signed) = signed else {
+            panic!("{name}");
+        };
+        assert_eq!(times, signed.is_of_times(), "{name}");
     }
 }
 

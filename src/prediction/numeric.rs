@@ -28,6 +28,8 @@ pub struct Numeric {
     /// Probability of the first k + 1 cells.
     sums: Vec<f64>,
     mean: f64,
+    /// Whether a negative number says that there was no event until then.
+    times: bool,
 }
 
 /// A part of the range, with the log density in its middle.
@@ -91,6 +93,7 @@ impl Numeric {
             edges,
             sums: running(&chances),
             mean,
+            times: false,
         }
     }
 
@@ -117,12 +120,25 @@ impl Numeric {
             edges: Vec::new(),
             sums: running(&chances),
             mean,
+            times: false,
         }
     }
 
     /// Mean; NaN where the log likelihood is no number anywhere.
     pub fn mean(&self) -> f64 {
         self.mean
+    }
+
+    /// The same as the law of times, of which a negative number is one without an event.
+    pub fn as_times(self) -> Self {
+        Numeric {
+            times: true,
+            ..self
+        }
+    }
+
+    pub fn is_of_times(&self) -> bool {
+        self.times
     }
 
     /// Whether labels are whole numbers.

@@ -278,5 +278,5 @@ fn times_of(high: f64, log: impl Fn(f64) -> f64) -> Option<Numeric> {
         let y = times.quantile(*share);
         (log(-y).exp() - (1.0 - seen * times.below(y))).abs() < UNLIKE
     });
-    agrees.then_some(times)
+    agrees.then(|| times.as_times())
 }

@@ -165,11 +165,11 @@ struct Path<'a> {
     uncertain: f64,
     /// How long a step may be now; the last one, if it was long, of a declared law.
     longest: f64,
+    last: Option<DVector<f64>>,
     /// How far the last step went, nats, root mean square.
     moved: f64,
     /// Rows' norms over the usual one by the last profile, and Σ κw of each range.
     norms: Vec<(f64, f64)>,
-    last: Option<DVector<f64>>,
 }
 
 /// A curvature as intervals are to believe it, and how uncertain its entries are.
@@ -710,7 +710,7 @@ impl<'a> Path<'a> {
         Ok((whole * 0.0, kept))
     }
 
-    /// The largest change of η along a step in rows that have one column alone, over the longest step.
+    /// The largest change of η along a step in rows that have one column alone, over the longest.
     fn reach(&self, step: &DVector<f64>) -> f64 {
         let columns = self.dim() - self.scales.len();
         let each = (0..columns).map(|j| step[j].abs() * self.far[j].sqrt());
