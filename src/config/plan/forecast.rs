@@ -24,7 +24,7 @@ const MOST_EPSILON: f64 = 1000.0;
 /// What the numbers take for granted.
 pub const ASSUMPTIONS: &str = "within about a factor of two on rows spread evenly over their \
     bounds; rare levels, rare labels, counts of next to zero, skewed columns, collinear columns and \
-    separation make it worse (measured: up to 6 times, once 10), and so do times of which most are \
+    separation make it worse (measured: up to 7 times, once 10), and so do times of which most are \
     without an event (of 95 %: 4 to 12 times)";
 
 /// What an anchored run of a regression may expect.
