@@ -437,7 +437,8 @@ impl PosteriorRun {
         )
     }
 
-    /// Public state; `parts` counts the published part files, whose list the output adds.
+    /// Public state; `parts` counts the published part files, whose list the output adds, with what tells
+    /// settings apart.
     pub fn state(&self, parts: u64) -> RunState {
         RunState {
             iteration: self.iteration,
@@ -447,6 +448,7 @@ impl PosteriorRun {
             kept_accepted: self.kept_accepted,
             parts,
             files: Vec::new(),
+            settings: String::new(),
             paid: self.curator.ledger().map(Ledger::paid_run),
             anchor: self.anchor.clone(),
             noise_aware: self.noise_aware,

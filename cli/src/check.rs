@@ -64,7 +64,9 @@ pub(super) fn outlook(
             report.warnings.extend(records.doubt(id, heads)?);
         }
         let id = found.as_ref().map(|(id, _)| id.as_str());
-        report.warnings.extend(records.sum(price.budget, id));
+        report
+            .warnings
+            .extend(records.sum(price.budget, price.measure, id));
     }
     report.warnings.extend(prepared.warnings.iter().cloned());
     let held_out = report.validate.as_ref();

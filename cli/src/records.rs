@@ -12,7 +12,7 @@ use super::CliError;
 use dpmc::config::{Plan, existing_part};
 use dpmc::output::guarantee_number;
 use dpmc::posterior_run::PosteriorRun;
-use dpmc::privacy::{Budget, Ledger, epsilon_of_rho, replace_durably};
+use dpmc::privacy::{Budget, Ledger, Measure, epsilon_of_rho, replace_durably};
 
 /// Another folder than the user's, or `off`.
 const VARIABLE: &str = "DPMC_RECORDS";
@@ -112,9 +112,10 @@ impl Records {
         }
     }
 
-    /// What a run of this budget adds up to with all that are recorded on other ledgers; none
-    /// where there are no others. `ledger`: the run's own ledger's identity, where it has one.
-    pub fn sum(&self, budget: Budget, ledger: Option<&str>) -> Option<String> {
+    /// What a run of this budget, counted in this measure, adds up to with all that are recorded on
+    /// other ledgers; none where there are no others. `ledger`: the run's own ledger's identity,
+    /// where it has one.
+    pub fn sum(&self, budget: Budget, measure: Measure, ledger: Option<&str>) -> Option<String> {
         let all = self.all();
         let others: Vec<&Record> = all.iter().filter(|r| Some(&*r.ledger) != ledger).collect();
         if others.is_empty() {
@@ -125,9 +126,12 @@ impl Records {
             .iter()
             .fold(own, |sum, r| (sum.0 + r.epsilon, sum.1 + r.delta));
         // Budgets keep a 1024th of their delta for coins, which no rho pays for.
-        let rho = others
-            .iter()
-            .try_fold(budget.rho(), |sum, r| Some(sum + r.rho?));
+        // What is μ-GDP is μ²/2-zCDP (Dong, Roth & Su 2022); one Rényi order alone is not.
+        let own_rho = match measure {
+            Measure::Zcdp | Measure::Gaussian => Some(measure.limit(budget)),
+            Measure::Renyi { .. } => None,
+        };
+        let rho = others.iter().fold(own_rho, |sum, r| Some(sum? + r.rho?));
         let by_rho = rho.map(|rho| epsilon_of_rho(rho, delta * (1.0 - f64::powi(2.0, -10))));
         let epsilon = by_rho.map_or(epsilon, |by_rho| by_rho.min(epsilon));
         // What protects all rows of a unit protects each of them where it stays the unit's own, and
@@ -138,10 +142,16 @@ impl Records {
             }
             false => "",
         };
+        let guarantee = match delta < 1.0 {
+            true => format!(
+                "epsilon {} at delta {delta:.3e}{of}",
+                guarantee_number(epsilon)
+            ),
+            false => "no guarantee at all (their deltas alone make 1 or more)".into(),
+        };
         Some(format!(
-            "{} other ledger(s) are recorded for this table: with the budget of this run all of it adds up to epsilon {} at delta {delta:.3e}{of}; runs that name one --ledger share one budget",
+            "{} other ledger(s) are recorded for this table: with the budget of this run all of it adds up to {guarantee}; runs that name one --ledger share one budget",
             others.len(),
-            guarantee_number(epsilon)
         ))
     }
 
@@ -238,7 +248,7 @@ impl Records {
             head: ledger.head().into(),
             epsilon,
             delta,
-            rho: certificate.rho,
+            rho: certificate.rho.or(certificate.mu.map(|mu| mu * mu / 2.0)),
             unit: self.unit.clone(),
         };
         let fail = |e: std::io::Error| {

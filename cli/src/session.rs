@@ -146,7 +146,7 @@ fn recorded(
         return Ok((run, remarks));
     };
     records.check(ledger, run.session())?;
-    let sum = records.sum(ledger.budget(), Some(ledger.id()));
+    let sum = records.sum(ledger.budget(), ledger.measure(), Some(ledger.id()));
     if ledger.is_new() {
         remarks.push(match shared {
             Some(path) => format!("new ledger: {}", path.display()),

@@ -67,14 +67,14 @@ impl ConfigError {
     pub(super) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = error.span().map_or(1, |s| line_of(text, s.start));
         let message = error.message();
+        let what = undeclared(text, line, message).unwrap_or_else(|| {
+            let hint = line_hint(text, line, message);
+            format!("{message}{}{hint}", nearest_hint(message))
+        });
         ConfigError::At {
             path: path.into(),
             line,
-            what: format!(
-                "{message}{}{}",
-                nearest_hint(message),
-                line_hint(text, line, message)
-            ),
+            what,
         }
     }
 
@@ -98,6 +98,28 @@ impl ConfigError {
 
 fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
+}
+
+/// What to write for an entry of `[columns]` that is no table, such as `age = [18, 99]`.
+fn undeclared(text: &str, line: usize, message: &str) -> Option<String> {
+    let before = text.lines().take(line).map(|l| without_comment(l).trim());
+    let before: Vec<&str> = before.collect();
+    let entry = before.last()?;
+    let is_header = |l: &&&str| l.starts_with('[') && l.ends_with(']') && !l.contains('=');
+    let section = before.iter().rfind(is_header)?;
+    let (name, value) = entry.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    let is_table = value.starts_with('{') || name.contains('.');
+    if *section != "[columns]" || is_table || !message.starts_with("invalid type") {
+        return None;
+    }
+    let example = match value.starts_with(['[', '"']) && value.contains('"') {
+        true => "{ levels = [\"a\", \"b\"] }",
+        false => "{ scale = [LOW, HIGH] }",
+    };
+    Some(format!(
+        "a column is declared by a table in braces, such as {name} = {example}"
+    ))
 }
 
 /// What to do about a line that is no TOML yet: a placeholder of `dpmc init`, or a path with
@@ -238,6 +260,28 @@ fn find_line(text: &str, key: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Plan;
+
+    #[test]
+    fn a_column_that_is_no_table_is_told_what_to_be() {
+        for (entry, says) in [
+            ("age = [18.0, 99.0]", "age = { scale = [LOW, HIGH] }"),
+            ("age = 3 # years", "age = { scale = [LOW, HIGH] }"),
+            (
+                "town = [\"a\", \"b\"]",
+                "town = { levels = [\"a\", \"b\"] }",
+            ),
+        ] {
+            let text = format!("[data]\nfile = \"a.csv\"\n[columns]\n{entry}\n");
+            let error = Plan::parse(Path::new("run.toml"), text).err().unwrap();
+            let said = error.to_string();
+            assert!(said.contains("line 4") && said.ends_with(says), "{said}");
+        }
+        // Within braces the message is the reader's own.
+        let text = "[columns]\nage = { scale = 3 }\n".to_string();
+        let error = Plan::parse(Path::new("run.toml"), text).err().unwrap();
+        assert!(error.to_string().contains("invalid type"), "{error}");
+    }
 
     #[test]
     fn lines_of_keys_are_found() {
@@ -275,7 +319,6 @@ mod tests {
 
     #[test]
     fn what_only_labels_have_is_sent_to_their_table() {
-        use crate::config::Plan;
         for key in ["event", "trials"] {
             let text = format!("[data]\nfile = \"t.csv\"\n[columns]\ny = {{ {key} = 1 }}\n");
             let error = Plan::parse(Path::new("run.toml"), text).err().unwrap();

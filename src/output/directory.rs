@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::to_vec_pretty;
 
 use super::draws::write_part;
-use super::parts::{checked_parts, part};
+use super::parts::{checked_parts, part, settings_of};
 use crate::posterior_run::{PartFile, PosteriorRun, RunState, Status};
 use crate::privacy::{Certificate, replace_durably};
 
@@ -270,6 +270,7 @@ impl RunDirectory {
         }
         let mut state = run.state(self.parts());
         state.files.clone_from(&self.files);
+        state.settings = settings_of(run.resolved());
         let state = to_vec_pretty(&state).map_err(|e| OutputError::Write {
             path: self.path.join("state.json"),
             what: e.to_string(),

@@ -46,6 +46,14 @@ pub(super) fn checked_parts(directory: &Path) -> Result<(RunState, Vec<PathBuf>)
             "'parts' is not the number of its 'files'",
         ));
     }
+    let run_file = directory.join("run.toml");
+    let settings = std::fs::read_to_string(&run_file).map(|text| settings_of(&text));
+    if settings.is_ok_and(|now| !state.settings.is_empty() && now != state.settings) {
+        return Err(altered(
+            &run_file,
+            "says other columns, another model or another sampler than the draws beside it were made by; put it back, or start a new run with it in a directory of its own",
+        ));
+    }
     let owned: Vec<PathBuf> = (0..state.parts).map(|n| part(directory, n)).collect();
     for (path, written) in owned.iter().zip(&state.files) {
         match PartFile::read(path) {
@@ -71,6 +79,17 @@ pub(super) fn checked_parts(directory: &Path) -> Result<(RunState, Vec<PathBuf>)
         }
     }
     Ok((state, owned))
+}
+
+/// SHA-256 of what a resolved run file says of columns, model and sampler: what draws are draws of.
+/// Where the table lies may change, and so may the length of the run and its engine.
+pub(super) fn settings_of(run_file: &str) -> String {
+    let mut all = run_file.parse::<toml::Table>().unwrap_or_default();
+    all.retain(|key, _| ["data", "columns", "model", "sampler"].contains(&key));
+    if let Some(toml::Value::Table(data)) = all.get_mut("data") {
+        data.retain(|key, _| !["name", "file", "label_file", "bounds", "storage"].contains(&key));
+    }
+    hexadecimal(&Sha256::digest(all.to_string()))
 }
 
 /// All part files that are there.

@@ -327,7 +327,7 @@ fn what_is_written_does_not_follow_the_clock() {
 #[test]
 fn draws_are_those_that_were_written() {
     type Spoil = fn(&Path);
-    let cases: [(&str, &str, Spoil); 5] = [
+    let cases: [(&str, &str, Spoil); 6] = [
         ("part-000001", "missing", |d| {
             std::fs::remove_file(d.join("part-000001.parquet")).unwrap();
         }),
@@ -348,6 +348,13 @@ fn draws_are_those_that_were_written() {
             let middle = bytes.len() / 3;
             bytes[middle] ^= 1;
             std::fs::write(d.join("part-000001.parquet"), bytes).unwrap();
+        }),
+        ("run.toml", "another model", |d| {
+            let path = d.with_file_name("run.toml");
+            let text = std::fs::read_to_string(&path).unwrap();
+            let narrower = text.replacen("sd = 3.0", "sd = 2.0", 1);
+            assert_ne!(text, narrower);
+            std::fs::write(path, narrower).unwrap();
         }),
     ];
     let place = Place::new(RUN);

@@ -125,6 +125,43 @@ fn runs_without_a_common_ledger_are_added_up() {
     }
 }
 
+/// What the new budget adds is what its own ledger may spend: of Gaussian DP more than of ρ, and of
+/// one Rényi order no ρ at all.
+#[test]
+fn what_a_ledger_counts_is_what_is_added_up() {
+    let counting = |how: &str| edit(RUN, "delta = 1e-6", &format!("delta = 1e-6\n{how}"));
+    let budget = dpmc::privacy::Budget::new(5.0, 1e-6).unwrap();
+    let limit = |measure: dpmc::privacy::Measure| measure.limit(budget);
+    use dpmc::privacy::Measure::{Gaussian, Zcdp};
+    assert!(limit(Gaussian) > 1.05 * limit(Zcdp));
+    let (rho, mu) = ("filter = \"zcdp\"", "filter = \"gaussian\"");
+    let order = "order = 50.0";
+    let cases = [
+        (rho, rho, Some(2.0 * limit(Zcdp))),
+        (rho, mu, Some(limit(Zcdp) + limit(Gaussian))),
+        (mu, rho, Some(limit(Zcdp) + limit(Gaussian))),
+        (rho, order, None),
+        (order, rho, None),
+    ];
+    for (first, second, rho) in cases {
+        let place = Place::new(&counting(first));
+        works(&place, "sample run.toml --out one --quiet");
+        // A run that was resumed claims its whole budget.
+        works(&place, "sample --resume one --iterations 310 --quiet");
+        place.write("second.toml", &counting(second));
+        let said = works(&place, "check second.toml");
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let at = words.windows(3).position(|w| w == ["up", "to", "epsilon"]);
+        let sum: f64 = words[at.unwrap() + 3].parse().unwrap();
+        let both = |rho| dpmc::privacy::epsilon_of_rho(rho, 2e-6 * (1.0 - 1.0 / 1024.0));
+        let expected = rho.map_or(10.0, both);
+        assert!(
+            (sum - expected).abs() < 2e-3,
+            "{first}, {second}: {sum} {expected}"
+        );
+    }
+}
+
 #[test]
 fn records_can_be_off_and_cannot_stop_a_run() {
     let place = Place::new(RUN);

@@ -166,10 +166,13 @@ impl Plan {
             ));
         }
         let data = &self.config.data;
-        let labels = test.label_file.as_ref().zip(data.label_file.as_ref());
-        let key = if self.same_file(&test.file, &data.file) {
+        let is_private = |file: &PathBuf| {
+            let mut private = std::iter::once(&data.file).chain(&data.label_file);
+            private.any(|private| self.same_file(file, private))
+        };
+        let key = if is_private(&test.file) {
             "test.file"
-        } else if labels.is_some_and(|(public, private)| self.same_file(public, private)) {
+        } else if test.label_file.as_ref().is_some_and(is_private) {
             "test.label_file"
         } else {
             return Ok(Some(test));

@@ -16,11 +16,17 @@ impl Plan {
     /// the run's own ledger, where it is resumed.
     ///
     /// # Errors
-    /// [`LedgerFileError`] where the file cannot be read.
+    /// [`LedgerFileError`] where the file cannot be read, or has no folder to be in.
     pub fn take_terms(&mut self, own: Option<PathBuf>) -> Result<(), LedgerFileError> {
         let Some(path) = self.shared_ledger().or(own) else {
             return Ok(());
         };
+        if path.parent().is_some_and(|folder| !folder.is_dir()) {
+            return Err(LedgerFileError::File {
+                path,
+                what: "is to lie in a folder that does not exist; make it, or name another".into(),
+            });
+        }
         if !self.states_measure()
             && let Some(measure) = Ledger::measure_of(&path)?
         {

@@ -45,8 +45,11 @@ impl Residuals {
         let sum = |k: usize| sides[k][0] + sides[k][1];
         let loud = |k: usize| sum(k) > LOUD * 2f64.sqrt() * seen.profile_sd;
         let peak = (0..sides.len()).fold(0, |best, k| if sum(k) > sum(best) { k } else { best });
-        let quiet = (peak..sides.len()).find(|k| !loud(*k));
-        let heard = quiet.unwrap_or(sides.len());
+        let heard = match (peak..sides.len()).find(|k| !loud(*k)) {
+            // Noise alone.
+            Some(quiet) if quiet == peak => 0,
+            quiet => quiet.unwrap_or(sides.len()),
+        };
         let mut ranges: Vec<[f64; 2]> = sides[..heard].to_vec();
         let mut ratio = match heard {
             0 => 0.0,
@@ -195,6 +198,17 @@ mod tests {
         // Rows on both sides alike leave nothing but for parameters that rows share.
         let even = Residuals::new(&profile_of(vec![400.0; 6]), 0.5).cut(0.1);
         assert!(even.lopsided == 0.0 && even.all > 1000.0 * 0.2, "{even:?}");
+    }
+
+    /// A profile whose fullest range is under its noise tells of no row, wherever that range is.
+    #[test]
+    fn noise_alone_is_no_row() {
+        for peak in 0..6 {
+            let mut profile = vec![-3.0; 12];
+            profile[2 * peak] = 20.0;
+            let cut = Residuals::new(&profile_of(profile), 0.5).cut(0.1);
+            assert_eq!(cut, Cut::default(), "{peak}");
+        }
     }
 
     /// Room for what is cut: rows on either side in the directions of shared parameters, whatever

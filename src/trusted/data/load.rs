@@ -157,7 +157,7 @@ pub fn header(path: &Path, text: TextFormat) -> Result<Vec<String>, DataError> {
     if looks_like_data(&names) {
         return Err(DataError::file(
             path,
-            "its first line holds numbers or missing cells, not column names; add a header line",
+            "its first line holds numbers or missing cells, not column names; add a header line, or rename columns that are called so (y2019)",
         ));
     }
     Ok(names)

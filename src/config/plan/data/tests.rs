@@ -70,6 +70,11 @@ fn private_labels_are_no_public_test_labels() {
         message.contains("test.label_file: is the file of [data]"),
         "{message}"
     );
+    // Nor are they its features.
+    let run = format!("{run}{test}\"held.npy\"\n").replace("held.csv", "y.npy");
+    let message = plan(Path::new("folder"), &run).check_declarations();
+    let message = message.unwrap_err().to_string();
+    assert!(message.contains("test.file: is the file"), "{message}");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use super::cost::smallest_clip;
 use crate::privacy::accountant::EventKey;
 use crate::privacy::releases::{Acceptance, DrawRequest, Halt, Moves};
 
-/// Covers the f64 arithmetic of η.
-const ROUNDING: f64 = 1e-9;
+/// Covers the arithmetic of η, and that a stored row may be longer than declared by its rounding.
+const ROUNDING: f64 = 1e-6;
 
 /// Steps of a secret chain after which it looks whether it should stop.
 const LONG: u64 = 16;
