@@ -30,10 +30,17 @@ impl LabelRange {
             LabelRange::Numbers { low, high } => grid(*low, *high, 32),
             LabelRange::Counts(max) => {
                 let most = (max / 4).max(1);
-                let mut counts = grid(0.0, f64::from(most), most.min(32));
-                counts.iter_mut().for_each(|v| *v = v.round());
-                counts
+                counts_up_to(most)
             }
+        }
+    }
+
+    /// Labels that may be seen where typical ones are expected: all counts, for these lie on both
+    /// sides of their rate.
+    pub fn seldom(&self) -> Vec<f64> {
+        match self {
+            LabelRange::Counts(max) => counts_up_to(*max),
+            _ => self.typical(),
         }
     }
 
@@ -41,6 +48,13 @@ impl LabelRange {
     pub fn is_classes(&self) -> bool {
         matches!(self, LabelRange::Classes(_))
     }
+}
+
+/// Counts up to this, at most 33 of them.
+fn counts_up_to(most: u32) -> Vec<f64> {
+    let mut counts = grid(0.0, f64::from(most), most.min(32));
+    counts.iter_mut().for_each(|v| *v = v.round());
+    counts
 }
 
 /// `parts` + 1 points from `low` to `high`.
@@ -102,7 +116,8 @@ pub enum Source {
     /// Of an event at the time t z zᵀ, z the derivatives of its log hazard, and nothing where the
     /// event was not seen: the mean is Fisher's, whatever ends the waiting.
     Events,
-    /// As observed, for the law does not say what signs of labels stand for: it may be indefinite.
+    /// As observed, for the law does not say what signs of labels, or a label of 0, stand for: it may
+    /// be indefinite.
     Observed,
 }
 
@@ -111,9 +126,16 @@ impl Information {
     pub fn new(law: Law, labels: &LabelRange, shared: &[f64], [low, high]: [f64; 2]) -> Self {
         let size = 1 + shared.len();
         let (mut factors, mut told) = (Vec::new(), Vec::new());
-        let positive = match labels {
-            LabelRange::Numbers { low, .. } => *low < 0.0 && law.chooses(),
-            _ => false,
+        let (positive, from_zero) = match labels {
+            LabelRange::Numbers { low, .. } => {
+                (*low < 0.0 && law.chooses(), *low == 0.0 && law.chooses())
+            }
+            _ => (false, false),
+        };
+        let centre = 0.5 * (low + high);
+        let zero = match from_zero {
+            true => Zero::of(law, labels, centre, shared),
+            false => Zero::Density,
         };
         let parts = match labels.is_classes() {
             true => CLASS_PARTS,
@@ -121,7 +143,7 @@ impl Information {
         };
         let all: Vec<Vec<Outcome>> = grid(low, high, parts)
             .into_iter()
-            .map(|eta| outcomes(law, labels, positive, eta, shared))
+            .map(|eta| outcomes(law, labels, (positive, zero), eta, shared))
             .collect();
         let mut largest = vec![0.0f64; size];
         for outcomes in &all {
@@ -131,8 +153,8 @@ impl Information {
                 all.for_each(|(most, score)| *most = most.max(score.abs()));
             }
         }
-        let centre = 0.5 * (low + high);
         let source = match positive {
+            false if zero == Zero::Unclear => Source::Observed,
             false => Source::Expected,
             true if tells_times(law, &all[parts as usize / 2], centre, shared) => Source::Events,
             true => Source::Observed,
@@ -351,7 +373,7 @@ pub(super) fn uncertain(
 ) -> [f64; 2] {
     let points = grid(low, high, CLASS_PARTS);
     let told = |eta: &f64| {
-        let outcomes = outcomes(law, labels, false, *eta, shared);
+        let outcomes = outcomes(law, labels, (false, Zero::Density), *eta, shared);
         expected(&outcomes, 1 + shared.len())[(0, 0)]
     };
     let told: Vec<f64> = points.iter().map(told).collect();
@@ -467,11 +489,51 @@ fn hazards(law: Law, outcomes: Vec<Outcome>, eta: f64, shared: &[f64]) -> Vec<Ou
         .collect()
 }
 
+/// What the label 0 is where an expression has one of its own for it, and labels are numbers from 0
+/// on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zero {
+    /// One number of many.
+    Density,
+    /// It has a probability, as where some rows have no costs, or no rain.
+    Probability,
+    /// The expression does not say: with it the whole does not add up to 1, nor without.
+    Unclear,
+}
+
+impl Zero {
+    /// At one (η, φ).
+    fn of(law: Law, labels: &LabelRange, eta: f64, shared: &[f64]) -> Self {
+        let LabelRange::Numbers { low, high } = labels else {
+            return Zero::Density;
+        };
+        let values = |ys: &[f64]| law.log_likelihoods(ys, eta, shared);
+        let (nodes, unit) = numbers(values, [*low, *high], true);
+        let (ys, weights): (Vec<f64>, Vec<f64>) = nodes.into_iter().unzip();
+        let densities = values(&ys).into_iter().map(f64::exp);
+        let others = densities.zip(weights).map(|(p, w)| p * w * unit);
+        Zero::beside(
+            others.filter(|p| p.is_finite()).sum(),
+            values(&[0.0])[0].exp(),
+        )
+    }
+
+    /// Beside the integral over all positive numbers.
+    pub fn beside(others: f64, own: f64) -> Self {
+        match (others - 1.0, others + own - 1.0) {
+            _ if own.is_nan() || own <= NEGLIGIBLE * others => Zero::Density,
+            (_, with) if with.abs() < UNLIKE => Zero::Probability,
+            (without, _) if without.abs() < UNLIKE => Zero::Density,
+            _ => Zero::Unclear,
+        }
+    }
+}
+
 /// The labels of a law at one (η, φ); their chances add up to 1.
 fn outcomes(
     law: Law,
     labels: &LabelRange,
-    positive: bool,
+    (positive, zero): (bool, Zero),
     eta: f64,
     shared: &[f64],
 ) -> Vec<Outcome> {
@@ -482,7 +544,9 @@ fn outcomes(
             let values = |ys: &[f64]| law.log_likelihoods(ys, eta, shared);
             // What it says of other signs is another matter than a label's density.
             let positive = positive || *low >= 0.0 && law.chooses();
-            numbers(values, [*low, *high], positive)
+            let (mut nodes, unit) = numbers(values, [*low, *high], positive);
+            nodes.extend((zero == Zero::Probability).then_some((0.0, 1.0 / unit)));
+            nodes
         }
     };
     let (labels, weights): (Vec<f64>, Vec<f64>) = nodes.into_iter().unzip();
@@ -570,13 +634,13 @@ impl Scale {
 }
 
 /// Numbers where a density of one peak is not negligible, close to each other at the peak and far
-/// apart in the tails, with their weights; `values`: its logarithms. Where numbers below 0 have none,
+/// apart in the tails, with their weights, and what one of these is worth; `values`: its logarithms. Where numbers below 0 have none,
 /// these are even on a log scale, and where those above 1 have none either on that of log-odds.
 fn numbers(
     values: impl Fn(&[f64]) -> Vec<f64>,
     [low, high]: [f64; 2],
     positive: bool,
-) -> Vec<(f64, f64)> {
+) -> (Vec<(f64, f64)>, f64) {
     let value = |y: f64| values(&[y])[0];
     // Labels beyond the range are clamped, and the law knows nothing of that.
     let width = FAR * (high - low);
@@ -633,12 +697,11 @@ fn numbers(
     let far = ((high - low) / scale).asinh();
     let whole = grid(-far, far, 4 * NODES);
     let [first, end] = ends(&whole, counts).unwrap_or([0.0; 2]);
-    let each = grid(first, end, NODES).into_iter();
-    each.map(|u| {
+    let each = grid(first, end, NODES).into_iter().map(|u| {
         let t = place(u);
         (label(t), u.cosh() * scale_of.slope(t))
-    })
-    .collect()
+    });
+    (each.collect(), scale * (end - first) / f64::from(NODES))
 }
 
 /// The first and the last of points in a row that count, found by looking at every fourth.

@@ -23,7 +23,7 @@ mod special;
 
 pub use bounds::Range;
 pub use families::{FAMILIES, Family, Labels, SUCCESSES, family};
-pub use information::{Clip, Information, LabelRange, Parts, Source};
+pub use information::{Clip, Information, LabelRange, Parts, Source, Zero};
 pub use law::{Law, LawError};
 pub(crate) use number::{Fast, Number};
 pub use ordinal::{ORDINAL_CLASSES, ordinal, ordinal_parameters};

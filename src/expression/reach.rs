@@ -77,7 +77,7 @@ impl Law {
         let typical = labels.typical();
         let reach = match labels.is_classes() {
             true => self.class_reach(&typical),
-            false => self.number_reach(&typical),
+            false => self.number_reach(&typical, &labels.seldom()),
         };
         let usable = |v: f64, least: f64| if v.is_finite() && v > least { v } else { least };
         let weight = usable(reach.weight, 1e-12);
@@ -319,8 +319,9 @@ impl Law {
         }
     }
 
-    /// Weights of labels where they are best fitted, and a few sds beside.
-    fn number_reach(self, labels: &[f64]) -> Reach {
+    /// Weights of labels where they are best fitted, and a few sds beside; scores of all that may be
+    /// seen there.
+    fn number_reach(self, labels: &[f64], all: &[f64]) -> Reach {
         let best: Vec<f64> = labels.iter().map(|y| self.best(*y, &[])).collect();
         let fitted = labels
             .iter()
@@ -337,6 +338,8 @@ impl Law {
                 third = larger(third, self.third(*y, e + k * sd, 1e-3 * sd));
                 beside = larger(beside, self.slopes(*y, e + k * sd, &[]).1.max(0.0));
             }
+        }
+        for y in all {
             for e in &best {
                 score = larger(score, self.slopes(*y, *e, &[]).0);
             }

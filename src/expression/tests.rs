@@ -666,6 +666,52 @@ fn events_of_times_tell_what_is_expected() {
     assert_eq!(information.source(), Source::Observed);
 }
 
+/// Scores of counts reach as far as counts do beside the rates that are expected, eight sds of the
+/// largest at most: up to 12, of rates up to 3, it is 12 − ½ and not 3.
+#[test]
+fn scores_of_few_counts_are_of_all_of_them() {
+    let poisson = Law::new("poisson", "y * eta - exp(eta) - lgamma(y + 1)", &[], &[]).unwrap();
+    let few = poisson.reach(&LabelRange::Counts(12));
+    assert!((11.0..=12.0).contains(&few.score), "{few:?}");
+    let many = poisson.reach(&LabelRange::Counts(400));
+    assert!((many.score / 80.0 - 1.0).abs() < 0.05, "{many:?}");
+}
+
+/// Costs: nothing in a share of the rows, else exponential of mean e^η. That share, h in log odds,
+/// and the mean tell of themselves alone: information is p(1 − p) in h and p in η. Where a constant
+/// was left out of the density, what 0 stands for is not said, and information is as observed.
+#[test]
+fn a_label_of_zero_may_have_a_probability() {
+    let labels = LabelRange::Numbers {
+        low: 0.0,
+        high: 60.0,
+    };
+    let known = |h: f64| 1.0 / (1.0 + (-h).exp());
+    let of = |text: &str| Law::new("costs", text, &["h".to_string()], &[]).unwrap();
+    let costs = of("if(y > 0, -log1p_exp(-h) - eta - y * exp(-eta), -log1p_exp(h))");
+    for h in [-1.4, 0.0, 2.0] {
+        let information = Information::new(costs, &labels, &[h], [-1.0, 2.0]);
+        assert_eq!(information.source(), Source::Expected);
+        for eta in [-0.9, 0.3, 1.7] {
+            let mut factor = vec![0.0; 4];
+            information.factor(eta, &mut factor);
+            let factor = DMatrix::from_row_slice(2, 2, &factor);
+            let found = &factor * factor.transpose();
+            let p = known(h);
+            let error = [found[(0, 0)] / p, found[(1, 1)] / (p * (1.0 - p))];
+            assert!(error.iter().all(|r| (r - 1.0).abs() < 0.01), "{h}: {found}");
+            assert!(found[(0, 1)].abs() < 0.01 * p, "{h}: {found}");
+        }
+    }
+    let unclear = of("if(y > 0, -log1p_exp(-h) - eta - y * exp(-eta) + 1, -log1p_exp(h))");
+    let information = Information::new(unclear, &labels, &[0.0], [-1.0, 2.0]);
+    assert_eq!(information.source(), Source::Observed);
+    // What cannot be is no probability, whatever was left out of the others.
+    let none = of("if(y > 0, h - eta - y * exp(-eta), -1000)");
+    let information = Information::new(none, &labels, &[1.0], [-1.0, 2.0]);
+    assert_eq!(information.source(), Source::Expected);
+}
+
 /// Scores of a t law end at (ν + 1)/(2√ν σ) in η and at ν in log σ, and it is clipped there; those
 /// of a normal law do not end.
 #[test]

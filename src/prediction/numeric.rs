@@ -19,6 +19,9 @@ const FORGOTTEN: f64 = 1e-6;
 /// … unless it lies beyond so many times the largest of these.
 const FARTHEST: u32 = 32;
 
+/// A density is added up to so many times its declared range.
+const FARTHER: f64 = 1e4;
+
 /// A law on a grid: of numbers, a density that is constant on each of many cells; of whole numbers,
 /// a probability for each.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,38 +56,33 @@ impl Numeric {
     /// 1/256 of the range is found where the log density leads up to it. Then cells are halved that
     /// hold much, or where the density changes much.
     pub fn of_numbers(low: f64, high: f64, log_density: impl Fn(f64) -> f64) -> Self {
-        let (mut from, mut to) = (low, high);
-        let parts = |from: f64, to: f64| -> Vec<Part> {
-            let width = (to - from) / COARSE as f64;
-            let part = |k| Part::new(from + k as f64 * width, width, &log_density);
-            (0..COARSE).map(part).collect()
-        };
-        let mut cells = parts(from, to);
-        for _ in 0..ROUNDS {
-            let top = top(cells.iter().map(|cell| cell.log));
-            let counts = |cell: &Part| cell.log > top - NEGLIGIBLE;
-            let (Some(first), Some(last)) = (
-                cells.iter().position(counts),
-                cells.iter().rposition(counts),
-            ) else {
-                break;
-            };
-            let ends = [first.saturating_sub(1), (last + 1).min(COARSE - 1)].map(|k| cells[k]);
-            let kept = [ends[0].low, ends[1].low + ends[1].width];
-            if kept[1] - kept[0] >= 0.5 * (to - from) {
-                break;
-            }
-            [from, to] = kept;
-            cells = parts(from, to);
+        Numeric::of_cells(&cells(low, high, log_density))
+    }
+
+    /// Of numbers from 0 on, of which 0 has a probability of its own: the exponential of what
+    /// `log_density` says there.
+    pub fn of_zero_and_numbers(high: f64, log_density: impl Fn(f64) -> f64) -> Self {
+        let (zero, cells) = (log_density(0.0).exp(), cells(0.0, high, log_density));
+        let others = Numeric::of_cells(&cells);
+        let zero = zero / (zero + integral(&cells));
+        // A cell without width, and one without probability up to where the others begin.
+        let (mut edges, mut sums) = (vec![0.0], vec![zero]);
+        if others.edges[0] > 0.0 {
+            edges.push(0.0);
+            sums.push(zero);
         }
-        for _ in 0..ROUNDS {
-            let halved = halved(&cells, &log_density);
-            if halved.len() == cells.len() {
-                break;
-            }
-            cells = halved;
+        edges.extend(&others.edges);
+        sums.extend(others.sums.iter().map(|sum| zero + (1.0 - zero) * sum));
+        Numeric {
+            edges,
+            sums,
+            mean: (1.0 - zero) * others.mean,
+            times: false,
         }
-        let chances = masses(&cells);
+    }
+
+    fn of_cells(cells: &[Part]) -> Self {
+        let chances = masses(cells);
         let middles = cells.iter().map(|cell| cell.low + 0.5 * cell.width);
         let mean = middles.zip(&chances).map(|(y, p)| y * p).sum();
         let mut edges: Vec<f64> = cells.iter().map(|cell| cell.low).collect();
@@ -202,6 +200,52 @@ impl Numeric {
     }
 }
 
+/// Cells of a log density on [low, high].
+fn cells(low: f64, high: f64, log_density: impl Fn(f64) -> f64) -> Vec<Part> {
+    let (mut from, mut to) = (low, high);
+    let parts = |from: f64, to: f64| -> Vec<Part> {
+        let width = (to - from) / COARSE as f64;
+        let part = |k| Part::new(from + k as f64 * width, width, &log_density);
+        (0..COARSE).map(part).collect()
+    };
+    let mut cells = parts(from, to);
+    for _ in 0..ROUNDS {
+        let top = top(cells.iter().map(|cell| cell.log));
+        let counts = |cell: &Part| cell.log > top - NEGLIGIBLE;
+        let (Some(first), Some(last)) = (
+            cells.iter().position(counts),
+            cells.iter().rposition(counts),
+        ) else {
+            break;
+        };
+        let ends = [first.saturating_sub(1), (last + 1).min(COARSE - 1)].map(|k| cells[k]);
+        let kept = [ends[0].low, ends[1].low + ends[1].width];
+        if kept[1] - kept[0] >= 0.5 * (to - from) {
+            break;
+        }
+        [from, to] = kept;
+        cells = parts(from, to);
+    }
+    for _ in 0..ROUNDS {
+        let halved = halved(&cells, &log_density);
+        if halved.len() == cells.len() {
+            break;
+        }
+        cells = halved;
+    }
+    cells
+}
+
+/// What a density adds up to on all positive numbers, those beyond a declared range too.
+pub(super) fn integral_of(high: f64, log_density: impl Fn(f64) -> f64) -> f64 {
+    integral(&cells(0.0, FARTHER * high, log_density))
+}
+
+fn integral(cells: &[Part]) -> f64 {
+    let each = cells.iter().map(|cell| cell.log.exp() * cell.width);
+    each.filter(|mass| mass.is_finite()).sum()
+}
+
 /// The cells, those halved that hold much or between which the density changes much.
 fn halved(cells: &[Part], log_density: &impl Fn(f64) -> f64) -> Vec<Part> {
     let chances = masses(cells);
@@ -285,6 +329,31 @@ mod tests {
             log(-20.0).max(log(20.0))
         });
         assert!((two.below(0.0) - 0.5).abs() < 1e-6 && two.mean().abs() < 1e-6);
+    }
+
+    /// No costs in 0.7 of the rows, exponential ones of mean 2 in the others.
+    #[test]
+    fn zero_may_have_a_probability() {
+        let log = |y: f64| match y > 0.0 {
+            true => 0.3f64.ln() - 2f64.ln() - y / 2.0,
+            false => 0.7f64.ln(),
+        };
+        assert!((integral_of(60.0, log) - 0.3).abs() < 1e-3);
+        let costs = Numeric::of_zero_and_numbers(60.0, log);
+        assert!((costs.mean() - 0.6).abs() < 1e-3, "{}", costs.mean());
+        assert_eq!((costs.quantile(0.1), costs.quantile(0.69)), (0.0, 0.0));
+        assert_eq!(costs.ends().0, 0.0);
+        assert!((costs.below(0.0) - 0.7).abs() < 1e-3 && costs.below(-1e-9) == 0.0);
+        let known = 0.7 + 0.3 * (1.0 - (-1.0f64).exp());
+        assert!((costs.below(2.0) - known).abs() < 1e-3);
+        assert!((costs.quantile(known) - 2.0).abs() < 1e-2);
+        // Others that begin far from 0 leave it alone.
+        let far = |y: f64| match y > 0.0 {
+            true => 0.5f64.ln() - 0.5 * ((y - 30.0) / 0.1).powi(2) - (0.1 * 2.506_628f64).ln(),
+            false => 0.5f64.ln(),
+        };
+        let costs = Numeric::of_zero_and_numbers(60.0, far);
+        assert!((costs.mean() - 15.0).abs() < 0.01 && (costs.below(20.0) - 0.5).abs() < 1e-3);
     }
 
     /// A Poisson law of mean 6 whose counts were declared up to 4: beyond these it goes on.

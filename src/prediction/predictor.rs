@@ -3,10 +3,10 @@
 use super::PredictionError;
 use super::law::{LabelLaw, odds};
 use super::new_rows::NewRows;
-use super::numeric::{Numeric, chances};
+use super::numeric::{Numeric, chances, integral_of};
 use crate::config::Plan;
 use crate::data::{LabelKind, LabelValues};
-use crate::expression::Law;
+use crate::expression::{Law, Zero};
 use crate::math::normal;
 use crate::output::Predictive;
 
@@ -260,9 +260,20 @@ pub(super) fn by_numbers(law: Law, label: LabelKind, eta: f64, shared: &[f64]) -
         LabelKind::Number { low, high } => {
             let times = Some(high).filter(|high| low < 0.0 && *high > 0.0);
             let times = times.and_then(|high| times_of(high, log));
-            LabelLaw::Numeric(times.unwrap_or_else(|| Numeric::of_numbers(low, high, log)))
+            let zero = || low == 0.0 && law.chooses() && has_zero(high, log);
+            LabelLaw::Numeric(match times {
+                Some(times) => times,
+                None if zero() => Numeric::of_zero_and_numbers(high, log),
+                None => Numeric::of_numbers(low, high, log),
+            })
         }
     }
+}
+
+/// Whether 0 has a probability, or may have: then its likelihood says which, beside what is written
+/// of the others.
+fn has_zero(high: f64, log: impl Fn(f64) -> f64) -> bool {
+    Zero::beside(integral_of(high, &log), log(0.0).exp()) != Zero::Density
 }
 
 /// The law of times up to `high` by an expression whose negative labels are times without an event:

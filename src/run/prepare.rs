@@ -8,9 +8,10 @@ use rand::{TryRng, rngs::SysRng};
 use super::price::Price;
 use super::{RunError, iterations_a_part};
 use crate::config::{ConfigError, DrawsName, Plan};
-use crate::data::{Dataset, Frame, Population};
+use crate::data::{Dataset, Frame, LabelKind, Population};
 use crate::engine::{EngineSetup, Workload};
-use crate::model::Model;
+use crate::expression::Source;
+use crate::model::{Model, Predictor};
 use crate::posterior_run::{PosteriorRun, RunLength, RunState};
 use crate::privacy::{Curator, Ledger};
 use crate::sampler::{Chains, Sampler};
@@ -89,7 +90,10 @@ pub(super) fn prepare_with(plan: Plan, data: Dataset) -> Result<Prepared, Config
     let population = data.population();
     let sampler = plan.sampler(&*model, population, data.row_norm())?;
     plan.check_range(&sampler, &*model, population)?;
-    let warnings = warnings(&plan, data.rows())?;
+    let mut warnings = warnings(&plan, data.rows())?;
+    let rate = plan.ratio_rate(&*model).unwrap_or(f64::INFINITY);
+    warnings.extend(sampler.cuts(rate, model.dim()).map(cut));
+    warnings.extend(unclear_zero(&*model));
     Ok(Prepared {
         plan,
         data,
@@ -114,6 +118,29 @@ fn warnings(plan: &Plan, rows: usize) -> Result<Vec<String>, ConfigError> {
         warnings.push(LI_AS_PUBLISHED.into());
     }
     Ok(warnings)
+}
+
+/// What a reader must know of draws whose decisions saw clipped log ratios.
+fn cut((clip, bound): (f64, f64)) -> String {
+    let bound = match bound.is_finite() {
+        true => format!("below the model's bound of {bound:.3e}"),
+        false => "and the model has no bound on them".into(),
+    };
+    format!(
+        "a row's log ratio is clipped at {clip:.3e} nats in a typical move, {bound}: where rows reach the clip the draws are of another distribution than the posterior, and nothing here shows how far that is"
+    )
+}
+
+/// What to do about a likelihood that treats a label of 0 by itself, and does not say as what.
+fn unclear_zero(model: &dyn Model) -> Option<String> {
+    let Predictor::Joint(joint) = model.slopes()?.predictor else {
+        return None;
+    };
+    let from_zero = matches!(joint.label, LabelKind::Number { low: 0.0, .. });
+    let source = || joint.located(&model.usual_start()).information.source();
+    (from_zero && source() == Source::Observed).then(|| {
+        "the likelihood has an expression of its own for a label of 0, and over all labels it does not add up to 1: if 0 has a probability, write the constants of the others' density too (such as -0.9189385, minus half the log of 2 pi, for a normal one); without them runs need more noise, and predictions give 0 another share than the rows".into()
+    })
 }
 
 impl Prepared {

@@ -508,6 +508,12 @@ fn an_expression_predicts_as_the_kind_that_it_spells_out() {
         "kind = \"declared\"\nlikelihood = \"y * eta - exp(eta) - lgamma(y + 1)\"",
     );
     place.write("out/run.toml", &own);
+    let said = place.refuses("predict out --table new.csv --draws 50");
+    assert!(said.contains("another model"), "{said}");
+    // A state that does not say what its draws were made by.
+    let mut state = place.json("out/state.json");
+    state.as_object_mut().unwrap().remove("settings").unwrap();
+    place.write("out/state.json", &state.to_string());
     let declared = place.works("predict out --table new.csv --draws 50");
     for name in ["mean", "mean_low", "label_low", "label_high"] {
         for (a, b) in column(&named, name).iter().zip(column(&declared, name)) {
