@@ -10,6 +10,7 @@ use crate::expression::{Family, family};
 
 mod data;
 mod key;
+mod pair;
 mod path;
 mod sampler;
 mod start;
@@ -204,6 +205,7 @@ keyed! {
         curvature: Option<f64>, "number, 20; kinds: banana";
         /// The variances (s₁, s₂) of the two columns.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "pair::optional::deserialize")]
         variances: Option<[f64; 2]>, "two numbers, [20, 25]; kinds: banana";
         /// A row's log likelihood as an expression of the label `y`, the linear predictor `eta` and
         /// the names below; see [models.md](models.md#your-own-likelihood).

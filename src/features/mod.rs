@@ -10,4 +10,4 @@ pub use interaction::Interaction;
 pub(crate) use number::{Column, missing_within};
 pub use number::{Form, Number, Transform};
 pub use one_hot::OneHot;
-pub(crate) use one_hot::check_levels;
+pub(crate) use one_hot::{check_levels, number_of};

@@ -135,6 +135,16 @@ impl OneHot {
     }
 }
 
+/// The number that a declared level stands for in columns of numbers; of booleans, which are 0 and 1
+/// there, that is what they are called too.
+pub(crate) fn number_of(level: &str) -> Option<f64> {
+    match level {
+        _ if level.eq_ignore_ascii_case("true") => Some(1.0),
+        _ if level.eq_ignore_ascii_case("false") => Some(0.0),
+        _ => level.parse().ok(),
+    }
+}
+
 /// Levels of a list are each named once.
 pub(crate) fn check_levels(levels: &[String]) -> Result<(), String> {
     for (i, level) in levels.iter().enumerate() {

@@ -14,11 +14,19 @@ const SMALLEST_ESS: f64 = 100.0;
 const UNSETTLED: f64 = 2.0;
 /// So is this share of information weighted down.
 const WEIGHTED_DOWN: f64 = 0.2;
+/// The first draws of a chain, a hundredth but at least so many, are far from its second half where
+/// their mean is so many of its sds from its mean …
+const LEAST_FIRST: usize = 5;
+const FAR: f64 = 5.0;
+/// … which is said where the chain's sd is so much larger for it.
+const WIDENED: f64 = 1.05;
 /// So many parameters are named.
 const NAMED: usize = 3;
 
 /// What intervals of a fit do not hold.
-const FITTED: &str = "these intervals do not include the noise that was added for privacy: the fit's means and widths are off by noise that they do not show; it also takes parameters as independent";
+const FITTED: &str = "these intervals do not include the noise that was added for privacy: the fit's means and widths are off by noise that they do not show; it also takes parameters as independent, and where they are correlated its widths are too small, by a lot where these are nearly collinear";
+/// What a fit takes for granted in any case.
+const FITTED_EXACT: &str = "the fit takes parameters as independent, and its widths are those that each has where the others stand still: where parameters are correlated they are too small, by a lot where these are nearly collinear";
 /// What those of stochastic gradients do not hold.
 const UNDECIDED_PRIVATE: &str = "the noise that was added for privacy is the sampler's own dynamics, and so is in these intervals; the bias of finite steps, of clipping and of minibatches is not: no decision corrects it";
 /// The same without privacy.
@@ -35,6 +43,7 @@ pub fn note_on_sampler(sampler: &Sampler, private: bool) -> Option<&'static str>
 fn note_on_state(state: &SamplerState, private: bool) -> Option<&'static str> {
     match (state, private) {
         (SamplerState::Variational(_), true) => Some(FITTED),
+        (SamplerState::Variational(_), false) => Some(FITTED_EXACT),
         (SamplerState::StochasticGradient(_), true) => Some(UNDECIDED_PRIVATE),
         (SamplerState::StochasticGradient(_), false) => Some(UNDECIDED),
         (SamplerState::Optimiser(_), _) => Some(POINT),
@@ -67,6 +76,7 @@ pub(super) fn notes(
         );
     } else {
         notes.extend(unsettled(parameters));
+        notes.extend(way_from_the_start(parameters, columns));
     }
     notes.extend(note_on_state(state, private).map(String::from));
     notes
@@ -166,6 +176,35 @@ fn unsettled(parameters: &[ParameterSummary]) -> Vec<String> {
     notes
 }
 
+/// Parameters whose chains began far from where they then were: R-hat by ranks does not see that.
+fn way_from_the_start(
+    parameters: &[ParameterSummary],
+    columns: &[Vec<Vec<f64>>],
+) -> Option<String> {
+    let pairs = parameters.iter().zip(columns);
+    let unnoticed = pairs.filter(|(parameter, _)| parameter.r_hat <= LARGEST_R_HAT);
+    let found = unnoticed.filter(|(_, chains)| chains.iter().any(|chain| began_far(chain)));
+    let found: Vec<&ParameterSummary> = found.map(|(parameter, _)| parameter).collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "the first draws of {} lie far from all others: the way from the start is among the draws, whose sds and intervals are too wide for it. Leave it out: run.warmup",
+            names(&found)
+        )
+    })
+}
+
+fn began_far(chain: &[f64]) -> bool {
+    let first = &chain[..(chain.len() / 100).max(LEAST_FIRST).min(chain.len())];
+    let last = &chain[chain.len() / 2..];
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+    let sd = |v: &[f64]| {
+        let squares = v.iter().map(|x| (x - mean(v)).powi(2));
+        (squares.sum::<f64>() / v.len() as f64).sqrt()
+    };
+    let usual = sd(last);
+    usual > 0.0 && (mean(first) - mean(last)).abs() > FAR * usual && sd(chain) > WIDENED * usual
+}
+
 fn names(parameters: &[&ParameterSummary]) -> String {
     let named: Vec<&str> = parameters.iter().take(NAMED).map(|p| &*p.name).collect();
     match parameters.len().saturating_sub(NAMED) {
@@ -212,6 +251,18 @@ mod tests {
         let short = vec![vec![mixed(40)]; 6];
         let found = of(&short, 9.0).concat();
         assert!(found.contains("x0, x1, x2 and 3 more"), "{found}");
+    }
+
+    /// A hundred draws of a way of twenty sds, of ten thousand in all.
+    #[test]
+    fn the_way_from_the_start_is_noticed() {
+        let mut drawn = mixed(10_000);
+        assert!(of(&[vec![drawn.clone()]], 900.0).is_empty());
+        for (k, v) in drawn.iter_mut().take(100).enumerate() {
+            *v += 14.0 * (1.0 - k as f64 / 400.0);
+        }
+        let found = of(&[vec![mixed(10_000), drawn]], 900.0).concat();
+        assert!(found.contains("the first draws of x0 lie far"), "{found}");
     }
 
     #[test]

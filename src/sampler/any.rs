@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AnchorSettings, Chains, Hamiltonian, HamiltonianState, Optimiser, OptimiserState,
+    AnchorSettings, Chains, ClipNorm, Hamiltonian, HamiltonianState, Optimiser, OptimiserState,
     PosteriorDraws, RandomWalk, RandomWalkState, StepInfo, StochasticGradient,
     StochasticGradientState, Variational, VariationalState,
 };
@@ -173,6 +173,21 @@ impl Sampler {
             | Sampler::Variational(_)
             | Sampler::PosteriorDraws(_) => false,
         }
+    }
+
+    /// Clip of a typical move and the bound on its log ratios, nats, where the clip is below that:
+    /// rows may then be cut, and the chain samples another distribution. `rate`: the model's bound a
+    /// unit of length; infinite where it has none. Anchored walks say by themselves what they cut.
+    pub fn cuts(&self, rate: f64, d: usize) -> Option<(f64, f64)> {
+        let (clip, length) = match self {
+            Sampler::Walk(s) if s.anchoring.is_none() => {
+                (s.typical_clip(d)?, s.typical_move(ClipNorm::Euclidean, d))
+            }
+            Sampler::Hamiltonian(s) => (s.typical_clip(d)?, s.typical_move(ClipNorm::Euclidean, d)),
+            _ => return None,
+        };
+        let bound = rate * length;
+        (clip < 0.999 * bound).then_some((clip, bound))
     }
 
     /// Cost of one step of one chain over `rows`, a [`Population`] or a number of rows, on average

@@ -124,6 +124,7 @@ scale = [-1, 1]  => scale = [-1, 1]\nspline = { knots = [2] } => @spline; data.f
 "y"              => "y"\nclasses = 3         => @[data.label]; data.label; binary
 "y"              => "y"\nclamp = [1, 0]      => @[data.label]; data.label; reversed
 "y"              => "y"\nscale = [0, nan]    => @[data.label]; data.label; finite
+"y"              => "y"\nclamp = [0,5, 60,0] => @clamp; two numbers; there are 4; decimals have a point
 "y"              => "y"\ncount = 0           => @[data.label]; data.label; count
 "y"              => "y"\ncount = -3          => @count
 "y"              => "y"\nclasses = 1         => @[data.label]; data.label; classes

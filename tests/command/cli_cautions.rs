@@ -313,3 +313,62 @@ fn a_certificate_is_a_sequence_of_events() {
             .contains("unknown key 'private'")
     );
 }
+
+/// Decisions by clipped log ratios are of another posterior where rows reach the clip: said before
+/// and after the run, and not where the clip is the model's bound.
+#[test]
+fn a_clip_below_the_bound_is_said() {
+    let place = Place::new(RUN);
+    let said = "draws are of another distribution than the posterior";
+    assert!(!place.works("check run.toml").contains(said));
+    let clipped = edit(
+        RUN,
+        "step = 0.0001",
+        "step = 0.0001\nclip = { share = 0.5 }",
+    );
+    place.write("clipped.toml", &clipped);
+    assert!(place.works("check clipped.toml").contains(said));
+    place.works("sample clipped.toml --out out --quiet");
+    assert!(place.works("summary out").contains(said));
+    let bound = edit(
+        RUN,
+        "step = 0.0001",
+        "step = 0.0001\nclip = { share = 1.0 }",
+    );
+    place.write("bound.toml", &bound);
+    assert!(!place.works("check bound.toml").contains(said));
+}
+
+/// Without privacy a level that no row has is as wide as the prior: moves along it are long, and no
+/// minibatch is drawn for them.
+#[test]
+fn a_level_without_rows_ends_without_privacy() {
+    let run = edit(
+        &anchored("kind = \"logistic\"", ""),
+        "[model]",
+        "[[data.features]]\ncolumn = \"town\"\none_hot = [\"a\", \"b\"]\nreference = \"a\"\n[model]",
+    );
+    let run = edit(&run, "epsilon = 5.0\ndelta = 1e-6", "not_private = true");
+    let run = edit(&run, "sd = 3.0", "sd = 10.0");
+    let place = Place::new(&run);
+    let mut table = String::from("a,b,y,town\n");
+    for i in 0..4000u32 {
+        let part = |k: u32| f64::from(i.wrapping_mul(k) % 1009) / 504.5 - 1.0;
+        let (a, b) = (part(617), part(331));
+        let y = u8::from(a + 0.5 * b + 1.5 * part(907) > 0.0);
+        let town = ["a", "b"][(i / 7 % 2) as usize];
+        table.push_str(&format!("{a:.3},{b:.3},{y},{town}\n"));
+    }
+    place.write("people.csv", &table);
+    place.works("sample run.toml --out out --quiet --iterations 2000");
+    let summary: Value = serde_json::from_str(&place.works("summary out --json")).unwrap();
+    let of = |name: &str| {
+        let all = summary["parameters"].as_array().unwrap();
+        let found = all.iter().find(|p| p["name"] == name).unwrap();
+        (number(found, "mean"), number(found, "sd"))
+    };
+    let (nothing, known) = (of("town=other"), of("town=b"));
+    assert!((9.0..11.0).contains(&nothing.1), "{nothing:?}");
+    assert!(known.0.abs() < 0.5 && known.1 < 0.15, "{known:?}");
+    assert_eq!(summary["certificate"]["status"], "finished");
+}

@@ -279,6 +279,23 @@ fn delimiters_and_parquet_codecs_give_one_table() {
     }
 }
 
+/// Booleans of Parquet are 0 and 1, and what they are called.
+#[test]
+fn booleans_are_matched_by_their_names() {
+    let plain = kinds_parquet(Compression::UNCOMPRESSED, false, 100);
+    let folder = folder_with("k.parquet", &plain);
+    let run = edit(KINDS, "k.csv", "k.parquet");
+    let run = edit(&run, "\"h\", \"b\"]", "\"h\"]");
+    let with = |levels: &str| {
+        let column = format!("[[data.features]]\ncolumn = \"b\"\none_hot = {levels}\n[model]");
+        fingerprint(folder.path(), &edit(&run, "[model]", &column))
+    };
+    let want = with("[\"0\", \"1\"]");
+    assert_eq!(with("[\"false\", \"true\"]"), want);
+    assert_eq!(with("[\"FALSE\", \"True\"]"), want);
+    assert_ne!(with("[\"true\", \"false\"]"), want);
+}
+
 /// No library here writes LZO: the codec of a column is changed in the footer of a plain file,
 /// which is Thrift's compact form (field 3, one path `i`; field 4, the codec: 0 is plain, 3 is
 /// LZO).

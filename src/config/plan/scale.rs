@@ -54,6 +54,15 @@ impl PublicCurvature {
         part / (prior_precision(model) + row * rows as f64 * model.tempering())
     }
 
+    /// The posterior variance that Langevin dynamics without privacy step by: in the steepest
+    /// direction, or where that is not known what optimisers step by.
+    pub(super) fn langevin_variance(model: &dyn Model, rows: usize, row_norm: f64) -> f64 {
+        match Self::known(model, rows, row_norm) {
+            Some(known) => known.steepest_variance(),
+            None => Self::ascent_variance(model, rows, row_norm),
+        }
+    }
+
     fn known(model: &dyn Model, rows: usize, row_norm: f64) -> Option<Self> {
         let d = model.dim() as f64;
         let prior = prior_precision(model);
@@ -116,6 +125,17 @@ pub(super) fn is_network(model: &dyn Model) -> bool {
 mod tests {
     use super::*;
     use crate::model::{Prior, Regression};
+
+    /// Where no curvature is known Langevin dynamics step by what optimisers step by, which falls
+    /// with the rows: in units of 1 they would run away.
+    #[test]
+    fn steps_where_nothing_is_known_fall_with_the_rows() {
+        let binary = crate::data::LabelKind::Binary;
+        let prior = Prior::normal(10, 1.0);
+        let model = crate::model::Mlp::new(&["a".into()], 3, binary, prior, 1.0).unwrap();
+        let variance = |rows| PublicCurvature::langevin_variance(&model, rows, 1.0);
+        assert!(variance(1000) < 2e-3 && variance(100_000) < 2e-5);
+    }
 
     /// N = 800 rows of norm 2 in two dimensions, a weight of a quarter: 800·¼·4 = 800 at most, a
     /// quarter of it in a coordinate; the prior adds 4; κ = 0.1 leaves a tenth of the rows' part.

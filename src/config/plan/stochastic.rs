@@ -69,8 +69,9 @@ impl Plan {
             (None, None) => {
                 let variance = match shaped(s) {
                     true => 1.0,
-                    false => PublicCurvature::of(model, self.rows_at_most(rows), row_norm)
-                        .steepest_variance(),
+                    false => {
+                        PublicCurvature::langevin_variance(model, self.rows_at_most(rows), row_norm)
+                    }
                 };
                 build(step_of(STEP * variance))
             }

@@ -120,7 +120,7 @@ impl Plan {
 
     /// A true bound on log ratios of a row, or of a unit's rows together, over ‖θ'−θ‖, if there is
     /// one.
-    pub(super) fn ratio_rate(&self, model: &dyn Model) -> Option<f64> {
+    pub(crate) fn ratio_rate(&self, model: &dyn Model) -> Option<f64> {
         let rate = model.ratio_rate()?;
         Some(rate * self.rows_of_unit() as f64)
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::key::{keyed, section};
-use super::path;
+use super::{pair, path};
 use crate::data::{BadCells, Storage, Transform};
 
 keyed! {
@@ -105,6 +105,7 @@ keyed! {
         /// The column.
         column: String, "text, required";
         /// The number, cut off at the bounds, units kept.
+        #[serde(deserialize_with = "pair::deserialize")]
         clamp: [f64; 2], "`[LOW, HIGH]`, required";
         /// Taken of the number after it is cut off at the bounds, which stay in raw units: `"log"`
         /// of an exposure.
@@ -148,8 +149,10 @@ section! {
         /// Several columns with the same declaration.
         columns: Option<Vec<String>>, "list of texts", "";
         /// Number, cut off at the bounds, mapped to [-1, 1]; the usual choice.
+        #[serde(deserialize_with = "pair::optional::deserialize")]
         scale: Option<[f64; 2]>, "`[LOW, HIGH]`; in the draws: `age`", "";
         /// Number, cut off at the bounds, units kept; for columns that are already of size 1.
+        #[serde(deserialize_with = "pair::optional::deserialize")]
         clamp: Option<[f64; 2]>, "`[LOW, HIGH]`; in the draws: `age`", "";
         /// With `scale` or `clamp`: taken of the number after it is cut off at the bounds, which
         /// stay in raw units.
@@ -188,8 +191,10 @@ section! {
     /// `scale`, `clamp`, `levels` and `indicator`; a label is read as `[data.label]` reads it.
     pub struct ColumnEntry {
         /// Number, cut off at the bounds, mapped to [-1, 1]; the usual choice.
+        #[serde(deserialize_with = "pair::optional::deserialize")]
         scale: Option<[f64; 2]>, "`[LOW, HIGH]`; features, labels", "";
         /// Number, cut off at the bounds, units kept.
+        #[serde(deserialize_with = "pair::optional::deserialize")]
         clamp: Option<[f64; 2]>, "`[LOW, HIGH]`; features, labels", "";
         /// With `scale` or `clamp`, for every use of the column; a formula may give it instead:
         /// `log(income)`.
@@ -284,9 +289,11 @@ keyed! {
         negative: Vec<String>, "list of texts; all that is neither positive nor missing; models: of two classes";
         /// A number, cut off at the bounds, units kept.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "pair::optional::deserialize")]
         clamp: Option<[f64; 2]>, "`[LOW, HIGH]`; models: of numbers, shares and times";
         /// A number, cut off at the bounds and mapped to [-1, 1].
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "pair::optional::deserialize")]
         scale: Option<[f64; 2]>, "`[LOW, HIGH]`; models: of numbers";
         /// Whole numbers from 0; larger ones become MAX. A smaller MAX costs much less privacy.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -361,6 +368,7 @@ keyed! {
         name: Option<String>, "text; the file's name without its ending; required with a pattern";
         /// A row's log score is cut off at these, in nats. A probability's is at most 0; the noise
         /// is proportional to HIGH − LOW.
+        #[serde(deserialize_with = "pair::deserialize")]
         clip: [f64; 2], "`[LOW, HIGH]`, required";
         /// The budget of all that is published of this table, in all runs of its ledger; with
         /// `delta`.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Numbers;
 use super::key::section;
+use super::pair;
 use crate::sampler::{AcceptanceName, Adapt, Algorithm, AnchoredProposal, ClipNorm, EstimatorName};
 
 /// `clip = { rate = … }`, `{ rms = … }` or `{ share = … }`
@@ -131,7 +132,7 @@ pub enum JitterEntry {
     /// Between 0.9 and 1.1, or none.
     Switch(bool),
     /// Between these.
-    Range([f64; 2]),
+    Range(#[serde(deserialize_with = "pair::deserialize")] [f64; 2]),
 }
 
 /// `schedule = "fixed"`, `"cube-root"`, `{ offset = …, exponent = … }` or `{ cycle = … }`.

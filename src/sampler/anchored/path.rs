@@ -1028,8 +1028,8 @@ impl<'a> Path<'a> {
         let usual = forward_matrix(&root, &DMatrix::identity(d, d))?.norm_squared() * sd * sd;
         let unsettled = match sd > 0.0 {
             true => length / (UNSETTLED * usual).max(1e-300),
-            // Without noise a hundredth of a posterior sd a coordinate is far.
-            false => length / (1e-4 * d as f64),
+            // Without noise a thirtieth of a posterior sd a coordinate is far.
+            false => length / (1e-3 * d as f64),
         };
         let inflation = (unsettled / BELIEVED_UNSETTLED).clamp(1.0, 1e4);
         let noise = match sd > 0.0 {

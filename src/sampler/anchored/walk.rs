@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use super::moves::RemainderClip;
 use super::{AnchoredMoves, AnchoredProposal, Anchoring, MomentSettings};
 use crate::model::{AnchorRelease, FLAT_CLIP, MomentAnchor, Prior, Surrogate};
-use crate::privacy::{Halt, Releases};
+use crate::privacy::{Estimator, Halt, Releases};
 use crate::sampler::{Chains, PublicRng, RandomWalk};
 
 /// Moves that are made up to learn what those of a chain will cost, and the seed of their coins.
@@ -60,6 +60,10 @@ impl AnchoredSettings {
         }
     }
 }
+
+/// Log ratios of all rows are sums of 2^20ths of a clip: where rounding is more than about 0.01 nats
+/// of their sum, which is so above this clip times √N, no decision is made by them.
+const COARSEST: f64 = 3e4;
 
 /// Whether moves around an anchor are decided on, or drawn from its Gaussian as they are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -213,7 +217,12 @@ impl RandomWalk {
         };
         let moves = AnchoredMoves::new(anchor.clone(), &prior, settings.proposal, clip);
         let moves = moves.ok_or_else(refuse)?;
+        let is_private = settings.anchoring.split.is_some();
         self.pace = match settings.decisions {
+            Decisions::All if !is_private => {
+                let rows = settings.anchoring.rows as f64;
+                self.read_by(rows, moves.root_mean_square_clip(&prior))
+            }
             Decisions::All => 1.0,
             Decisions::Paced { most, full } => {
                 let clip = moves.root_mean_square_clip(&prior);
@@ -230,6 +239,21 @@ impl RandomWalk {
             ..prior
         });
         Ok(())
+    }
+
+    /// How many of its moves a run without privacy decides on, whose clips are this large: all, by
+    /// all rows where minibatches would be larger than those, or none. (Directions of which the
+    /// rows say nothing are as wide as the prior, and so are moves.)
+    fn read_by(&mut self, rows: f64, clip: f64) -> f64 {
+        if let Estimator::Poisson { lambda } = self.estimator
+            && lambda.value(rows * clip) + rows * clip > rows
+        {
+            self.estimator = Estimator::FullBatch;
+        }
+        match self.estimator {
+            Estimator::FullBatch if clip * rows.sqrt() > COARSEST => 0.0,
+            _ => 1.0,
+        }
     }
 
     /// θ with the noise of the releases in it: a draw of the posterior given what was released,

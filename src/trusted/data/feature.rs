@@ -2,7 +2,7 @@
 //! nothing is estimated from rows.
 
 use crate::features::Column;
-use crate::features::{Form, Number, OneHot, check_levels};
+use crate::features::{Form, Number, OneHot, check_levels, number_of};
 
 const MISSING_LEVEL: &str = "is missing; declare 'missing = 0' or 'missing = 1' for this feature, or name the level (\"\" for an empty cell)";
 
@@ -252,7 +252,7 @@ pub(super) fn equals(cell: Cell<'_>, level: &str) -> bool {
     match cell {
         Cell::Text(t) => trimmed(t) == level,
         Cell::Number(v) if v.is_nan() => level.is_empty(),
-        Cell::Number(v) => level.parse::<f64>().is_ok_and(|l| l == v),
+        Cell::Number(v) => number_of(level) == Some(v),
         Cell::Missing => level.is_empty(),
         Cell::Bad(_) => false,
     }
