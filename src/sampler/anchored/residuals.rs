@@ -73,22 +73,29 @@ impl Residuals {
     /// What is cut where gradients are clipped to `most` nats.
     pub fn cut(&self, most: f64) -> Cut {
         let (mut all, mut seen, mut gap) = (0.0, 0.0, 0.0);
-        let (mut chance, mut variance) = (0.0, 0.0);
+        let (mut chance, mut variance, mut carried) = (0.0, 0.0, 0.0);
+        let last = self.heard.checked_sub(1);
+        let rows = |k: usize| self.ranges[k].1.iter().sum::<f64>();
+        // (Either side's entry has noise of its own.)
+        let noise = 2.0 * self.sd * self.sd;
         for (k, (length, [above, below])) in self.ranges.iter().enumerate() {
             let excess = excess(*length, most);
             all += excess * (above + below);
-            // (Either side's entry has noise of its own.)
-            let noise = match k < self.heard {
-                true => 2.0 * self.sd * self.sd,
-                false => 0.0,
-            };
+            gap += excess * (above - below);
+            chance += excess * excess * (above + below);
+            if Some(k) >= last {
+                // What was not seen follows from the last range that was, noise and all.
+                carried += excess * rows(k) / rows(last.unwrap_or(k));
+            }
             if k < self.heard {
                 seen += excess * (above + below);
+                variance += excess * excess * noise;
             }
-            gap += excess * (above - below);
-            variance += excess * excess * noise;
-            chance += excess * excess * (noise + above + below);
+            if Some(k) < last {
+                chance += excess * excess * noise;
+            }
         }
+        chance += carried * carried * noise;
         Cut {
             all,
             lopsided: (gap * gap - chance).max(0.0).sqrt(),
@@ -209,6 +216,24 @@ mod tests {
             let cut = Residuals::new(&profile_of(profile), 0.5).cut(0.1);
             assert_eq!(cut, Cut::default(), "{peak}");
         }
+    }
+
+    /// A difference between the sides of the last range that was seen, as large as its noise, is none
+    /// in those that follow from it either: they have the same noise.
+    #[test]
+    fn noise_is_carried_to_what_was_not_seen() {
+        let with = |above: f64, below: f64| {
+            let mut profile = vec![0.0; 18];
+            (profile[0], profile[1]) = (3000.0, 3000.0);
+            (profile[2], profile[3]) = (40.0, 40.0);
+            (profile[4], profile[5]) = (above, below);
+            Residuals::new(&profile_of(profile), 0.5).cut(1.0)
+        };
+        // One sd of the noise.
+        let even = with(37.0, 23.0);
+        assert!(even.lopsided == 0.0 && even.all > 100.0, "{even:?}");
+        let much = with(55.0, 5.0);
+        assert!(much.lopsided > 0.5 * much.all, "{much:?}");
     }
 
     /// Room for what is cut: rows on either side in the directions of shared parameters, whatever
