@@ -437,8 +437,8 @@ impl PosteriorRun {
         )
     }
 
-    /// Public state; `parts` counts the published part files, whose list the output adds, with what tells
-    /// settings apart.
+    /// Public state; `parts` counts the published part files. The output adds their list, and what
+    /// tells settings apart.
     pub fn state(&self, parts: u64) -> RunState {
         RunState {
             iteration: self.iteration,

@@ -116,8 +116,8 @@ pub enum Source {
     /// Of an event at the time t z zᵀ, z the derivatives of its log hazard, and nothing where the
     /// event was not seen: the mean is Fisher's, whatever ends the waiting.
     Events,
-    /// As observed, for the law does not say what signs of labels, or a label of 0, stand for: it may
-    /// be indefinite.
+    /// As observed, for the law does not say what signs of labels, or a label of 0, stand for: it
+    /// may be indefinite.
     Observed,
 }
 
@@ -634,8 +634,9 @@ impl Scale {
 }
 
 /// Numbers where a density of one peak is not negligible, close to each other at the peak and far
-/// apart in the tails, with their weights, and what one of these is worth; `values`: its logarithms. Where numbers below 0 have none,
-/// these are even on a log scale, and where those above 1 have none either on that of log-odds.
+/// apart in the tails, with their weights, and what one of these is worth; `values`: its
+/// logarithms. Where numbers below 0 have none, these are even on a log scale, and where those
+/// above 1 have none either on that of log-odds.
 fn numbers(
     values: impl Fn(&[f64]) -> Vec<f64>,
     [low, high]: [f64; 2],

@@ -319,8 +319,8 @@ impl Law {
         }
     }
 
-    /// Weights of labels where they are best fitted, and a few sds beside; scores of all that may be
-    /// seen there.
+    /// Weights of labels where they are best fitted, and a few sds beside; scores of all that may
+    /// be seen there.
     fn number_reach(self, labels: &[f64], all: &[f64]) -> Reach {
         let best: Vec<f64> = labels.iter().map(|y| self.best(*y, &[])).collect();
         let fitted = labels

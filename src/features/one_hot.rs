@@ -135,8 +135,8 @@ impl OneHot {
     }
 }
 
-/// The number that a declared level stands for in columns of numbers; of booleans, which are 0 and 1
-/// there, that is what they are called too.
+/// The number that a declared level stands for in a column of numbers. Booleans are 0 and 1 there,
+/// and go by their names too.
 pub(crate) fn number_of(level: &str) -> Option<f64> {
     match level {
         _ if level.eq_ignore_ascii_case("true") => Some(1.0),

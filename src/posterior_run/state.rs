@@ -36,8 +36,8 @@ pub struct RunState {
     /// What was written to each, in order.
     #[serde(default)]
     pub files: Vec<PartFile>,
-    /// SHA-256 of what the run file says of columns, model and sampler, hexadecimal; empty in states
-    /// of before it was kept.
+    /// SHA-256 of what the run file says of columns, model and sampler, hexadecimal; empty in
+    /// states of before it was kept.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub settings: String,
     /// Which ledger paid for the draws so far; absent in a non-private run.

@@ -176,8 +176,8 @@ impl Sampler {
     }
 
     /// Clip of a typical move and the bound on its log ratios, nats, where the clip is below that:
-    /// rows may then be cut, and the chain samples another distribution. `rate`: the model's bound a
-    /// unit of length; infinite where it has none. Anchored walks say by themselves what they cut.
+    /// rows may then be cut, and the chain samples another distribution. `rate`: the model's bound
+    /// a unit of length; infinite where it has none. Anchored walks say by themselves what they cut.
     pub fn cuts(&self, rate: f64, d: usize) -> Option<(f64, f64)> {
         let (clip, length) = match self {
             Sampler::Walk(s) if s.anchoring.is_none() => {

@@ -218,8 +218,8 @@ mod tests {
         }
     }
 
-    /// A difference between the sides of the last range that was seen, as large as its noise, is none
-    /// in those that follow from it either: they have the same noise.
+    /// A difference between the sides of the last range that was seen, as large as its noise, is
+    /// none in those that follow from it either: they have the same noise.
     #[test]
     fn noise_is_carried_to_what_was_not_seen() {
         let with = |above: f64, below: f64| {

@@ -61,8 +61,8 @@ impl AnchoredSettings {
     }
 }
 
-/// Log ratios of all rows are sums of 2^20ths of a clip: where rounding is more than about 0.01 nats
-/// of their sum, which is so above this clip times √N, no decision is made by them.
+/// Log ratios of all rows are sums of 2^20ths of a clip. Where a clip times √N is more than this,
+/// rounding takes about 0.01 nats and more off their sum, and no decision is made by it.
 const COARSEST: f64 = 3e4;
 
 /// Whether moves around an anchor are decided on, or drawn from its Gaussian as they are.
