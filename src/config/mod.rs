@@ -4,6 +4,7 @@ mod declared_notes;
 mod error;
 mod files;
 mod formula;
+mod hints;
 mod partition;
 mod plan;
 #[cfg(test)]
