@@ -14,6 +14,7 @@ mod pair;
 mod path;
 mod sampler;
 mod start;
+mod texts;
 
 use key::{keyed, section};
 

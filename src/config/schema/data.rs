@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::key::{keyed, section};
-use super::{pair, path};
+use super::{pair, path, texts};
 use crate::data::{BadCells, Storage, Transform};
 
 keyed! {
@@ -167,15 +167,18 @@ section! {
         spline: Option<SplineEntry>, "`{ knots = [numbers] }`, none; in the draws: `age~s1`, `age~s2`, …", "";
         /// A 0/1 column for each level, then each group, and one for everything else unless
         /// `strict`.
+        #[serde(deserialize_with = "texts::optional")]
         one_hot: Option<Vec<String>>, "list of texts; in the draws: `region=north`, …, `region=other`", "";
         /// With `one_hot` (which may be `[]`): levels that share one column; groups in the order of
         /// their names.
+        #[serde(deserialize_with = "texts::groups")]
         groups: Option<BTreeMap<String, Vec<String>>>, "`{ NAME = [texts], … }`, none; in the draws: `region=islands`", "";
         /// With `one_hot`: no column for everything else; a cell that is no declared level stops
         /// the run.
         strict: Option<bool>, "bool, `false`", "";
         /// With `one_hot`: one of its levels or groups, which gets no column: the coefficients of
         /// the others are differences from it. Give one beside an intercept.
+        #[serde(deserialize_with = "texts::one")]
         reference: Option<String>, "text, none", "";
         /// 1 where the cell is one of the texts, or is a number above (below) the threshold, else
         /// 0; the threshold is in raw units and itself counts as 0.
@@ -203,13 +206,16 @@ section! {
         standardize: Option<StandardizeEntry>, "`{ mean = M, sd = S }`, none; features", "";
         /// Texts that have a 0/1 column each, but the reference; any other text has one more,
         /// `region=other`, unless `strict`.
+        #[serde(deserialize_with = "texts::optional")]
         levels: Option<Vec<String>>, "list of texts; features, and labels in their order", "";
         /// With `levels` or alone: levels that share one column.
+        #[serde(deserialize_with = "texts::groups")]
         groups: Option<BTreeMap<String, Vec<String>>>, "`{ NAME = [texts], … }`, none; features", "";
         /// With `levels`: no column for everything else; a cell that is no declared level stops
         /// the run.
         strict: Option<bool>, "bool, `false`; features", "";
         /// With `levels`: the level or group that the others are counted from.
+        #[serde(deserialize_with = "texts::one")]
         reference: Option<String>, "text, the first of `levels`; features", "";
         /// 1 where the cell is one of the texts, or is a number above (below) the threshold, else
         /// 0.
@@ -217,8 +223,10 @@ section! {
         /// Stands for a missing cell, as in `[[data.features]]` and `[data.label]`.
         missing: Option<f64>, "number, none; features, labels", "";
         /// These mean 1.
+        #[serde(deserialize_with = "texts::deserialize")]
         positive: Vec<String>, "list of texts; labels", "";
         /// Beside `positive`: these mean 0, and a cell that is neither is an error.
+        #[serde(deserialize_with = "texts::deserialize")]
         negative: Vec<String>, "list of texts; all that is neither positive nor missing; labels", "";
         /// Whole numbers from 0; larger ones become MAX.
         count: Option<u32>, "whole number MAX, 1 to 2²⁴; labels", "";
@@ -265,7 +273,8 @@ pub struct InteractionEntry {
 #[serde(deny_unknown_fields)]
 pub struct IndicatorEntry {
     /// Texts.
-    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "texts::optional")]
     pub one_of: Option<Vec<String>>,
     /// Threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -283,9 +292,11 @@ keyed! {
         column: Option<String>, "text; models: all with a label";
         /// These mean 1; needs a `column`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(deserialize_with = "texts::deserialize")]
         positive: Vec<String>, "list of texts; models: of two classes";
         /// Beside `positive`: these mean 0, and a cell that is neither is an error.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(deserialize_with = "texts::deserialize")]
         negative: Vec<String>, "list of texts; all that is neither positive nor missing; models: of two classes";
         /// A number, cut off at the bounds, units kept.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -328,9 +339,9 @@ keyed! {
 )]
 pub enum LevelEntry {
     /// This text.
-    One(String),
+    One(#[serde(deserialize_with = "texts::cell")] String),
     /// Any of these.
-    Merged(Vec<String>),
+    Merged(#[serde(deserialize_with = "texts::deserialize")] Vec<String>),
 }
 
 impl LevelEntry {
@@ -350,7 +361,7 @@ pub struct EventEntry {
     /// The column.
     pub column: String,
     /// Texts that mean that the event was seen.
-    #[serde(rename = "in")]
+    #[serde(rename = "in", deserialize_with = "texts::deserialize")]
     pub seen: Vec<String>,
 }
 
