@@ -208,6 +208,7 @@ fn samplers_clip_and_draw_units() {
 /// Without a clip that counts, chains on batches of units, or that follow gradients of units, have
 /// the posterior of the rows: a log likelihood twice as large would have sds of 0.7.
 #[test]
+#[ignore = "study"]
 fn chains_on_units_have_the_posterior_of_the_rows() {
     let moments = |algorithm: &str, iterations: u32| -> Vec<(f64, f64)> {
         let place = place(algorithm);

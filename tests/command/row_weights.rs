@@ -93,6 +93,7 @@ fn assert_same_posterior(one: &Place, other: &Place, d: usize, what: &str) {
 /// give the same posterior: with decisions and without, with a parameter that rows share, and by
 /// samplers that are not private. Without the weights it is another: 2 sds off and more.
 #[test]
+#[ignore = "study"]
 fn a_row_counts_as_often_as_it_weighs() {
     let rows = table(3_000);
     let often = rows.iter().flat_map(|row| {

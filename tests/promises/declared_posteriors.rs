@@ -109,6 +109,7 @@ fn check_shared(name: &str, shared: &str, kind: LabelKind, log_density: fn(f64, 
 }
 
 #[test]
+#[ignore = "study"]
 fn unknown_variance_matches_quadrature() {
     let label = LabelKind::Number {
         low: -3.0,

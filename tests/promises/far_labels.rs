@@ -39,6 +39,7 @@ fn data() -> Dataset {
 /// Of 24 runs at ε = 6 no more than 3 end far from the mode (one does); where steps that turn back
 /// on each other were not shortened, 9 did.
 #[test]
+#[ignore = "study"]
 fn the_way_from_far_labels_does_not_bounce() {
     let text = format!(
         "[data]\nfile = \"made up\"\n[data.label]\ncolumn = \"y\"\nclamp = [0, {HIGHEST}]\n[[data.features]]\nintercept = true\n[[data.features]]\ncolumns = [\"x1\", \"x2\"]\nclamp = [-1, 1]\n[model]\nkind = \"student-t\"\nconstants = {{ log_sigma = 4.8, nu = 4 }}\nprior = {{ kind = \"normal\", sd = 1000 }}\n[sampler]\nalgorithm = \"dp-laplace\"\n[run]\nchains = 1\niterations = 100\n[privacy]\nepsilon = 6\ndelta = 1e-6\n"

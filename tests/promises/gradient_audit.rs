@@ -71,6 +71,7 @@ fn check_caught(honest: &GradientCase, faulty: &GradientCase, subject: Subject) 
 }
 
 #[test]
+#[ignore = "study"]
 fn half_of_the_noise_would_be_caught() {
     let whole = SUBJECTS.map(|s| (s, GradientCase::of(s).unwrap()));
     let alone = [Subject::DpHmc, Subject::DpSgld].map(|s| (s, GradientCase::alone(s)));
@@ -97,6 +98,7 @@ fn a_clip_of_twice_the_bound_would_be_caught() {
 
 /// All rows where a Poisson batch was charged.
 #[test]
+#[ignore = "study"]
 fn missing_subsampling_would_be_caught() {
     for subject in [
         Subject::DpSgld,

@@ -135,6 +135,7 @@ fn numbers_with_an_offset_match_quadrature() {
 }
 
 #[test]
+#[ignore = "study"]
 fn a_declared_law_with_an_offset_matches_quadrature() {
     check(COUNT, Some(law()), geometric);
 }

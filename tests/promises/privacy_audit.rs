@@ -141,6 +141,7 @@ fn check_anchor(case: &AnchorCase, steps: u32, settings: &Settings, teeth: f64) 
 
 /// Noise of half its standard deviation, in any part.
 #[test]
+#[ignore = "study"]
 fn an_anchor_with_half_its_noise_would_be_caught() {
     let settings = short();
     for part in AnchorPart::ALL {
@@ -243,6 +244,7 @@ fn a_broken_promise_to_a_narrow_row_would_be_caught() {
 }
 
 #[test]
+#[ignore = "study"]
 fn sound_samplers_stay_under_their_claims_on_the_gpu() {
     for subject in SOUND {
         match audit(subject, &settings(10_000, 0.02, EngineChoice::Gpu)) {

@@ -143,6 +143,7 @@ static RARE: LazyLock<(Table, Vec<(f64, f64)>)> = LazyLock::new(|| {
 /// Without privacy means lie within a third of a posterior sd: draws of the Gaussian at the mode
 /// miss skewness, the chain has an error of its own.
 #[test]
+#[ignore = "study"]
 fn rare_levels_are_not_biased_without_privacy() {
     let (table, exact) = &*RARE;
     let open = plan("anchored-barker", "not_private = true");

@@ -253,6 +253,7 @@ fn check_row(sums: &AnchorSums, what: &str) -> Vec<i128> {
 /// Whatever the row, θ*, the metric and the bounds of scores and weights are, a row's part keeps
 /// to the stated sensitivities; rows beyond the ball lie on its edge.
 #[test]
+#[ignore = "study"]
 fn no_gpu_row_exceeds_the_anchors_bounds() {
     for d in [1usize, 34, 120] {
         let names: Vec<String> = (0..d).map(|j| format!("x{j}")).collect();

@@ -165,6 +165,7 @@ fn gpu_sums_are_the_cpus_within_quanta() {
 /// The same bits wherever the rows are and however many share a workgroup: a third of the limits
 /// for each table, and each of them for some.
 #[test]
+#[ignore = "study"]
 fn gpu_sums_have_the_same_bits_for_any_workgroup_and_chunking() {
     same_bits(3);
 }

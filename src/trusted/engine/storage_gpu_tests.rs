@@ -16,6 +16,7 @@ use crate::synthetic;
 /// A table of floats that holds the rounded rows gives the same bits: ratios, listed rows,
 /// gradients and anchors, for one chain, some and many, whether chunks are resident or streamed.
 #[test]
+#[ignore = "study"]
 fn gpu_rows_in_16_bits_are_the_rounded_rows() {
     let theta: Vec<f64> = (0..50).map(|j| (0.9 * f64::from(j)).sin()).collect();
     let wide = |d: usize| {
