@@ -117,6 +117,7 @@ fn anchored_linear_chains_draw_from_the_conjugate_posterior_and_its_tilt() {
 }
 
 #[test]
+#[ignore = "study"]
 fn anchored_poisson_chains_match_quadrature_of_the_tilted_posterior() {
     let table = table(120, COUNT);
     let exact = table.anchor(AnchorNoise::expansion(0.0, 0.0), 3.0);

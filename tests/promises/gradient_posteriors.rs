@@ -124,6 +124,7 @@ fn counts() -> Dataset {
 }
 
 #[test]
+#[ignore = "study"]
 fn poisson_regression_matches_quadrature() {
     poisson_regression(&TEST);
 }

@@ -137,6 +137,7 @@ fn mixtures_on_minibatches_of_remainders_match_quadrature_of_the_tilted_posterio
 }
 
 #[test]
+#[ignore = "study"]
 fn mixtures_on_all_remainders_match_quadrature_of_the_tilted_posterior() {
     matches_quadrature(
         &mixture(3),

@@ -125,6 +125,7 @@ fn check(kind: LabelKind, law: Option<Law>, log: Log) {
 }
 
 #[test]
+#[ignore = "study"]
 fn counts_with_an_exposure_match_quadrature() {
     check(COUNT, None, poisson);
 }
