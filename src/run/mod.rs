@@ -44,6 +44,7 @@
 //! ```
 
 mod error;
+mod mixing;
 mod outlay;
 mod pace;
 mod prepare;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::{TryRng, rngs::SysRng};
 
 use super::price::Price;
-use super::{RunError, iterations_a_part};
+use super::{RunError, iterations_a_part, mixing};
 use crate::config::{ConfigError, DrawsName, Plan};
 use crate::data::{Dataset, Frame, LabelKind, Population};
 use crate::engine::{EngineSetup, Workload};
@@ -94,6 +94,12 @@ pub(super) fn prepare_with(plan: Plan, data: Dataset) -> Result<Prepared, Config
     let rate = plan.ratio_rate(&*model).unwrap_or(f64::INFINITY);
     warnings.extend(sampler.cuts(rate, model.dim()).map(cut));
     warnings.extend(unclear_zero(&*model));
+    warnings.extend(mixing::warning(
+        &plan,
+        &sampler,
+        &*model,
+        (population, data.row_norm()),
+    )?);
     Ok(Prepared {
         plan,
         data,

@@ -98,6 +98,48 @@ fn intervals_without_the_noise_of_privacy_say_so() {
     );
 }
 
+/// By their names alone samplers that pay for every decision go nowhere by a small budget. What is
+/// said before is what their draws say after.
+#[test]
+fn chains_that_a_budget_cannot_move_are_warned_of_before_anything_is_spent() {
+    let by_name = |name: &str| edit(RUN, "\"barker\"\nstep = 0.0001", &format!("\"{name}\""));
+    for (name, words) in [
+        ("barker", "the budget shortens moves to"),
+        ("poisson-barker", "the budget shortens moves to"),
+        ("barker-hmc", "the budget shortens moves to"),
+        (
+            "dp-penalty",
+            "the noise of a decision has a standard deviation of",
+        ),
+        (
+            "dp-hmc",
+            "the noise of a decision has a standard deviation of",
+        ),
+    ] {
+        let place = Place::new(&by_name(name));
+        for command in ["check run.toml", "sample run.toml --out out --seed 1"] {
+            let text = place.works(&format!("{command} --epsilon 0.2 --iterations 3000"));
+            assert!(
+                text.contains(&format!("warning: {words}")),
+                "{name}: {text}"
+            );
+        }
+        let found = notes(&place, "out");
+        let stands = ["bulk ESS", "no move was accepted"];
+        assert!(
+            found.iter().any(|n| stands.iter().any(|s| n.contains(s))),
+            "{name}: {found:?}"
+        );
+        // (No such budget pays for the coins of a Poisson minibatch.)
+        if name != "poisson-barker" {
+            let text = place.works("check run.toml --epsilon 900 --iterations 3000");
+            assert!(!text.contains(words), "{name}: {text}");
+        }
+    }
+    let text = Place::new(&by_name("anchored-barker")).works("check run.toml --epsilon 0.2");
+    assert!(!text.contains("hardly"), "{text}");
+}
+
 #[test]
 fn a_delta_above_one_row_is_warned_of_before_anything_is_spent() {
     let place = Place::new(RUN);

@@ -1,8 +1,7 @@
 //! The keys of samplers on gradients: Hamiltonian, stochastic-gradient and variational ones.
 
 use super::Plan;
-use super::sampler::shaped;
-use super::scale::{PublicCurvature, is_network};
+use super::scale::is_network;
 use crate::config::ConfigError;
 use crate::config::schema::{GradientSection, JitterEntry, SamplerSection};
 use crate::data::Population;
@@ -57,11 +56,8 @@ impl Plan {
         let d = model.dim();
         let length = self.length()?;
         let leapfrog_steps = s.leapfrog_steps.unwrap_or(LEAPFROG_STEPS);
-        let unit = match shaped(s) {
-            true => 1.0,
-            false => PublicCurvature::of(model, self.rows_at_most(rows.rows), row_norm).scale(),
-        };
-        let usual = TRAJECTORY / f64::from(leapfrog_steps.max(1)) * unit;
+        let trajectory = self.usual_trajectory(model, rows, row_norm);
+        let usual = trajectory / f64::from(leapfrog_steps.max(1));
         let step = s.step.unwrap_or(usual);
         let estimator = self.estimator(s, chosen, (model, rows))?;
         let acceptance = self.acceptance(s, chosen, model)?;
@@ -116,6 +112,11 @@ impl Plan {
         }
         settings.gradient = self.leapfrog_noise(s, model, rows, &settings, typical)?;
         build(&settings)
+    }
+
+    /// The length of a trajectory that no budget shortens.
+    pub fn usual_trajectory(&self, model: &dyn Model, rows: Population, row_norm: f64) -> f64 {
+        TRAJECTORY * self.usual_unit(model, rows, row_norm)
     }
 
     /// Refuses noise so large that it cannot be drawn for a typical move: without those, a run

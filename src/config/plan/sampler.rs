@@ -88,11 +88,11 @@ impl Plan {
             }
             false => (None, estimator),
         };
-        let unit = match anchored.is_some() || shaped(s) {
-            true => 1.0,
-            false => PublicCurvature::of(model, self.rows_at_most(rows.rows), row_norm).scale(),
+        let usual = match anchored.is_some() {
+            true => 2.38 / (d as f64).sqrt(),
+            false => self.usual_step(model, rows, row_norm),
         };
-        let step = s.step.unwrap_or(2.38 / (d as f64).sqrt() * unit);
+        let step = s.step.unwrap_or(usual);
         let mut sampler = RandomWalk::new(
             model.prior().clone(),
             estimator,
@@ -121,6 +121,19 @@ impl Plan {
             Some(settings) => sampler.with_anchoring(settings),
             None => sampler,
         })
+    }
+
+    /// A rough posterior sd by public numbers; 1 where a scale or covariance says it.
+    pub(super) fn usual_unit(&self, model: &dyn Model, rows: Population, row_norm: f64) -> f64 {
+        match shaped(&self.config.sampler) {
+            true => 1.0,
+            false => PublicCurvature::of(model, self.rows_at_most(rows.rows), row_norm).scale(),
+        }
+    }
+
+    /// The step of a random walk that no budget shortens.
+    pub fn usual_step(&self, model: &dyn Model, rows: Population, row_norm: f64) -> f64 {
+        2.38 / (model.dim() as f64).sqrt() * self.usual_unit(model, rows, row_norm)
     }
 
     /// What a usual step is multiplied by so that the decisions of the planned run, of these
