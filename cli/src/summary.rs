@@ -115,6 +115,9 @@ pub(super) fn add_test_scores(
     Ok(())
 }
 
+/// What draws on released moments do not show.
+const OF_MOMENTS: &str = "the draws, and what is made of them, take the released moments for exact: intervals that hold the noise of these are in the second table (noise_aware in --json)";
+
 /// Adds what the noise of released moments does to each mean, where some were released.
 pub(super) fn add_noise_of_moments(
     summary: &mut RunSummary,
@@ -145,6 +148,9 @@ pub(super) fn add_noise_of_moments(
             .map(|j| table.parameter(j))
             .collect();
         let noise = noise_aware_moments(&columns, &sds, |theta| anchor.slopes(theta));
+        if noise.is_some() {
+            summary.notes.push(OF_MOMENTS.into());
+        }
         summary.noise_aware = noise.map(|noise| NamedNoise::name_all(&table.parameters, noise));
     }
     Ok(())

@@ -1,6 +1,8 @@
 //! Where a summary would mislead its reader. From released values alone: draws, decisions,
 //! the kind of sampler.
 
+use nalgebra::{DMatrix, SymmetricEigen};
+
 use crate::diagnostics::ParameterSummary;
 use crate::model::Anchor;
 use crate::sampler::Sampler;
@@ -85,8 +87,11 @@ pub(super) fn notes(
 /// Bias by clipped labels, posterior sds, that notes speak of.
 const CLIPPED: f64 = 0.5;
 
-/// What the releases of an anchor say of how hard its table is.
-pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
+/// A parameter of whose variation more than this lies in some directions is named with them.
+const MOSTLY: f64 = 0.5;
+
+/// What the releases of an anchor of these parameters say of how hard its table is.
+pub(super) fn notes_on_anchor(anchor: &Anchor, parameters: &[String], free: bool) -> Vec<String> {
     let (d, doubts) = (anchor.at.len(), anchor.doubts);
     let noisy = anchor.gradient_sd > 0.0;
     let mut notes = Vec::new();
@@ -107,13 +112,15 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
     }
     if doubts.lost > 0 && !noisy {
         notes.push(format!(
-            "in {} of {d} directions the rows say nothing: there draws follow the prior alone",
-            doubts.lost
+            "in {} of {d} directions{} the rows say nothing: there draws follow the prior alone",
+            doubts.lost,
+            mostly(anchor, parameters)
         ));
     } else if doubts.lost > 0 {
         notes.push(format!(
-            "in {} of {d} directions the curvature is lost in the noise: there intervals are wide, up to the prior's own. Fewer or merged features, or a larger epsilon, would help",
-            doubts.lost
+            "in {} of {d} directions{} the curvature is lost in the noise: there intervals are wide, up to the prior's own. Fewer or merged features, or a larger epsilon, would help",
+            doubts.lost,
+            mostly(anchor, parameters)
         ));
     }
     if doubts.weighted_down > WEIGHTED_DOWN {
@@ -135,6 +142,40 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, free: bool) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// ` (mostly a, b)`: the parameters that vary, to more than half, in the directions of least
+/// curvature, of which as many are taken as are lost.
+fn mostly(anchor: &Anchor, parameters: &[String]) -> String {
+    let d = anchor.at.len();
+    if !anchor.is_valid(d) || parameters.len() < d {
+        return String::new();
+    }
+    let eigen = SymmetricEigen::new(DMatrix::from_row_slice(d, d, &anchor.curvature));
+    let mut order: Vec<usize> = (0..d).collect();
+    order.sort_by(|a, b| eigen.eigenvalues[*a].total_cmp(&eigen.eigenvalues[*b]));
+    // θ − θ* = L⁻ᵀu, squared and added up over the lost directions, and over all.
+    let (mut lost, mut all) = (vec![0.0; d], vec![0.0; d]);
+    for (rank, k) in order.into_iter().enumerate() {
+        let direction = eigen.eigenvectors.column(k);
+        let moved = anchor.metric.factor.solve_transposed(direction.as_slice());
+        for (j, v) in moved.iter().enumerate() {
+            all[j] += v * v;
+            if rank < anchor.doubts.lost {
+                lost[j] += v * v;
+            }
+        }
+    }
+    let share = |j: &usize| lost[*j] / all[*j];
+    let mut found: Vec<usize> = (0..d).filter(|j| share(j) > MOSTLY).collect();
+    found.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    match found.is_empty() {
+        true => String::new(),
+        false => format!(
+            " (mostly {})",
+            named(found.iter().map(|j| &*parameters[*j]))
+        ),
+    }
 }
 
 /// Parameters that the draws do not tell yet, by R-hat and by ESS.
@@ -206,17 +247,26 @@ fn began_far(chain: &[f64]) -> bool {
 }
 
 fn names(parameters: &[&ParameterSummary]) -> String {
-    let named: Vec<&str> = parameters.iter().take(NAMED).map(|p| &*p.name).collect();
-    match parameters.len().saturating_sub(NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
+    named(parameters.iter().map(|p| &*p.name))
+}
+
+/// The first names, and how many more there are.
+fn named<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let first: Vec<&str> = names.take(NAMED).collect();
+    match more {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nalgebra::DVector;
+
     use super::*;
     use crate::diagnostics::summarize;
+    use crate::model::{Doubts, Lower, Metric};
 
     fn of(columns: &[Vec<Vec<f64>>], accepted: f64) -> Vec<String> {
         let rows = columns.iter().enumerate();
@@ -251,6 +301,54 @@ mod tests {
         let short = vec![vec![mixed(40)]; 6];
         let found = of(&short, 9.0).concat();
         assert!(found.contains("x0, x1, x2 and 3 more"), "{found}");
+    }
+
+    /// θ₁ is lost; θ₀ and θ₂ share a direction that is, which L mixes, and only θ₂ is mostly there.
+    #[test]
+    fn parameters_of_lost_directions_are_named() {
+        let names: Vec<String> = ["a", "b", "c"].map(String::from).into();
+        let anchor = |lower: [f64; 9], curvature: [f64; 3], lost: usize| Anchor {
+            at: vec![0.0; 3],
+            metric: Metric {
+                factor: Lower::new(lower.to_vec()).unwrap(),
+                row_bound: 1.0,
+            },
+            gradient: vec![0.0; 3],
+            curvature: DMatrix::from_diagonal(&DVector::from(curvature.to_vec()))
+                .as_slice()
+                .to_vec(),
+            gradient_sd: 0.5,
+            curvature_sd: 0.2,
+            centre: vec![0.0; 3],
+            radius: 100.0,
+            spread: Vec::new(),
+            doubts: Doubts {
+                lost,
+                ..Default::default()
+            },
+            alone: None,
+        };
+        let plain = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+        let one = anchor(plain, [40.0, 0.1, 50.0], 1);
+        assert_eq!(mostly(&one, &names), " (mostly b)");
+        let said = notes_on_anchor(&one, &names, false).concat();
+        assert!(
+            said.starts_with("in 1 of 3 directions (mostly b) the curvature is lost"),
+            "{said}"
+        );
+        assert_eq!(mostly(&anchor(plain, [1.0, 2.0, 3.0], 0), &names), "");
+        // L⁻ᵀu has the first row (1, 0, -0.5): a fifth of it lies in u₂.
+        let mixed = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.5, 0.0, 1.0];
+        assert_eq!(
+            mostly(&anchor(mixed, [40.0, 30.0, 0.1], 1), &names),
+            " (mostly c)"
+        );
+        // (2, 0, -4) has four fifths of it there.
+        let mixed = [0.5, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.5];
+        assert_eq!(
+            mostly(&anchor(mixed, [40.0, 30.0, 0.1], 1), &names),
+            " (mostly c, a)"
+        );
     }
 
     /// A hundred draws of a way of twenty sds, of ten thousand in all.

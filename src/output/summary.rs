@@ -127,7 +127,7 @@ pub fn summarize_directory(directory: &Path) -> Result<RunSummary, OutputError> 
     let mut doubts = Vec::new();
     let (noise_aware, moments) = match state.anchor {
         Some(AnchorRelease::Expansion(a)) => {
-            doubts.extend(notes_on_anchor(&a, state.free));
+            doubts.extend(notes_on_anchor(&a, &table.parameters, state.free));
             // Standard deviations that the prior samples stand behind the anchor's parameters.
             let own = &columns[..a.at.len().min(columns.len())];
             (noise_aware(own, &a, state.noise_aware), None)
