@@ -8,7 +8,7 @@ use super::schema::{
     OffsetEntry, PrivacySection, RunSection, SamplerSection, ValidateSection, WeightsEntry,
 };
 
-/// Sections by the keys that they have; those that are asked of first come first.
+/// Sections by the keys that they have.
 const SECTIONS: [(&str, &[Key]); 12] = [
     ("data", DataSection::KEYS),
     ("model", ModelSection::KEYS),
@@ -308,8 +308,13 @@ fn elsewhere(key: &str) -> Option<String> {
         return Some(format!("it is a section of its own, [{key}]"));
     }
     let has = |(_, keys): &&(&str, &[Key])| keys.iter().any(|k| k.name == key);
-    let (section, _) = SECTIONS.iter().find(has)?;
-    Some(format!("it belongs in [{section}]"))
+    let sections = SECTIONS.iter().filter(has);
+    let sections: Vec<String> = sections.map(|(name, _)| format!("[{name}]")).collect();
+    let (last, others) = sections.split_last()?;
+    Some(match others {
+        [] => format!("it belongs in {last}"),
+        _ => format!("it belongs in {} or {last}", others.join(", ")),
+    })
 }
 
 /// What to write for an entry of `[columns]` that is no table, such as `age = [18, 99]`.
@@ -510,6 +515,12 @@ epsilon = 1
             ),
             (2, "\"t.csv\"", "3", "a path in quotes"),
             (15, "epsilon = 1", "epsilon = 1/5", "such as 1e-5"),
+            (
+                2,
+                "file",
+                "column",
+                "it belongs in [data.label], [data.features], [data.offset] or [data.weights]",
+            ),
             (
                 15,
                 "epsilon = 1",
