@@ -63,8 +63,7 @@ struct Made {
 }
 
 pub(super) fn run(a: &InitArguments) -> Result<(), CliError> {
-    let format = format(a.delimiter.as_deref())?;
-    let columns = table_header(&a.data, format).map_err(ConfigError::from)?;
+    let columns = header(&a.data, a.delimiter.as_deref())?;
     let mut out = a.out.clone();
     refuse_existing(out.as_deref())?;
     let terminal = std::io::stdin().is_terminal()
@@ -133,6 +132,22 @@ fn format(delimiter: Option<&str>) -> Result<TextFormat, CliError> {
     })
 }
 
+/// The names of a table's columns. One alone that holds what stands between names elsewhere is
+/// asked about.
+fn header(data: &Path, delimiter: Option<&str>) -> Result<Vec<String>, CliError> {
+    let columns = table_header(data, format(delimiter)?).map_err(ConfigError::from)?;
+    if let ([only], None) = (&*columns, delimiter) {
+        let likely = [(';', "';'"), ('|', "'|'"), ('\t', "$'\\t'")];
+        if let Some((_, flag)) = likely.iter().find(|(c, _)| only.contains(*c)) {
+            return Err(CliError::Input(format!(
+                "{}: its header is a single name, '{only}'; give --delimiter {flag} if that stands between names, else --delimiter ','",
+                data.display()
+            )));
+        }
+    }
+    Ok(columns)
+}
+
 /// The table's lines in `[data]` of a run file at `out`, whose paths are relative to its own folder,
 /// so that both may move together. Nobody knows where a printed one will lie: it has the whole path.
 fn source(data: &Path, out: Option<&Path>) -> Result<String, CliError> {
@@ -160,8 +175,7 @@ fn source(data: &Path, out: Option<&Path>) -> Result<String, CliError> {
 
 /// A run file for the table at `data`, with bounds left to declare.
 pub(super) fn text(data: &Path, delimiter: Option<&str>) -> Result<String, CliError> {
-    let columns = table_header(data, format(delimiter)?).map_err(ConfigError::from)?;
-    let declared = Declared::nothing(&columns);
+    let declared = Declared::nothing(&header(data, delimiter)?);
     Ok(run_file(&source(data, None)?, delimiter, &declared))
 }
 

@@ -98,6 +98,28 @@ fn intervals_without_the_noise_of_privacy_say_so() {
     );
 }
 
+#[test]
+fn a_header_that_is_one_name_is_asked_about() {
+    let place = Place::new(RUN);
+    for (delimiter, flag) in [(";", "';'"), ("|", "'|'"), ("\t", "$'\\t'")] {
+        place.write("other.csv", &table(9).replace(',', delimiter));
+        let said = place.refuses("init other.csv");
+        let says = format!("single name, 'a{delimiter}b{delimiter}y'; give --delimiter {flag}");
+        assert!(said.contains(&says), "{said}");
+    }
+    place.write("other.csv", &table(9).replace(',', ";"));
+    let made = place.works("init other.csv --delimiter ;");
+    assert!(
+        made.contains("delimiter = \";\"") && made.contains("\"a\""),
+        "{made}"
+    );
+    assert!(
+        place
+            .works("init other.csv --delimiter ,")
+            .contains("a;b;y")
+    );
+}
+
 /// By their names alone samplers that pay for every decision go nowhere by a small budget. What is
 /// said before is what their draws say after.
 #[test]
