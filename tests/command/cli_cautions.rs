@@ -120,6 +120,23 @@ fn a_header_that_is_one_name_is_asked_about() {
     );
 }
 
+#[test]
+fn a_run_file_in_another_encoding_is_told_to_be_saved_anew() {
+    let place = Place::new(RUN);
+    let mut latin = b"# gr\xf6\xdfe\n".to_vec();
+    latin.extend(RUN.bytes());
+    let utf16: Vec<u8> = RUN.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let marked = [&[0xff, 0xfe], &utf16[..]].concat();
+    for bytes in [latin, marked] {
+        std::fs::write(place.path("other.toml"), bytes).unwrap();
+        let said = place.refuses("check other.toml");
+        assert!(said.contains("other.toml: is not text in UTF-8"), "{said}");
+    }
+    // With a mark of UTF-8 it is read.
+    std::fs::write(place.path("other.toml"), format!("\u{feff}{RUN}")).unwrap();
+    place.works("check other.toml");
+}
+
 /// By their names alone samplers that pay for every decision go nowhere by a small budget. What is
 /// said before is what their draws say after.
 #[test]

@@ -63,6 +63,9 @@ impl Plan {
                 std::io::ErrorKind::NotFound => {
                     "no such run file; `dpmc init DATA` makes one".into()
                 }
+                std::io::ErrorKind::InvalidData => {
+                    "is not text in UTF-8; save it in that encoding".into()
+                }
                 _ => format!("cannot be read: {e}"),
             },
         })?;
