@@ -137,10 +137,15 @@ fn format(delimiter: Option<&str>) -> Result<TextFormat, CliError> {
 fn header(data: &Path, delimiter: Option<&str>) -> Result<Vec<String>, CliError> {
     let columns = table_header(data, format(delimiter)?).map_err(ConfigError::from)?;
     if let ([only], None) = (&*columns, delimiter) {
-        let likely = [(';', "';'"), ('|', "'|'"), ('\t', "$'\\t'")];
-        if let Some((_, flag)) = likely.iter().find(|(c, _)| only.contains(*c)) {
+        let likely = [
+            (';', "semicolon", "';'"),
+            ('|', "bar", "'|'"),
+            ('\t', "tab", "$'\\t'"),
+        ];
+        // (Where the names are missing it is a row, and is not shown.)
+        if let Some((_, what, flag)) = likely.iter().find(|(c, ..)| only.contains(*c)) {
             return Err(CliError::Input(format!(
-                "{}: its header is a single name, '{only}'; give --delimiter {flag} if that stands between names, else --delimiter ','",
+                "{}: its header is a single name with a {what} in it; give --delimiter {flag} if that stands between names, else --delimiter ','",
                 data.display()
             )));
         }
