@@ -3,26 +3,7 @@
 use toml::de::DeTable;
 
 use super::error::line_of;
-use super::schema::{
-    ColumnEntry, DataSection, FeatureEntry, HierarchyEntry, Key, LabelEntry, ModelSection,
-    OffsetEntry, PrivacySection, RunSection, SamplerSection, ValidateSection, WeightsEntry,
-};
-
-/// Sections by the keys that they have.
-const SECTIONS: [(&str, &[Key]); 12] = [
-    ("data", DataSection::KEYS),
-    ("model", ModelSection::KEYS),
-    ("sampler", SamplerSection::KEYS),
-    ("run", RunSection::KEYS),
-    ("privacy", PrivacySection::KEYS),
-    ("validate", ValidateSection::KEYS),
-    ("data.label", LabelEntry::KEYS),
-    ("columns", ColumnEntry::KEYS),
-    ("data.features", FeatureEntry::KEYS),
-    ("data.offset", OffsetEntry::KEYS),
-    ("data.weights", WeightsEntry::KEYS),
-    ("model.hierarchy", HierarchyEntry::KEYS),
-];
+use super::schema::{Key, SECTIONS};
 
 /// Names that other software, or another part of a run file, has for what is called otherwise.
 const OTHER_NAMES: [(&str, &str); 55] = [
@@ -183,12 +164,16 @@ fn word_at(text: &str, offset: usize) -> &str {
     &text[start..end]
 }
 
+/// Whether a line begins a section.
+fn is_header(line: &str) -> bool {
+    line.starts_with('[') && line.ends_with(']') && !line.contains('=')
+}
+
 /// The section that holds an offset, without brackets.
 fn section_at(text: &str, offset: usize) -> &str {
     let before = text.get(..offset).unwrap_or("");
     let mut headers = before.lines().map(|l| without_comment(l).trim());
-    let header = |l: &&str| l.starts_with('[') && l.ends_with(']') && !l.contains('=');
-    let last = headers.rfind(header).unwrap_or("");
+    let last = headers.rfind(|l| is_header(l)).unwrap_or("");
     last.trim_matches(['[', ']']).trim()
 }
 
@@ -301,10 +286,8 @@ fn unknown(message: &str) -> String {
 
 /// Where a key belongs that is none here.
 fn elsewhere(key: &str) -> Option<String> {
-    if matches!(
-        key,
-        "data" | "columns" | "test" | "validate" | "model" | "sampler" | "run" | "privacy"
-    ) {
+    // (All but one have keys of a list.)
+    if key == "test" || !key.contains('.') && SECTIONS.iter().any(|(name, _)| *name == key) {
         return Some(format!("it is a section of its own, [{key}]"));
     }
     let has = |(_, keys): &&(&str, &[Key])| keys.iter().any(|k| k.name == key);
@@ -322,8 +305,7 @@ fn undeclared(text: &str, line: usize, message: &str) -> Option<String> {
     let before = text.lines().take(line).map(|l| without_comment(l).trim());
     let before: Vec<&str> = before.collect();
     let entry = before.last()?;
-    let is_header = |l: &&&str| l.starts_with('[') && l.ends_with(']') && !l.contains('=');
-    let section = before.iter().rfind(is_header)?;
+    let section = before.iter().rfind(|l| is_header(l))?;
     let (name, value) = entry.split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
     let is_table = value.starts_with('{') || name.contains('.');
@@ -519,7 +501,7 @@ epsilon = 1
                 2,
                 "file",
                 "column",
-                "it belongs in [data.label], [data.features], [data.offset] or [data.weights]",
+                "it belongs in [data.label], [data.offset], [data.weights] or [data.features]",
             ),
             (
                 15,

@@ -3,11 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::schema::{
-    AnchorSection, ColumnEntry, DataSection, FeatureEntry, GradientSection, HierarchyEntry, Key,
-    LabelEntry, ModelSection, OffsetEntry, PrivacySection, RunSection, SamplerSection,
-    ValidateSection, WeightsEntry,
-};
+use super::schema::{Key, SECTIONS, SamplerSection};
 use crate::sampler::{Algorithm, Family};
 
 /// Set, the test writes the page anew instead of comparing.
@@ -61,24 +57,8 @@ fn item(key: &Key, of_samplers: bool) -> String {
 
 /// The page with the lists between its markers made anew.
 fn renewed(page: &str) -> String {
-    let lists = [
-        ("data", DataSection::KEYS),
-        ("data.label", LabelEntry::KEYS),
-        ("data.offset", OffsetEntry::KEYS),
-        ("data.weights", WeightsEntry::KEYS),
-        ("data.features", FeatureEntry::KEYS),
-        ("columns", ColumnEntry::KEYS),
-        ("validate", ValidateSection::KEYS),
-        ("model", ModelSection::KEYS),
-        ("model.hierarchy", HierarchyEntry::KEYS),
-        ("run", RunSection::KEYS),
-        ("privacy", PrivacySection::KEYS),
-        ("sampler", SamplerSection::KEYS),
-        ("sampler.gradient", GradientSection::KEYS),
-        ("sampler.anchor", AnchorSection::KEYS),
-    ];
     let mut page = page.to_string();
-    for (section, keys) in lists {
+    for (section, keys) in SECTIONS {
         let (begin, end) = (
             format!("<!-- keys of [{section}], from the code -->\n"),
             format!("<!-- end of [{section}] -->"),

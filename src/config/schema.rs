@@ -57,6 +57,25 @@ pub struct RunConfig {
     pub privacy: PrivacySection,
 }
 
+/// Sections and nested tables whose keys stand with their meaning, in the order of
+/// `docs/reference/run_file.md`.
+pub(super) const SECTIONS: [(&str, &[Key]); 14] = [
+    ("data", DataSection::KEYS),
+    ("data.label", LabelEntry::KEYS),
+    ("data.offset", OffsetEntry::KEYS),
+    ("data.weights", WeightsEntry::KEYS),
+    ("data.features", FeatureEntry::KEYS),
+    ("columns", ColumnEntry::KEYS),
+    ("validate", ValidateSection::KEYS),
+    ("model", ModelSection::KEYS),
+    ("model.hierarchy", HierarchyEntry::KEYS),
+    ("run", RunSection::KEYS),
+    ("privacy", PrivacySection::KEYS),
+    ("sampler", SamplerSection::KEYS),
+    ("sampler.gradient", GradientSection::KEYS),
+    ("sampler.anchor", AnchorSection::KEYS),
+];
+
 /// A number for all parameters, or one each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a number or a list of numbers")]
