@@ -10,7 +10,7 @@ use super::{
 use crate::data::Population;
 use crate::engine::Workload;
 use crate::model::Model;
-use crate::privacy::{Batch, Curator, Estimator, EventKey, Halt, Releases};
+use crate::privacy::{Acceptance, Batch, Curator, Estimator, EventKey, Halt, Releases};
 
 /// What an anchor's path asks of rows beside its stages, about.
 const LAST_RELEASES: u64 = 6;
@@ -188,6 +188,24 @@ impl Sampler {
         };
         let bound = rate * length;
         (clip < 0.999 * bound).then_some((clip, bound))
+    }
+
+    /// Standard deviation of the noise of a penalty over all rows, in nats, in a typical move.
+    pub fn penalty_noise(&self, d: usize) -> Option<f64> {
+        let (estimator, acceptance, clip) = match self {
+            Sampler::Walk(s) if s.anchoring.is_none() => {
+                (s.estimator, s.acceptance, s.typical_clip(d)?)
+            }
+            Sampler::Hamiltonian(s) => {
+                let of = s.settings();
+                (of.estimator, of.acceptance, s.typical_clip(d)?)
+            }
+            _ => return None,
+        };
+        match (estimator, acceptance) {
+            (Estimator::FullBatch, Acceptance::Penalty { tau }) => Some(2.0 * clip * tau),
+            _ => None,
+        }
     }
 
     /// Cost of one step of one chain over `rows`, a [`Population`] or a number of rows, on average
