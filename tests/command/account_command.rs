@@ -109,7 +109,6 @@ fn an_infinite_answer_is_null() {
 }
 
 #[test]
-#[ignore = "study"]
 fn calibration_never_overspends() {
     let events = all_kinds();
     for name in ["2.sigma", "4.eta", "4.count", "2.rate"] {
