@@ -4,6 +4,9 @@
 //! acceptance". Here `K = Λ/λ`, `c` is the clip of the widest row in nats, and all results are
 //! rounded up.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 /// Largest K that is priced.
 pub(in crate::trusted::privacy) const MOST_RATIO: f64 = 1e9;
 
@@ -46,12 +49,32 @@ fn proxy(l: f64) -> f64 {
 /// largest at its upper end and the proxy at its lower one; cells are halved until that is close
 /// to a value that is reached.
 pub(in crate::trusted::privacy) fn rho(ratio: f64) -> f64 {
-    supremum(ratio, speed)
+    known(ratio, false)
 }
 
 /// The same where neighbours are by zero-out.
 pub(in crate::trusted::privacy) fn rho_of_one(ratio: f64) -> f64 {
-    supremum(ratio, speed_of_one)
+    known(ratio, true)
+}
+
+/// A supremum, of pairs with a blank row or of all. It takes several hundred evaluations, and every
+/// decision is priced; ratios of events lie on a grid, so a run asks for the same few.
+fn known(ratio: f64, of_one: bool) -> f64 {
+    /// Beyond so many all are forgotten.
+    const MOST: usize = 1 << 12;
+    thread_local! {
+        static KNOWN: RefCell<HashMap<(u64, bool), f64>> = RefCell::default();
+    }
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() >= MOST {
+            known.clear();
+        }
+        let speed = if of_one { speed_of_one } else { speed };
+        let compute = || supremum(ratio, speed);
+        *known
+            .entry((ratio.to_bits(), of_one))
+            .or_insert_with(compute)
+    })
 }
 
 fn supremum(ratio: f64, speed: fn(f64, f64) -> f64) -> f64 {
