@@ -3,7 +3,7 @@
 
 use nalgebra::{DMatrix, SymmetricEigen};
 
-use crate::diagnostics::ParameterSummary;
+use crate::diagnostics::{ParameterSummary, mean, sd};
 use crate::model::Anchor;
 use crate::sampler::Sampler;
 use crate::sampler::SamplerState;
@@ -237,11 +237,6 @@ fn way_from_the_start(
 fn began_far(chain: &[f64]) -> bool {
     let first = &chain[..(chain.len() / 100).max(LEAST_FIRST).min(chain.len())];
     let last = &chain[chain.len() / 2..];
-    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
-    let sd = |v: &[f64]| {
-        let squares = v.iter().map(|x| (x - mean(v)).powi(2));
-        (squares.sum::<f64>() / v.len() as f64).sqrt()
-    };
     let usual = sd(last);
     usual > 0.0 && (mean(first) - mean(last)).abs() > FAR * usual && sd(chain) > WIDENED * usual
 }
