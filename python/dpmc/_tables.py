@@ -143,7 +143,10 @@ def _column(name: str, values: Any) -> bytes | list[object]:
     """A column's numbers as float64, or its objects. Integers beyond 2^53 are rounded."""
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
-    values = np.asarray(values)
+    elif hasattr(values, "__array__"):
+        values = np.asarray(values)
+    if not isinstance(values, np.ndarray):
+        return _objects(name, values)
     if values.ndim != 1:
         raise _unsupported(name)
     if values.dtype.kind in "biuf":
@@ -152,8 +155,21 @@ def _column(name: str, values: Any) -> bytes | list[object]:
         return values.tolist()
     if values.dtype.kind != "O":
         raise _unsupported(name)
-    # Each cell by itself: none may decide how another is read.
-    return [_cell(v) for v in values]
+    return _objects(name, values)
+
+
+def _objects(name: str, values: Any) -> list[object]:
+    """Each cell by itself: none may decide how another is read. So NumPy is not asked for a type
+    of cells that have none in common: it would make all of them texts for one that is."""
+    if isinstance(values, (str, bytes, Mapping)):
+        raise _unsupported(name)
+    try:
+        cells = list(values)
+    except TypeError:
+        cells = None
+    if cells is None:
+        raise _unsupported(name)
+    return [_cell(v) for v in cells]
 
 
 def _cell(v: Any) -> object:

@@ -151,6 +151,8 @@ def test_objects_of_several_types_are_read_cell_by_cell():
     for bad in ("mystery", object(), "\ud800", b"mystery", {"mystery": 1}, float("inf")):
         odd[3] = bad
         for frame in (
+            {**t, "age": list(odd)},
+            {**t, "age": tuple(odd)},
             {**t, "age": np.array(odd, dtype=object)},
             pandas.DataFrame({**t, "age": pandas.Series(odd, dtype=object)}),
         ):
@@ -168,6 +170,24 @@ def test_objects_of_several_types_are_read_cell_by_cell():
     gone = {**t, "age": np.where(np.arange(1000) == 3, 20.0, t["age"])}
     odd[3] = "mystery"
     assert draws({**t, "age": np.array(odd, dtype=object)}, run) == draws(gone, run)
+    assert draws({**t, "age": odd}, run) == draws(gone, run)
+
+
+@pytest.mark.parametrize("kind", [float, int, bool])
+@pytest.mark.parametrize("odd", ["mystery", b"mystery", [73.19], None, 7])
+def test_a_cell_of_a_list_decides_about_no_other(kind, odd):
+    """Labels are matched by their texts: NumPy would make texts of all of them for one that is."""
+    t = columns(1000)
+    run = run_file()
+    run["data"]["bad_cells"] = "missing"
+    run["data"]["label"] = {"column": "ill", "positive": ["1"], "missing": "0"}
+    for feature in run["data"]["features"][1:]:
+        feature["missing"] = 20 if "scale" in feature else 0
+    cells = [kind(v) for v in t["ill"]]
+    row = cells.index(kind(1))
+    gone = np.where(np.arange(1000) == row, 0, t["ill"])
+    cells[row] = odd
+    assert draws({**t, "ill": cells}, run) == draws({**t, "ill": gone}, run)
 
 
 def test_columns_that_are_no_cells_are_refused():
@@ -179,6 +199,8 @@ def test_columns_that_are_no_cells_are_refused():
         pyarrow.table({**t, "age": pyarrow.array(days)}),
         pyarrow.table({**t, "age": pyarrow.array([[1.0]] * 1000)}),
         {**t, "age": np.ones((1000, 2))},
+        {**t, "age": "mystery"},
+        {**t, "age": 73.19},
     ):
         assert "age" in str(refused(frame))
 
