@@ -25,7 +25,12 @@ needed("sklearn", "dpmc.sklearn")
 
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # noqa: E402
 from sklearn.utils.multiclass import check_classification_targets, type_of_target  # noqa: E402
-from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E402
+from sklearn.utils.validation import (  # noqa: E402
+    check_array,
+    check_is_fitted,
+    check_X_y,
+    validate_data,
+)
 
 __all__ = ["PrivateLinearRegression", "PrivateLogisticRegression", "PrivatePoissonRegression"]
 
@@ -48,6 +53,46 @@ def _pair(key: str, value: Any) -> tuple[float, float]:
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(f"{key} must be two finite numbers, the lower one first", key)
     return low, high
+
+
+class _NotNumbers(InputError, TypeError):
+    """scikit-learn tells cells of a wrong type from wrong values; here nobody looks which it is."""
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    """An array of float64. What NumPy and scikit-learn say of cells that are none quotes them, so
+    their words are dropped, and no exception is a cause of what is raised instead."""
+    if np.iscomplexobj(values):
+        raise InputError(f"{name}: Complex data not supported", name)
+    if hasattr(values, "toarray"):
+        raise InputError(f"{name}: Sparse data is not supported; use {name}.toarray()", name)
+    try:
+        return check_array(
+            values,
+            dtype=np.float64,
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+        )
+    except (TypeError, ValueError):
+        pass
+    raise _NotNumbers(
+        f"{name} has a cell that is no number (an argument must be a text of a number, or a number)",
+        name,
+    )
+
+
+def _matrix(X: Any) -> np.ndarray:
+    matrix = _numbers("X", X)
+    if matrix.ndim != 2:
+        raise InputError(
+            f"X has {matrix.ndim} dimension(s) and needs two. Reshape your data: "
+            "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row",
+            "X",
+        )
+    return matrix
 
 
 class _PrivateRegression(BaseEstimator):
@@ -97,9 +142,12 @@ class _PrivateRegression(BaseEstimator):
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         if self.bounds is None:
             self._limits(0)
-        return validate_data(
-            self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=False, multi_output=False
-        )
+        matrix = _matrix(X)
+        # Names and number of features; that there is a y.
+        validate_data(self, X, y, skip_check_array=True)
+        if np.iscomplexobj(y):
+            raise InputError("y: Complex data not supported", "y")
+        return check_X_y(matrix, y, dtype=np.float64, ensure_min_samples=2)
 
     def _sample(self, X: np.ndarray, labels: np.ndarray, label: dict, model: dict) -> np.ndarray:
         """Draws of intercept and coefficients, in units of the features."""
@@ -143,7 +191,9 @@ class _PrivateRegression(BaseEstimator):
     def _linear(self, X: Any) -> np.ndarray:
         """What the posterior means say of new rows, cut off at the bounds as in ``fit``."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        matrix = _matrix(X)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        X = check_array(matrix, dtype=np.float64, input_name="X")
         X = np.clip(X, self._bounds[:, 0], self._bounds[:, 1])
         # Not an average over draws: their noise would draw probabilities to one half.
         return self._means[0] + X @ self._means[1:]
@@ -280,7 +330,7 @@ class PrivateLinearRegression(RegressorMixin, _PrivateRegression):
             raise InputError(f"noise_sd, in units of y, is needed: {WHY}", "noise_sd")
         low, high = _pair("label_bounds", self.label_bounds)
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
-        labels = np.asarray(y, dtype=np.float64)
+        labels = _numbers("y", y)
         model = {"kind": "linear", "variance": (self.noise_sd / half) ** 2}
         draws = self._sample(X, labels, {"scale": [low, high]}, model) * half
         draws[:, 0] += middle
@@ -338,7 +388,7 @@ class PrivatePoissonRegression(RegressorMixin, _PrivateRegression):
         X, y = self._checked(X, y)
         if self.max_count is None:
             raise InputError(f"max_count is needed: {WHY}", "max_count")
-        labels = np.asarray(y, dtype=np.float64)
+        labels = _numbers("y", y)
         label = {"count": int(self.max_count)}
         self._keep(self._sample(X, labels, label, {"kind": "poisson"}))
         self.coef_, self.intercept_ = self._means[1:], float(self._means[0])

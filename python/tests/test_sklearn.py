@@ -1,6 +1,7 @@
 """The estimators do what scikit-learn's do, but where privacy or the model forbids it."""
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -67,6 +68,55 @@ def test_scikit_learns_own_checks(estimator):
     # The list says no more than it must.
     assert {name for name, found in status.items() if "xfail" in found} == set(forbidden)
     assert sum("passed" in found for found in status.values()) > 30
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_no_exception_quotes_a_cell(estimator):
+    """Nor does one that it follows from."""
+    X, y = np.linspace(0.0, 1.0, 60).reshape(30, 2), np.arange(30) % 2
+    fitted = clone(estimator).fit(X, y)
+    table = X.astype(object)
+    table[7, 1] = "73.19 HIV"
+    labels = y.astype(object)
+    labels[7] = "73.19 HIV"
+    nested = X.astype(object)
+    nested[7, 1] = {"73.19": "HIV"}
+    calls = [
+        (lambda bad=bad: clone(estimator).fit(bad, y))
+        for bad in (
+            table,
+            table.tolist(),
+            pandas.DataFrame(table),
+            nested,
+            X + 73.19j,
+            X[:, 0] + 73.19,
+            X[:, :, None] + 73.19,
+            [[73.19, 1.0], [73.19]],
+            [b"73.19 HIV"] * 30,
+            "73.19 HIV",
+            73.19,
+        )
+    ]
+    calls += [
+        (lambda bad=bad: clone(estimator).fit(X, bad))
+        for bad in (
+            labels,
+            labels.tolist(),
+            pandas.Series(labels),
+            y + 73.19j,
+            "73.19 HIV",
+            [{"73.19": "HIV"}] * 30,
+            np.full((30, 2), 73.19),
+        )
+    ]
+    calls += [(lambda bad=bad: fitted.predict(bad)) for bad in (table, X + 73.19j, X[:, 0] + 73.19)]
+    for number, call in enumerate(calls):
+        with pytest.raises(ValueError) as caught:
+            call()
+        link = caught.value
+        while link is not None:
+            assert "73.19" not in str(link) and "HIV" not in str(link), (number, str(link))
+            link = link.__context__
 
 
 def rows(n=4000, seed=2):
