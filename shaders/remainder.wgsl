@@ -5,7 +5,7 @@
 // E = e^s − 1, A = E − s, p = σ(a), w = p(1−p); four Gauss–Legendre points for |δ| ≤ 3/2,
 // softplus(a+t+δ) − softplus(a+t) − pδ − wδ(t + δ/2) beyond. The exponential likewise with
 // G(s) = A, and e^t(e^δ − 1) − δ − δ(t + δ/2) beyond; exponents are cut at ±60.
-// Units: nats. Bindings: none. Needs softplus.wgsl. Twin: src/trusted/engine/cpu/remainder.rs.
+// Units: nats. Bindings: none. Needs softplus.wgsl. Twin: src/math/single_remainder.rs.
 
 // (e^s − 1 − s, e^s − 1), |s| ≤ 60.
 fn exponentials(s: f32) -> vec2<f32> {

@@ -6,7 +6,7 @@ use super::softplus_difference;
 /// `ρ(a, t+δ) − ρ(a, t)` with `ρ(a, t) = softplus(a+t) − softplus(a) − pt − ½wt²`,
 /// p = σ(a), w = p(1−p); f64, exact to about 1e-16 |δ|.
 ///
-/// Twin of `engine/cpu/remainder.rs` and `shaders/remainder.wgsl`.
+/// Twin of `math/single_remainder.rs` and `shaders/remainder.wgsl`.
 pub fn remainder_difference(a: f64, t: f64, delta: f64) -> f64 {
     let (p, w) = slopes(a);
     softplus_difference(a + t, delta) - p * delta - w * delta * (t + 0.5 * delta)
@@ -15,7 +15,7 @@ pub fn remainder_difference(a: f64, t: f64, delta: f64) -> f64 {
 /// `ρ(a, t+δ) − ρ(a, t)` with `ρ(a, t) = e^a (e^t − 1 − t − ½t²)`, f64: the integral of
 /// `e^a (e^s − 1 − s)` from t to t+δ, by Gauss–Legendre where the difference would cancel.
 ///
-/// Twin of `engine/cpu/remainder.rs` and `shaders/remainder.wgsl`.
+/// Twin of `math/single_remainder.rs` and `shaders/remainder.wgsl`.
 pub fn exponential_difference(a: f64, t: f64, delta: f64) -> f64 {
     if delta.abs() > 1.0 {
         return a.exp() * (t.exp() * delta.exp_m1() - delta - delta * (t + 0.5 * delta));

@@ -59,6 +59,7 @@ mod ledger_view;
 mod mechanism;
 mod releases;
 
+pub use crate::math::{Component, Correction};
 pub(crate) use accountant::best_order;
 pub use accountant::{Budget, BudgetError, Measure, Price, Rho};
 pub use accountant::{EventKey, charged_eta};
@@ -74,7 +75,6 @@ pub use ledger::{Ledger, PaidRun};
 pub use ledger_error::LedgerFileError;
 pub use ledger_file::replace_durably;
 pub(crate) use ledger_file::sync_folder;
-pub use mechanism::{Component, Correction};
 pub(crate) use releases::MOST_STEPS;
 pub use releases::{
     Acceptance, AnchorNoise, Batch, DrawRequest, Estimator, Expansion, FastMhSettings,

@@ -4,9 +4,9 @@
 use super::dispatch::InstructionSet;
 use super::gradient;
 use super::lanes::{chebyshev, poisson_ratio, quantize, softplus_difference};
-use super::remainder::{exponential_difference, weighted_remainder_difference};
 use crate::data::{Grid, TILE, Tiles, share_of};
 use crate::engine::{RatioQuery, RatioSum};
+use crate::math::single_remainder::{exponential_difference, weighted_remainder_difference};
 use crate::model::RowFunction;
 
 /// Chains that share one read of a tile.

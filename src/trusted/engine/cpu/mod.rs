@@ -9,7 +9,6 @@ mod layers;
 mod network;
 mod network_gradient;
 mod network_remainder;
-mod remainder;
 mod units;
 
 use std::borrow::Cow;

@@ -9,8 +9,8 @@
 
 use super::lanes::{Lanes, exp, multiply_add, tanh};
 use super::network::form;
-use super::remainder::remainder_difference;
 use crate::data::TILE;
+use crate::math::single_remainder::remainder_difference;
 use crate::model::NetworkShape;
 
 /// Changes of z up to here are expanded.

@@ -3,8 +3,9 @@
 use super::Curator;
 use crate::data::Population;
 use crate::engine::Grid;
+use crate::math::Correction;
 use crate::privacy::accountant::{Alone, EventKey};
-use crate::privacy::mechanism::{BatchNoise, Correction, DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
+use crate::privacy::mechanism::{BatchNoise, DRAW_DELTA, LOGIT_ERROR, MAX_VARIANCE};
 use crate::privacy::releases::{Acceptance, Estimator, Halt, Lambda};
 
 impl Curator {

@@ -3,7 +3,8 @@
 use super::Curator;
 use super::cost::{noise_units, penalty_variance, smallest_clip};
 use crate::engine::{RatioQuery, RatioSum};
-use crate::privacy::mechanism::{self, Correction, Secret};
+use crate::math::Correction;
+use crate::privacy::mechanism::{self, Secret};
 use crate::privacy::releases::{Acceptance, Halt, Moves};
 
 impl Curator {

@@ -24,13 +24,14 @@ pub use open::OpenCurator;
 
 use self::cost::smallest_clip;
 use super::ledger::Ledger;
-use super::mechanism::{Correction, PoissonSampler, RowShares, SecretRng};
+use super::mechanism::{PoissonSampler, RowShares, SecretRng};
 use super::releases::{
     Acceptance, AnchorNoise, DrawRequest, Estimator, Expansion, GradientNoise, Halt, MomentNoise,
     Moves, Releases,
 };
 use crate::data::{Dataset, Population, Unit};
 use crate::engine::{self, Engine, EngineError, EngineInfo, EngineSetup, RatioQuery};
+use crate::math::Correction;
 use crate::model::{
     AnchorRelease, Anchored, Metric, Model, ModelError, MomentAnchor, MomentRemainder, Moments,
 };

@@ -1,13 +1,13 @@
 //! From sealed sums to released accept/reject decisions.
 
 use super::coin::{barker_coin, fixed_point, fixed_point_f64};
-use super::correction::Correction;
 use super::discrete_gaussian::discrete_gaussian;
 use super::poisson::PoissonSampler;
 use super::secret::Secret;
 use super::secret_rng::SecretRng;
 use super::shares::{Drawn, RowShares};
 use crate::engine::{Grid, RatioSum};
+use crate::math::Correction;
 
 /// An estimate of the log ratio R of one chain, sealed, in fixed point.
 pub(in crate::trusted::privacy) type SealedRatio = Secret<i128>;
@@ -67,7 +67,7 @@ pub(in crate::trusted::privacy) fn noisy_barker(
     public: f64,
 ) -> bool {
     let noisy = i128::from(sum.open().steps) + discrete_gaussian(rng, variance);
-    noisy as f64 * grid.step() + public + correction.draw(rng) > 0.0
+    noisy as f64 * grid.step() + public + correction.draw(|| rng.bits64()) > 0.0
 }
 
 fn below_exp(rng: &mut SecretRng, log_ratio: f64) -> bool {

@@ -4,11 +4,11 @@
 
 use std::collections::HashSet;
 
-use super::correction::Correction;
 use super::discrete_gaussian::discrete_gaussian;
 use super::secret::Secret;
 use super::secret_rng::SecretRng;
 use crate::engine::Grid;
+use crate::math::Correction;
 
 /// Draws `batch` ≤ `rows` distinct row numbers, every subset equally likely (Floyd's
 /// algorithm; Bentley & Floyd 1987), with exact uniforms.
@@ -55,7 +55,7 @@ pub(in crate::trusted::privacy) fn subsampled_barker(
     // At least C − 1 > 0 where the clip is the one that was paid for.
     let left = noise.total.saturating_sub(variance).max(1);
     let noisy = (sum + discrete_gaussian(rng, left)) as f64;
-    noisy * grid.step() * noise.factor + public + correction.draw(rng) > 0.0
+    noisy * grid.step() * noise.factor + public + correction.draw(|| rng.bits64()) > 0.0
 }
 
 /// Σq, and `Σq² − (Σq)²/b` rounded up.

@@ -4,7 +4,6 @@
 mod alias;
 mod bernoulli_exp;
 mod coin;
-mod correction;
 mod decide;
 mod discrete_gaussian;
 mod expansion;
@@ -20,7 +19,6 @@ mod weights;
 mod shares_tests;
 
 pub(super) use coin::LOGIT_ERROR;
-pub use correction::{Component, Correction};
 pub(super) use decide::{
     barker, draw_rows, full_batch, metropolis, noisy_barker, penalty, poisson_estimate, recycle,
 };

@@ -8,8 +8,7 @@
 
 use std::f64::consts::PI;
 
-use super::secret_rng::SecretRng;
-use crate::math::normal::below;
+use super::normal::below;
 
 /// Largest Gaussian variance: that of the logistic law.
 const LOGISTIC_VARIANCE: f64 = PI * PI / 3.0;
@@ -71,7 +70,7 @@ impl Correction {
     }
 
     /// A message where no correction makes noise of this variance logistic.
-    pub(in crate::trusted::privacy) fn check_variance(variance: f64) -> Result<(), String> {
+    pub(crate) fn check_variance(variance: f64) -> Result<(), String> {
         match variance > 0.0 && variance < LOGISTIC_VARIANCE {
             true => Ok(()),
             false => Err(format!(
@@ -118,9 +117,9 @@ impl Correction {
             .sum()
     }
 
-    /// One draw of V_cor.
-    pub(super) fn draw(&self, rng: &mut SecretRng) -> f64 {
-        let mut u = uniform(rng);
+    /// One draw of V_cor; `bits`: independent random bits at every call.
+    pub(crate) fn draw(&self, mut bits: impl FnMut() -> u64) -> f64 {
+        let mut u = uniform(bits());
         let last = self.components[self.components.len() - 1];
         let component = self
             .components
@@ -131,10 +130,10 @@ impl Correction {
             })
             .copied()
             .unwrap_or(last);
-        let sign = if rng.bits64() & 1 == 1 { 1.0 } else { -1.0 };
+        let sign = if bits() & 1 == 1 { 1.0 } else { -1.0 };
         // Box and Muller.
-        let radius = (-2.0 * (1.0 - uniform(rng)).ln()).sqrt();
-        let normal = radius * (2.0 * PI * uniform(rng)).cos();
+        let radius = (-2.0 * (1.0 - uniform(bits())).ln()).sqrt();
+        let normal = radius * (2.0 * PI * uniform(bits())).cos();
         sign * component.mean + component.sd * normal
     }
 }
@@ -150,8 +149,8 @@ fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-fn uniform(rng: &mut SecretRng) -> f64 {
-    (rng.bits64() >> 11) as f64 * f64::powi(2.0, -53)
+fn uniform(bits: u64) -> f64 {
+    (bits >> 11) as f64 * f64::powi(2.0, -53)
 }
 
 /// Weights ≥ 0 of sum 1 that minimise the squared distance of the columns' combination
@@ -248,6 +247,9 @@ fn solve(gram: &[Vec<f64>], right: &[f64], active: &[usize]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha20Rng;
+
     use super::*;
 
     #[test]
@@ -270,9 +272,9 @@ mod tests {
     #[test]
     fn draws_have_the_stated_law() {
         let fit = Correction::fit(2.0).unwrap();
-        let mut rng = SecretRng::from_seed(3, 0);
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
         let n = 200_000;
-        let draws: Vec<f64> = (0..n).map(|_| fit.draw(&mut rng)).collect();
+        let draws: Vec<f64> = (0..n).map(|_| fit.draw(|| rng.next_u64())).collect();
         for x in [-3.0, -0.7, 0.0, 0.7, 3.0] {
             let scale = 1.0 / fit.variance().sqrt();
             let smooth = |v: &f64| below((x - v) * scale);

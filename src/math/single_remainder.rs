@@ -7,7 +7,7 @@
 //! little cancels. The exponential's slope is e^a (e^s − 1 − s), which has no poles. Twins:
 //! `model::{remainder_difference, exponential_difference}` (f64 oracles), `shaders/remainder.wgsl`.
 
-use super::lanes::{exp, exp_m1, is_nan, multiply_add, softplus_difference};
+use super::single::{exp, exp_m1, is_nan, multiply_add, softplus_difference};
 
 /// Moves up to here are integrated.
 const INTEGRATED: f32 = 1.5;
@@ -59,7 +59,7 @@ fn within(x: f32, limit: f32) -> f32 {
 /// `e^a [e^t(e^δ − 1) − δ − δ(t + δ/2)]`, the change of the exponential's remainder; exponents
 /// are cut at ±60 (a at ±87).
 #[inline(always)]
-pub(super) fn exponential_difference<const FMA: bool>(a: f32, t: f32, delta: f32) -> f32 {
+pub(crate) fn exponential_difference<const FMA: bool>(a: f32, t: f32, delta: f32) -> f32 {
     let mut sum = 0.0;
     for (node, weight) in NODES {
         let s = within(multiply_add::<FMA>(node, delta, t), 60.0);
@@ -81,7 +81,7 @@ pub(super) fn exponential_difference<const FMA: bool>(a: f32, t: f32, delta: f32
 
 /// `ρ(a, t+δ) − ρ(a, t)`, the change of the remainder.
 #[inline(always)]
-pub(super) fn remainder_difference<const FMA: bool>(a: f32, t: f32, delta: f32) -> f32 {
+pub(crate) fn remainder_difference<const FMA: bool>(a: f32, t: f32, delta: f32) -> f32 {
     let p = 1.0 / (1.0 + exp::<FMA>(-a));
     let w = p / (1.0 + exp::<FMA>(a));
     let mut sum = 0.0;
@@ -106,7 +106,7 @@ pub(super) fn remainder_difference<const FMA: bool>(a: f32, t: f32, delta: f32) 
 /// The same of a row of weight ω ≤ 1 at its anchor, whose released curvature was cut at `ω/4` of
 /// what the quadratic has: `ω [ρ(a, t+δ) − ρ(a, t) + max(0, w − ω/4) δ(t + δ/2)]`.
 #[inline(always)]
-pub(super) fn weighted_remainder_difference<const FMA: bool>(
+pub(crate) fn weighted_remainder_difference<const FMA: bool>(
     a: f32,
     t: f32,
     delta: f32,
