@@ -79,7 +79,7 @@ def _numbers(name: str, values: Any) -> np.ndarray:
     except (TypeError, ValueError):
         pass
     raise _NotNumbers(
-        f"{name} has a cell that is no number (an argument must be a text of a number, or a number)",
+        f"{name} has a cell that is no number (an argument must be a string or a number)",
         name,
     )
 

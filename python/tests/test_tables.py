@@ -180,7 +180,7 @@ def test_a_cell_of_a_list_decides_about_no_other(kind, odd):
     t = columns(1000)
     run = run_file()
     run["data"]["bad_cells"] = "missing"
-    run["data"]["label"] = {"column": "ill", "positive": ["1"], "missing": "0"}
+    run["data"]["label"] = {"column": "ill", "positive": ["1"], "negative": ["0", ""]}
     for feature in run["data"]["features"][1:]:
         feature["missing"] = 20 if "scale" in feature else 0
     cells = [kind(v) for v in t["ill"]]
