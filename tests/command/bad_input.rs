@@ -98,6 +98,7 @@ row_norm = 2.0   => label_file = "l.npy"     => @label_file; [data.label]
 "logistic"       => "logistic"\nvariance = 2 => @variance; model.variance
 "y"              => "y"\nnegative = ["0"]    => @negative; data.label.negative; positive
 "y"              => "y"\npositive = ["1"]\nnegative = ["0", "1"] => @negative; data.label.negative; '1'
+"y"              => "y"\nclamp = [1, 2]\nevent = { column = "died", in = ["1"], censored = ["0", "1"] } => data.label.event.censored; '1'
 intercept = true => intercept = true\nmissing = 0 => @missing = 0; data.features[0].missing
 scale = [-1, 1]  => indicator = { in = ["0"] }\nmissing = 2 => @missing = 2; data.features[1].missing; 0 or 1
 0.857,-0.200,0   => 0.857,-0.200,            => table.csv, line 8; 'y'; is missing; "0", ""

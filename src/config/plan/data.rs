@@ -389,13 +389,23 @@ impl Plan {
     fn check_levels(&self, key: &str, label: &LabelEntry) -> Result<(), ConfigError> {
         let ordered = label.levels.iter().flat_map(LevelEntry::texts).collect();
         let seen = label.event.iter().flat_map(|e| e.seen.clone()).collect();
+        let censored: Vec<String> = label
+            .event
+            .iter()
+            .flat_map(|e| e.censored.clone())
+            .collect();
         for (part, levels) in [
             ("positive", &label.positive),
             ("negative", &label.negative),
             ("levels", &ordered),
             ("event.in", &seen),
+            ("event.censored", &censored),
         ] {
             can_match(levels).map_err(|w| self.refuse(&key_of(key, part), w))?;
+        }
+        if let Some(level) = censored.iter().find(|l| seen.contains(l)) {
+            let what = format!("'{level}' means that the event was seen, by 'in'");
+            return Err(self.refuse(&key_of(key, "event.censored"), what));
         }
         let refuse = |what: &str| Err(self.refuse(&key_of(key, "negative"), what));
         if label.positive.is_empty() && !label.negative.is_empty() {
@@ -548,6 +558,7 @@ fn label(entry: &LabelEntry) -> Result<Label, String> {
         event: entry.event.as_ref().map(|e| SeenEvent {
             column: e.column.clone(),
             seen: e.seen.clone(),
+            censored: e.censored.clone(),
         }),
     })
 }

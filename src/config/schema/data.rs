@@ -317,9 +317,10 @@ keyed! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         levels: Vec<LevelEntry>, "list of texts or of lists of texts, two or more; models: ordinal";
         /// Of a time, with `clamp`: the column that says whether its event was seen, and the texts
-        /// that mean so. The times of other rows are those until which it was not seen.
+        /// that mean so. The times of other rows are those until which it was not seen. Name the
+        /// texts of these as `censored`, and cells that hold neither are errors.
         #[serde(skip_serializing_if = "Option::is_none")]
-        event: Option<EventEntry>, "`{ column = NAME, in = [texts] }`, none; models: weibull, log-normal-survival, declared";
+        event: Option<EventEntry>, "`{ column = NAME, in = [texts], censored = [texts] }`, none; models: weibull, log-normal-survival, declared";
         /// The label is the number of successes in as many trials as another column says, and the
         /// row counts as that many; see `[data.weights]`, whose keys it has.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -363,6 +364,13 @@ pub struct EventEntry {
     /// Texts that mean that the event was seen.
     #[serde(rename = "in", deserialize_with = "texts::deserialize")]
     pub seen: Vec<String>,
+    /// Texts that mean that it was not: then others are refused, and mean so without these.
+    #[serde(
+        default,
+        deserialize_with = "texts::deserialize",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub censored: Vec<String>,
 }
 
 keyed! {

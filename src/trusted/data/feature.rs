@@ -247,10 +247,14 @@ pub fn is_missing(cell: Cell<'_>) -> bool {
     }
 }
 
-/// Whether a cell holds a level; "" is that of an empty cell in every format.
+/// Whether a cell holds a level; "" is that of an empty cell in every format. The text 1.0 is what
+/// other programs write for the whole number 1.
 pub(super) fn equals(cell: Cell<'_>, level: &str) -> bool {
     match cell {
-        Cell::Text(t) => trimmed(t) == level,
+        Cell::Text(t) => {
+            let (t, whole) = (trimmed(t), |level: &str| level.parse::<i64>().is_ok());
+            t == level || (t.strip_suffix(".0") == Some(level) && whole(level))
+        }
         Cell::Number(v) if v.is_nan() => level.is_empty(),
         Cell::Number(v) => number_of(level) == Some(v),
         Cell::Missing => level.is_empty(),

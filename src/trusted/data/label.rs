@@ -147,8 +147,10 @@ pub struct Label {
 pub struct SeenEvent {
     /// The column read.
     pub column: String,
-    /// Texts that mean that it was; all others that are not missing mean that it was not.
+    /// Texts that mean that it was.
     pub seen: Vec<String>,
+    /// Texts that mean that it was not; of none, all others that are not missing.
+    pub censored: Vec<String>,
 }
 
 /// What the cells of a label hold.
@@ -320,11 +322,14 @@ impl Label {
 
     /// Whether a cell of its own column says that the event was seen.
     pub(super) fn is_seen(event: &SeenEvent, cell: Cell<'_>) -> Result<bool, String> {
-        let seen = event.seen.iter().any(|l| equals(cell, l));
+        let among = |levels: &[String]| levels.iter().any(|l| equals(cell, l));
+        let (seen, all_others) = (among(&event.seen), event.censored.is_empty());
         match cell {
             Cell::Bad(what) => Err(what.into()),
-            _ if !seen && is_missing(cell) => Err("does not say whether the event was seen".into()),
-            _ => Ok(seen),
+            _ if seen || among(&event.censored) => Ok(seen),
+            _ if is_missing(cell) => Err("does not say whether the event was seen".into()),
+            _ if all_others => Ok(false),
+            _ => Err("is none of the texts that 'in' and 'censored' of the event name".into()),
         }
     }
 

@@ -9,7 +9,7 @@ use super::DataError;
 use super::csv_records::{Cells, Dialect, LINE_END, TextFormat, content, lines};
 use super::feature::Cell;
 use super::load::{check_names, find_columns, open};
-use super::rows::{Block, Rows};
+use super::rows::{BadCells, Block, Rows};
 
 /// Bytes that one thread splits at a time.
 const CHUNK: usize = 1 << 20;
@@ -42,8 +42,8 @@ struct Text<'a> {
     ended: bool,
     /// Line on which `rest` starts.
     line: u64,
-    /// Names in the header.
-    columns: usize,
+    /// Whether an empty record is a row, so that the last one must end like all others.
+    any_record: bool,
 }
 
 /// Whole records.
@@ -68,10 +68,10 @@ impl<'a> Text<'a> {
             rest: Vec::new(),
             ended: false,
             line: 1,
-            columns: 0,
+            any_record: false,
         };
         let names = text.header()?;
-        text.columns = names.len();
+        text.any_record = names.len() == 1;
         Ok((text, names))
     }
 
@@ -170,8 +170,8 @@ impl<'a> Text<'a> {
 
     /// Refuses a last record without a line end where that could hide one, or has an open quote.
     fn check_last(&self, start: usize) -> Result<(), DataError> {
-        if self.columns == 1 {
-            return Err(self.file("the last line of a table with one column must end in a line break, so that an empty cell there is a row; add one"));
+        if self.any_record {
+            return Err(self.file("the last line must end in a line break, so that an empty one is a row too, for the table has one column or data.bad_cells = \"missing\"; add one"));
         }
         if !self.dialect.quoted_newlines {
             return Ok(());
@@ -192,6 +192,7 @@ pub(super) fn header(path: &Path, format: TextFormat) -> Result<Vec<String>, Dat
 
 pub(super) fn rows(path: &Path, format: TextFormat, rows: &mut Rows<'_>) -> Result<(), DataError> {
     let (mut text, names) = Text::open(path, format)?;
+    text.any_record |= rows.rule.source.bad_cells == BadCells::Missing;
     let columns = Columns {
         places: find_columns(path, &names, &rows.wanted)?,
         count: names.len(),

@@ -53,7 +53,7 @@ impl BadCells {
 
 /// How the cells of a row are read: the same for all rows, shared by all threads.
 pub(super) struct Rule<'a> {
-    source: &'a Source,
+    pub(super) source: &'a Source,
     label: Option<Label>,
     /// Columns that are read, in the order in which rows have their cells.
     wanted: Vec<String>,
@@ -402,7 +402,7 @@ const UNIT_BYTES: usize = 64;
 
 /// Collects a table's rows.
 pub(super) struct Rows<'a> {
-    rule: &'a Rule<'a>,
+    pub(super) rule: &'a Rule<'a>,
     /// Columns that a reader must deliver from its file, in this order.
     pub wanted: Vec<String>,
     /// What folders give instead, for each column that is read; empty where they give none.

@@ -178,3 +178,33 @@ fn a_missing_binary_label_is_no_answer() {
     assert_eq!(stored(&named(&["yes"], &["no", "NA"]), code), Ok(-1.0));
     assert_eq!(stored(&named(&["yes"], &[]), Cell::Text("no")), Ok(-1.0));
 }
+
+/// An event's cell is among the texts of either list; without `censored` all others mean that it was
+/// not seen. What other programs write for 1 is 1.
+#[test]
+fn an_event_was_seen_or_not_or_is_refused() {
+    let event = |censored: &[&str]| SeenEvent {
+        column: "died".into(),
+        seen: vec!["1".into()],
+        censored: censored.iter().map(|t| t.to_string()).collect(),
+    };
+    let seen = |censored: &[&str], cell| Label::is_seen(&event(censored), cell);
+    for censored in [&["0"][..], &[]] {
+        for cell in [Cell::Text("1"), Cell::Text(" 1.0 "), Cell::Number(1.0)] {
+            assert_eq!(seen(censored, cell), Ok(true));
+        }
+        for cell in [Cell::Text("0"), Cell::Text("0.0"), Cell::Number(0.0)] {
+            assert_eq!(seen(censored, cell), Ok(false));
+        }
+        assert!(seen(censored, Cell::Missing).is_err() && seen(censored, Cell::Text("")).is_err());
+    }
+    for odd in ["True", "10", "1.00", "01", "2"] {
+        assert_eq!(seen(&[], Cell::Text(odd)), Ok(false), "{odd}");
+        let refused = seen(&["0"], Cell::Text(odd)).unwrap_err();
+        assert!(
+            refused.contains("'censored'") && !refused.contains(odd),
+            "{refused}"
+        );
+    }
+    assert_eq!(seen(&["0", ""], Cell::Missing), Ok(false));
+}

@@ -126,6 +126,22 @@ fn blank_lines_are_rows() {
     assert!(message.contains("without a line feed"), "{message}");
 }
 
+/// Nor would an empty record of several columns, which is a row where bad records are missing ones.
+#[test]
+fn a_last_record_that_may_be_empty_needs_its_line_end() {
+    let rows = |bad, text: &str| loaded(&people(bad), text.as_bytes()).map(|set| set.rows());
+    let (whole, open) = (
+        "a,note,b,y\n0,x,0,1\n1,x,0,0\n",
+        "a,note,b,y\n0,x,0,1\n1,x,0,0",
+    );
+    assert_eq!(rows(BadCells::Missing, whole).unwrap(), 2);
+    let emptied = rows(BadCells::Missing, "a,note,b,y\n0,x,0,1\n\n");
+    assert_eq!(emptied.unwrap(), 2);
+    let message = rows(BadCells::Missing, open).unwrap_err().to_string();
+    assert!(message.contains("end in a line break"), "{message}");
+    assert_eq!(rows(BadCells::Error, open).unwrap(), 2);
+}
+
 #[test]
 fn chunks_lose_no_row() {
     let mut source = source(vec![feature("a", None), feature("b", None)]);
