@@ -24,11 +24,13 @@ const BINS: usize = 10;
 /// How many labels lie in their rows' central predictive intervals.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Coverage {
-    /// Probability of the intervals; of whole numbers they hold at least that.
+    /// Probability of the intervals.
     pub level: f64,
-    /// Share of labels inside.
+    /// Share of labels inside. A label with a probability of its own (a whole number, a bound, a
+    /// censored time) counts by the part of that which is inside: an interval that ends within it
+    /// would hold more than its level.
     pub share: f64,
-    /// Standard deviation that a share of so many rows has where the model is right.
+    /// Standard deviation that a share of so many rows has, at most, where the model is right.
     pub sd: f64,
 }
 
@@ -192,11 +194,14 @@ fn is_of_times(mixture: &Mixture, label: LabelKind) -> bool {
 
 fn coverage(ranks: &[[f64; 2]], level: f64) -> Coverage {
     let tail = 0.5 * (1.0 - level);
-    let inside = |rank: &&[f64; 2]| rank[1] >= tail && rank[0] <= 1.0 - tail;
+    let inside = |&[from, to]: &[f64; 2]| match to - from > 1e-9 {
+        true => (to.min(1.0 - tail) - from.max(tail)).max(0.0) / (to - from),
+        false => f64::from(u8::from(to >= tail && from <= 1.0 - tail)),
+    };
     let count = ranks.len() as f64;
     Coverage {
         level,
-        share: ranks.iter().filter(inside).count() as f64 / count,
+        share: ranks.iter().map(inside).sum::<f64>() / count,
         sd: (level * (1.0 - level) / count).sqrt(),
     }
 }
@@ -259,7 +264,8 @@ mod tests {
         assert!((bins.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
 
-    /// At a bound a label stands for all beyond: an interval that reaches there holds it.
+    /// At a bound a label stands for all beyond: an interval that reaches there holds the part of it
+    /// that its tail leaves.
     #[test]
     fn labels_at_bounds_and_censored_ones() {
         let normal = Mixture(vec![LabelLaw::Normal { mean: 0.0, sd: 1.0 }]);
@@ -270,7 +276,11 @@ mod tests {
         let [from, to] = rank(&normal, label, 1.0);
         assert!((from - 0.841_344_746_068_543).abs() < 1e-12 && to == 1.0);
         assert_eq!(rank(&normal, label, -1.0)[0], 0.0);
-        assert_eq!(coverage(&[[from, to]], 0.9).share, 1.0);
+        let inside = coverage(&[[from, to]], 0.9).share;
+        assert!(
+            (inside - (0.95 - from) / (1.0 - from)).abs() < 1e-12,
+            "{inside}"
+        );
         assert_eq!(coverage(&[[from, to]], 0.5).share, 0.0);
         let weibull = Mixture(vec![LabelLaw::Weibull {
             scale: 2.0,
