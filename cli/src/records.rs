@@ -121,18 +121,18 @@ impl Records {
         if others.is_empty() {
             return None;
         }
-        let own = (budget.epsilon(), budget.delta());
-        let (epsilon, delta) = others
+        let mut budgets = vec![(budget.epsilon(), budget.delta())];
+        budgets.extend(others.iter().map(|r| (r.epsilon, r.delta)));
+        let (epsilon, delta) = budgets
             .iter()
-            .fold(own, |sum, r| (sum.0 + r.epsilon, sum.1 + r.delta));
-        // Budgets keep a 1024th of their delta for coins, which no rho pays for.
+            .fold((0.0, 0.0), |sum, b| (sum.0 + b.0, sum.1 + b.1));
         // What is μ-GDP is μ²/2-zCDP (Dong, Roth & Su 2022); one Rényi order alone is not.
         let own_rho = match measure {
             Measure::Zcdp | Measure::Gaussian => Some(measure.limit(budget)),
             Measure::Renyi { .. } => None,
         };
         let rho = others.iter().fold(own_rho, |sum, r| Some(sum? + r.rho?));
-        let by_rho = rho.map(|rho| epsilon_of_rho(rho, delta * (1.0 - f64::powi(2.0, -10))));
+        let by_rho = rho.and_then(|rho| epsilon_of_all(rho, &budgets));
         let epsilon = by_rho.map_or(epsilon, |by_rho| by_rho.min(epsilon));
         // What protects all rows of a unit protects each of them where it stays the unit's own, and
         // not the other way round.
@@ -257,5 +257,47 @@ impl Records {
         };
         let text = serde_json::to_vec_pretty(&record).map_err(|e| fail(e.into()))?;
         replace_durably(&file, &text).map_err(fail)
+    }
+}
+
+/// ε at which ρ-zCDP and the coins of all these budgets (ε, δ) hold at the sum of their δ. A budget
+/// keeps a 1024th of its δ for coins, which no ρ pays for: (1 + e^ε) times how far these are off in
+/// all, so at a larger ε more. `None` where that leaves no δ.
+fn epsilon_of_all(rho: f64, budgets: &[(f64, f64)]) -> Option<f64> {
+    let delta: f64 = budgets.iter().map(|b| b.1).sum();
+    let coins = |epsilon: f64| -> f64 {
+        let of = |&(own, delta): &(f64, f64)| delta * (epsilon - own).exp().max(1.0);
+        f64::powi(2.0, -10) * budgets.iter().map(of).sum::<f64>()
+    };
+    let at = |epsilon: f64| {
+        let rest = delta - coins(epsilon);
+        (rest > 0.0).then(|| epsilon_of_rho(rho, rest))
+    };
+    // With what coins take at more than the answer it is one.
+    let more = 1.02 * at(0.0)? + 0.01;
+    at(more).filter(|epsilon| *epsilon <= more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said covers ρ and the coins at that ε, and is no more than a thousandth above what ρ
+    /// alone says; where coins would take all of δ nothing is said.
+    #[test]
+    fn coins_of_all_budgets_are_paid_at_their_sum() {
+        for (epsilon, count, rho) in [(3.0, 2, 0.5), (1.0, 9, 0.15), (0.1, 40, 0.01)] {
+            let budgets = vec![(epsilon, 1e-6); count];
+            let found = epsilon_of_all(rho, &budgets).unwrap();
+            let delta = 1e-6 * count as f64;
+            // Each coin's errors, in all T of a run, take (1 + e^ε)T.
+            let share = f64::powi(2.0, -10) * (1.0 + found.exp()) / (1.0 + f64::exp(epsilon));
+            let needed = epsilon_of_rho(rho, delta * (1.0 - share));
+            assert!(
+                found >= needed && found < 1.001 * needed,
+                "{found} {needed}"
+            );
+        }
+        assert_eq!(epsilon_of_all(40.0, &[(0.1, 1e-6); 2]), None);
     }
 }
