@@ -110,13 +110,14 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, parameters: &[String], free: bool
     } else if doubts.unsettled > UNSETTLED {
         notes.push("the way to the mode had not settled: the draws may lie far from the posterior, as on nearly separable or collinear tables. More sampler.anchor.stages, fewer or merged features, or a narrower prior would help".into());
     }
-    if doubts.lost > 0 && !noisy {
+    // (Where the way had not settled, nobody knows what the rows would have said at its end.)
+    if doubts.lost > 0 && !noisy && doubts.unsettled <= UNSETTLED {
         notes.push(format!(
             "in {} of {d} directions{} the rows say nothing: there draws follow the prior alone",
             doubts.lost,
             mostly(anchor, parameters)
         ));
-    } else if doubts.lost > 0 {
+    } else if doubts.lost > 0 && noisy {
         notes.push(format!(
             "in {} of {d} directions{} the curvature is lost in the noise: there intervals are wide, up to the prior's own. Fewer or merged features, or a larger epsilon, would help",
             doubts.lost,

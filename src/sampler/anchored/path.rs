@@ -1041,20 +1041,21 @@ impl<'a> Path<'a> {
             true => &noise + self.room_for(cut, coordinates)?,
             false => noise.clone(),
         };
+        // A way that had not settled is noise in its gradient too: the prior bounds what it hides.
+        let uncertain = uncertain * inflation;
         let alone = match self.alone {
-            true => {
-                let noise = &uncertain * inflation;
-                Some(scales::alone(&own, &raised, &bent.cautious, &noise)?)
-            }
+            true => Some(scales::alone(&own, &raised, &bent.cautious, &uncertain)?),
             false => None,
         };
         let (own, centre, spread) = match sd > 0.0 {
             true => {
                 let answer = |h: &DMatrix<f64>| centre_of(h, &noise, &prior, &own, &prior_pull);
                 let (centre, variance) = answer(&raised)?;
-                // Where the floor made a step short, it may be as much longer.
+                // Where the floor made a step short, it may be as much longer, by a prior's sd at most.
                 let (longer, _) = answer(&floored(&(&raised - &bent.lift), LEAST_BELIEVED))?;
                 let further = longer - &centre;
+                let of_prior = further.dot(&(&prior * &further)).sqrt();
+                let further = further / of_prior.max(1.0);
                 let spread = spread(&bent.believed, &precision, &prior, &uncertain)?;
                 let spread = spread + variance + &further * further.transpose();
                 let spread = spread.transpose().iter().copied().collect();
@@ -1062,7 +1063,6 @@ impl<'a> Path<'a> {
             }
             false => (own, centre, Vec::new()),
         };
-        let spread: Vec<f64> = spread.into_iter().map(|v| v * inflation).collect();
         let least = eigen(&precision).0.min().max(1e-12);
         Ok(Anchor {
             at: self.at.clone(),
