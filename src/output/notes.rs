@@ -104,7 +104,7 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, parameters: &[String], free: bool
     }
     if doubts.unsettled > UNSETTLED && noisy {
         notes.push(format!(
-            "the way to the mode had not settled (its last step was {:.1} times what noise makes it): the draws may lie far from the posterior, as on nearly separable or collinear tables; intervals were widened by as much. A larger epsilon, fewer or merged features, or a narrower prior would help",
+            "the way to the mode had not settled (its last step was {:.1} times what noise makes it): the draws may lie far from the posterior, as on nearly separable or collinear tables; intervals were widened for that, up to the prior's own width. A larger epsilon, fewer or merged features, or a narrower prior would help",
             (3.0 * doubts.unsettled).sqrt()
         ));
     } else if doubts.unsettled > UNSETTLED {

@@ -96,9 +96,9 @@ fn weights_that_few_rows_are_given_are_not_taken_for_what_they_say() {
 }
 
 /// Whatever rows and noise hide, no coefficient is less known than by its prior: of six runs at
-/// ε = 10 none has draws more than three times as wide. Counts without more zeros than their law
-/// makes tell next to nothing of a share of extra zeros, the way to the mode does not settle, and
-/// draws were 4 to 27 times as wide as the prior where its last step widened what was the prior's.
+/// ε = 10 none has draws twice as wide. Counts without more zeros than their law makes tell next to
+/// nothing of a share of extra zeros, and the way to the mode does not settle. Draws of such runs
+/// were up to 27 times as wide as the prior where the last step widened what was the prior's.
 #[test]
 fn a_way_that_does_not_settle_says_no_less_than_the_prior() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,13 +114,14 @@ fn a_way_that_does_not_settle_says_no_less_than_the_prior() {
     std::fs::write(folder.path().join("t.csv"), table).unwrap();
     let text = "[data]\nfile = \"t.csv\"\n[columns]\na = { scale = [-1, 1] }\nlevel = { levels = [0, 1, 2] }\ny = { count = 10 }\n[model]\nkind = \"zero-inflated-negative-binomial\"\nformula = \"y ~ a + level\"\nprior = { kind = \"normal\", sd = 3 }\nparameters = { log_shape = { mean = 0, sd = 1 }, logit_zero = { mean = -1, sd = 1 } }\n[sampler]\nalgorithm = \"dp-laplace\"\n[run]\niterations = 400\n[privacy]\nepsilon = 10.0\ndelta = 1e-6\n";
     let plan = Plan::parse(&folder.path().join("run.toml"), text.into()).unwrap();
-    let priors = [3.0, 3.0, 3.0, 3.0, 1.0, 1.0];
+    let priors = [3.0, 3.0, 3.0, 3.0, 3.0, 1.0, 1.0];
     for seed in 0..6 {
         let data = plan.load_data().unwrap();
         let run = AnchoredRun::of(&plan, data, EngineChoice::Cpu, seed).unwrap();
         let of_prior = |j: usize| run.moments(j).1 / priors[j];
         let widths: Vec<f64> = (0..priors.len()).map(of_prior).collect();
+        assert_eq!(run.noise.len(), priors.len());
         println!("{widths:.2?}");
-        assert!(widths.iter().all(|w| *w < 3.0), "{seed}: {widths:.2?}");
+        assert!(widths.iter().all(|w| *w < 2.0), "{seed}: {widths:.2?}");
     }
 }

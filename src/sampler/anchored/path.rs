@@ -1051,11 +1051,13 @@ impl<'a> Path<'a> {
             true => {
                 let answer = |h: &DMatrix<f64>| centre_of(h, &noise, &prior, &own, &prior_pull);
                 let (centre, variance) = answer(&raised)?;
-                // Where the floor made a step short, it may be as much longer, by a prior's sd at most.
+                // Where the floor made a step short, it may be as much longer, by one of the prior's
+                // sds at most, or by so many as the centre is off already.
                 let (longer, _) = answer(&floored(&(&raised - &bent.lift), LEAST_BELIEVED))?;
                 let further = longer - &centre;
-                let of_prior = further.dot(&(&prior * &further)).sqrt();
-                let further = further / of_prior.max(1.0);
+                let length = further.dot(&(&prior * &further)).sqrt();
+                let off = further.dot(&(&prior * &centre - &prior_pull)).abs() / length.max(1e-300);
+                let further = further / (length / off.max(1.0)).max(1.0);
                 let spread = spread(&bent.believed, &precision, &prior, &uncertain)?;
                 let spread = spread + variance + &further * further.transpose();
                 let spread = spread.transpose().iter().copied().collect();
