@@ -260,8 +260,8 @@ impl Records {
     }
 }
 
-/// ε at which ρ-zCDP and the coins of all these budgets (ε, δ) hold at the sum of their δ. A budget
-/// keeps a 1024th of its δ for coins, which no ρ pays for: (1 + e^ε) times how far these are off in
+/// ε at which ρ-zCDP and the coins of all these budgets (ε, δ) hold at the sum of their δ. A
+/// budget keeps a 1024th of its δ for coins, which no ρ pays for: (1 + e^ε) times how far these are off in
 /// all, so at a larger ε more. `None` where that leaves no δ.
 fn epsilon_of_all(rho: f64, budgets: &[(f64, f64)]) -> Option<f64> {
     let delta: f64 = budgets.iter().map(|b| b.1).sum();

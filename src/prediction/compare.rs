@@ -264,8 +264,8 @@ mod tests {
         assert!((bins.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
 
-    /// At a bound a label stands for all beyond: an interval that reaches there holds the part of it
-    /// that its tail leaves.
+    /// At a bound a label stands for all beyond: an interval that reaches there holds the part of
+    /// it that its tail leaves.
     #[test]
     fn labels_at_bounds_and_censored_ones() {
         let normal = Mixture(vec![LabelLaw::Normal { mean: 0.0, sd: 1.0 }]);

@@ -56,8 +56,8 @@ fn many_files_are_one_table_by_their_folder() {
     assert!(!check.contains(SUM), "{check}");
 }
 
-/// ε of two budgets (5, 1e-6) that hold ρ together, with their coins paid at the sum's ε: each keeps
-/// a 1024th of its δ for them at its own.
+/// ε of two budgets (5, 1e-6) that hold ρ together, with their coins paid at the sum's ε: each
+/// keeps a 1024th of its δ for them at its own.
 fn of_both(rho: f64, sum: f64) -> f64 {
     let coins = (1.0 + sum.exp()) / (1.0 + 5.0f64.exp()) / 1024.0;
     dpmc::privacy::epsilon_of_rho(rho, 2e-6 * (1.0 - coins))

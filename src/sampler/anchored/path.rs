@@ -1051,8 +1051,8 @@ impl<'a> Path<'a> {
             true => {
                 let answer = |h: &DMatrix<f64>| centre_of(h, &noise, &prior, &own, &prior_pull);
                 let (centre, variance) = answer(&raised)?;
-                // Where the floor made a step short, it may be as much longer, by one of the prior's
-                // sds at most, or by so many as the centre is off already.
+                // Where the floor made a step short, it may be as much longer, by one of the
+                // prior's sds at most, or by so many as the centre is off already.
                 let (longer, _) = answer(&floored(&(&raised - &bent.lift), LEAST_BELIEVED))?;
                 let further = longer - &centre;
                 let length = further.dot(&(&prior * &further)).sqrt();

@@ -179,8 +179,8 @@ fn a_missing_binary_label_is_no_answer() {
     assert_eq!(stored(&named(&["yes"], &[]), Cell::Text("no")), Ok(-1.0));
 }
 
-/// An event's cell is among the texts of either list; without `censored` all others mean that it was
-/// not seen. What other programs write for 1 is 1.
+/// An event's cell is among the texts of either list; without `censored` all others mean that it
+/// was not seen. What other programs write for 1 is 1.
 #[test]
 fn an_event_was_seen_or_not_or_is_refused() {
     let event = |censored: &[&str]| SeenEvent {
