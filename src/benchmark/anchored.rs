@@ -1,15 +1,18 @@
 //! `anchored-barker` steps, and the pass that an anchor takes, on synthetic logistic rows.
 
-use super::{Measurement, logistic_problem, measurement, paired};
+use std::sync::Arc;
+
+use super::{Measurement, logistic_problem, logistic_rows, measurement, paired};
 use crate::data::Storage;
 use crate::engine::EngineChoice;
 use crate::model::{Metric, Model, Slopes};
 use crate::privacy::{
-    Acceptance, AnchorNoise, CuratorError, Estimator, Halt, Lambda, OpenCurator, Releases,
+    Acceptance, AnchorNoise, Budget, Curator, CuratorError, Estimator, Halt, Lambda, Ledger,
+    OpenCurator, Releases,
 };
 use crate::sampler::{
-    Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Decisions,
-    Preconditioner, RandomWalk,
+    Adapt, Adaptation, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring, Chains,
+    Decisions, Preconditioner, RandomWalk,
 };
 
 /// The size of Adult with 12 features, and a million rows of 50.
@@ -28,7 +31,18 @@ pub(super) fn anchor_pass(curator: &mut OpenCurator, d: usize) -> impl FnMut() -
     }
 }
 
-/// Steps a second at λ = 4Λ around an exact anchor, and anchors a second.
+/// What the steps are paid from: large, so that none is refused.
+const BUDGET: (f64, f64) = (30.0, 0.5);
+/// Of which releases take so much, in ρ.
+const SPLIT: AnchorSplit = AnchorSplit {
+    refresh: 0.0,
+    start: 0.2,
+    gradient: 0.2,
+    curvature: 0.1,
+};
+
+/// Private steps a second at λ = 4Λ around a released anchor, of so many rows as its clips ask for,
+/// and exact anchors a second.
 pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
     let mut measurements = Vec::new();
     for (rows, features) in SIZES {
@@ -41,18 +55,23 @@ pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
             let shape = (rows, features, 1);
             measurements.push(measurement(ANCHOR, shape, &floors, &mut times, None));
         }
+        let data = logistic_rows(rows, features, Storage::I16)?;
+        let budget = Budget::new(BUDGET.0, BUDGET.1);
+        let ledger = budget.map(Ledger::in_memory);
+        let ledger = ledger.map_err(|e| CuratorError::Mismatch(e.to_string()))?;
+        let cpu = EngineChoice::Cpu;
+        let mut curator = Curator::private(data, model.clone(), cpu, ledger, Some(1))?;
         let mut sampler = sampler(&*model, rows);
         let anchor = sampler.release_anchor(&mut curator).map_err(fail)?;
         curator.set_anchor(anchor).map_err(fail)?;
-        sampler.follow(curator.model().prior()).map_err(fail)?;
+        sampler.follow(model.prior()).map_err(fail)?;
         let mut chains = Chains::new(std::slice::from_ref(&start), [1; 32]);
         sampler.start_at_anchor(&mut chains);
         let steps = || (0..1000).all(|_| sampler.step(&mut chains, &mut curator).is_ok());
         if let Some((floors, mut times)) = paired(9, || 1.0, steps) {
-            let read = sampler_rows(rows, &sampler, features);
-            let name = format!("anchored-barker, {read:.0} rows a step, 1000 steps");
+            let name = "anchored-barker, private minibatches, 1000 steps";
             let shape = (rows, features, 1);
-            let mut m = measurement(&name, shape, &floors, &mut times, None);
+            let mut m = measurement(name, shape, &floors, &mut times, None);
             m.per_second *= 1000.0;
             measurements.push(m);
         }
@@ -60,11 +79,7 @@ pub(super) fn rates() -> Result<Vec<Measurement>, CuratorError> {
     Ok(measurements)
 }
 
-fn sampler_rows(rows: usize, sampler: &RandomWalk, features: usize) -> f64 {
-    5.0 * rows as f64 * sampler.typical_clip(features).unwrap_or(f64::NAN)
-}
-
-/// Default settings of a run file, without noise.
+/// Settings of a run file that asks the rows about every move, but for the budget.
 fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
     let d = model.dim();
     let size = d as f64;
@@ -79,7 +94,7 @@ fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
             flags: Vec::new(),
             clip: None,
             radius: 4.0 * size.sqrt() + 4.0,
-            split: None,
+            split: Some(SPLIT),
         },
         proposal: AnchoredProposal::Autoregressive { correlation: 0.0 },
         share: (4.0 / size.powf(1.5)).min(1.0),
