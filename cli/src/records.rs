@@ -149,22 +149,36 @@ impl Records {
             ),
             false => "no guarantee at all (their deltas alone make 1 or more)".into(),
         };
+        let shared = match others.iter().any(|r| r.table != self.table) {
+            true => " or for files in common with it",
+            false => "",
+        };
         Some(format!(
-            "{} other ledger(s) are recorded for this table: with the budget of this run all of it adds up to {guarantee}; runs that name one --ledger share one budget",
+            "{} other ledger(s) are recorded for this table{shared}: with the budget of this run all of it adds up to {guarantee}; runs that name one --ledger share one budget",
             others.len(),
         ))
     }
 
+    /// All records of this table, and of folders that it lies in, files in it, and other names of
+    /// its file.
     fn all(&self) -> Vec<Record> {
-        let Ok(folder) = &self.folder else {
+        let Ok(Some(base)) = self.folder.as_deref().map(Path::parent) else {
             return Vec::new();
         };
-        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let within = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let files = within(base).flat_map(|folder| within(&folder.path()));
         let texts = files.filter_map(|file| std::fs::read(file.path()).ok());
         texts
             .filter_map(|text| serde_json::from_slice::<Record>(&text).ok())
             .filter(|record| record.epsilon >= 0.0 && record.delta >= 0.0)
+            .filter(|record| self.shares_files_with(&record.table))
             .collect()
+    }
+
+    fn shares_files_with(&self, other: &Path) -> bool {
+        self.table.starts_with(other)
+            || other.starts_with(&self.table)
+            || same_file::is_same_file(&self.table, other).unwrap_or(false)
     }
 
     fn file(&self, ledger: &str) -> Option<PathBuf> {

@@ -54,6 +54,27 @@ fn many_files_are_one_table_by_their_folder() {
     assert!(check.contains("1 other ledger(s)"), "{check}");
     let check = works(&place, "check run.toml --data people.csv");
     assert!(!check.contains(SUM), "{check}");
+    // One file of them by itself, by its own name and by another.
+    std::fs::hard_link(place.path("visits/1.csv"), place.path("linked.csv")).unwrap();
+    for file in ["visits/1.csv", "linked.csv"] {
+        let out = file.replace(['/', '.'], "-");
+        let check = works(&place, &format!("check run.toml --data {file}"));
+        assert!(check.contains(SUM), "{check}");
+        works(
+            &place,
+            &format!("sample run.toml --data {file} --out {out} --quiet"),
+        );
+    }
+    for (file, others) in [("visits", 2), ("visits/1.csv", 3), ("linked.csv", 2)] {
+        let check = works(&place, &format!("check run.toml --data {file}"));
+        assert!(
+            check.contains(&format!("{others} other ledger(s)")),
+            "{check}"
+        );
+        assert!(check.contains("or for files in common"), "{check}");
+    }
+    let check = works(&place, "check run.toml --data people.csv");
+    assert!(!check.contains(SUM), "{check}");
 }
 
 /// ε of two budgets (5, 1e-6) that hold ρ together, with their coins paid at the sum's ε: each
