@@ -1,7 +1,5 @@
 //! `anchored-barker` steps, and the pass that an anchor takes, on synthetic logistic rows.
 
-use std::sync::Arc;
-
 use super::{Measurement, logistic_problem, logistic_rows, measurement, paired};
 use crate::data::Storage;
 use crate::engine::EngineChoice;

@@ -208,6 +208,12 @@ fn an_edited_ledger_is_refused() {
         let kept: Vec<&str> = kept.map(|(_, line)| *line).collect();
         kept.join("\n") + "\n"
     };
+    // As a crash may end a file, but with records behind it.
+    let before = |k: usize, what: &str| {
+        let mut lines: Vec<&str> = good.lines().collect();
+        lines.insert(k, what);
+        lines.join("\n") + "\n"
+    };
     for (k, text) in [
         zero,
         without(1),
@@ -215,6 +221,12 @@ fn an_edited_ledger_is_refused() {
         without(3),
         good.replacen("\"count\":300", "\"count\":3", 1),
         good.replacen("\"rows\":500", "\"rows\":600", 1),
+        before(1, ""),
+        before(2, ""),
+        before(3, "]"),
+        before(3, "\0"),
+        before(3, "{\"run\":\"a"),
+        without(2).replacen("\"format\"", "\"\0ormat\"", 1),
     ]
     .into_iter()
     .enumerate()
@@ -232,11 +244,19 @@ fn an_edited_ledger_is_refused() {
         assert!(!place.path("three").exists());
     }
     // What a crash leaves of a line that was being written was never spent on.
-    let cut = good.trim_end_matches("\n]\n").to_string() + ",\n{\"run\":\"a";
-    place.write("l.json", &cut);
-    place.works("sample run.toml --ledger l.json --out three --quiet");
-    let three = spent(&place.json("l.json"));
-    assert!((three / spent(&serde_json::from_str(&good).unwrap()) - 1.5).abs() < 1e-6);
+    let end = good.trim_end_matches("\n]\n");
+    let half = ",\n{\"run\":\"a";
+    for (k, tail) in ["\n", ",\n", ",\n\n", half, "\n]\n\0\0\0", ",\n\0\0\"}\n]\n"]
+        .into_iter()
+        .enumerate()
+    {
+        place.write("l.json", &format!("{end}{tail}"));
+        place.works(&format!(
+            "sample run.toml --ledger l.json --out three{k} --quiet"
+        ));
+        let three = spent(&place.json("l.json"));
+        assert!((three / spent(&serde_json::from_str(&good).unwrap()) - 1.5).abs() < 1e-6);
+    }
 }
 
 /// Eight runs at once on one ledger: one at a time has it, and together they stay within it.

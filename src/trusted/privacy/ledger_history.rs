@@ -124,20 +124,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<History>, String> {
     }
     let (mut history, mut end, mut number) = (None::<History>, OPENING.len(), 1);
     let mut sessions = Sessions::default();
-    for line in bytes[end..].split_inclusive(|b| *b == b'\n') {
+    let mut lines = bytes[end..].split_inclusive(|b| *b == b'\n');
+    while let Some(record) = lines.next().and_then(whole) {
         number += 1;
-        if line == b"]\n" {
-            break;
-        }
-        // Cut short by a crash: whole lines end, and no byte of theirs is zero.
-        let Some(record) = line.strip_suffix(b"\n").filter(|r| !r.contains(&0)) else {
-            break;
-        };
-        let record = record.strip_suffix(b"]").unwrap_or(record);
-        let record = record.strip_suffix(b",").unwrap_or(record);
-        if record.is_empty() {
-            break;
-        }
         let at = history.as_ref().map_or(end, |_| end + BETWEEN.len());
         let head = history.as_ref().and_then(|h: &History| h.heads.last());
         let (body, chain) = split(record, head.map_or("", String::as_str))
@@ -169,7 +158,26 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<History>, String> {
         }
         end = at + record.len();
     }
+    if lines.filter_map(whole).any(ends_with_hash) {
+        return Err(damaged(number + 1, "is none, but records follow it"));
+    }
     Ok(history.map(|history| History { end, ..history }))
+}
+
+/// The record of a line; none of the closing line, nor of what a crash cut short: whole lines end,
+/// and no byte of theirs is zero.
+fn whole(line: &[u8]) -> Option<&[u8]> {
+    let record = line.strip_suffix(b"\n").filter(|r| !r.contains(&0))?;
+    let record = record.strip_suffix(b"]").unwrap_or(record);
+    let record = record.strip_suffix(b",").unwrap_or(record);
+    (!record.is_empty()).then_some(record)
+}
+
+/// Whether bytes are a whole record, as no crash leaves one behind half a line.
+fn ends_with_hash(record: &[u8]) -> bool {
+    let body = record.strip_suffix(END.as_bytes());
+    let body = body.and_then(|body| body.get(..body.len().checked_sub(DIGITS)?));
+    record.starts_with(b"{") && body.is_some_and(|body| body.ends_with(CHAIN.as_bytes()))
 }
 
 /// A record without its hash, and the hash, where that is right.
