@@ -6,7 +6,7 @@ use super::error::line_of;
 use super::schema::{Key, SECTIONS};
 
 /// Names that other software, or another part of a run file, has for what is called otherwise.
-const OTHER_NAMES: [(&str, &str); 55] = [
+const OTHER_NAMES: [(&str, &str); 56] = [
     ("gaussian", "normal"),
     ("gauss", "normal"),
     ("ridge", "normal"),
@@ -25,6 +25,7 @@ const OTHER_NAMES: [(&str, &str); 55] = [
     ("normal", "gaussian"),
     ("lognormal", "log-normal"),
     ("negbin", "negative-binomial"),
+    ("negbinomial", "negative-binomial"),
     ("nb", "negative-binomial"),
     ("zip", "zero-inflated-poisson"),
     ("zinb", "zero-inflated-negative-binomial"),

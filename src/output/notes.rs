@@ -104,11 +104,11 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, parameters: &[String], free: bool
     }
     if doubts.unsettled > UNSETTLED && noisy {
         notes.push(format!(
-            "the way to the mode had not settled (its last step was {:.1} times what noise makes it): the draws may lie far from the posterior, as on nearly separable or collinear tables; intervals were widened for that, up to the prior's own width. A larger epsilon, fewer or merged features, or a narrower prior would help",
+            "the way to the mode had not settled (its last step was {:.1} times what noise makes it): the draws may lie far from the posterior, as on nearly separable or collinear tables; intervals were widened for that, up to the prior's own width. A larger epsilon, fewer or merged features, a narrower prior, or a [run] start nearer to the answer would help",
             (3.0 * doubts.unsettled).sqrt()
         ));
     } else if doubts.unsettled > UNSETTLED {
-        notes.push("the way to the mode had not settled: the draws may lie far from the posterior, as on nearly separable or collinear tables. More sampler.anchor.stages, fewer or merged features, or a narrower prior would help".into());
+        notes.push("the way to the mode had not settled: the draws may lie far from the posterior, as on nearly separable or collinear tables. More sampler.anchor.stages, fewer or merged features, a narrower prior, or a [run] start nearer to the answer would help".into());
     }
     // (Where the way had not settled, nobody knows what the rows would have said at its end.)
     if doubts.lost > 0 && !noisy && doubts.unsettled <= UNSETTLED {

@@ -42,11 +42,15 @@ const LEAST_STAGE_BOUND: f64 = 1.0;
 /// Longest step, root mean square of the change of η …
 const LONGEST_STEP: f64 = 2.0;
 /// … of which a step is long from this share on. It is halved where a long step turns back on the
-/// one before it, with a cosine below minus this, and grows where it goes on: what η changes by is
-/// known by a noisy curvature alone, which may be far too small where the start's rows say little.
+/// one before it, with a cosine below minus this, and is 2^cosine times as long where it goes on:
+/// what η changes by is known by a noisy curvature alone, which may be far too small where the
+/// start's rows say little.
 const LONG: f64 = 0.7;
 const TURNED: f64 = 0.3;
-const REGROWN: f64 = 1.2;
+/// While such steps are long and more than this of them is kept, stages may take so much of what is
+/// kept for the last releases: more noise is better than a mode that was not reached.
+const FAR_TO_GO: f64 = 0.8;
+const TAKEN: f64 = 0.5;
 /// Before its gradient is seen, a coefficient's step has at least this sd, in large changes of η:
 /// what noise makes longer is drawn in.
 const FAR: f64 = 0.4;
@@ -166,6 +170,8 @@ struct Path<'a> {
     /// How long a step may be now; the last one, if it was long, of a declared law.
     longest: f64,
     last: Option<DVector<f64>>,
+    /// Whether the next step is to be as long, too.
+    far_to_go: bool,
     /// How far the last step went, nats, root mean square.
     moved: f64,
     /// Rows' norms over the usual one by the last profile, and Σ κw of each range.
@@ -293,6 +299,7 @@ impl<'a> Path<'a> {
             moved: 0.0,
             norms: Vec::new(),
             last: None,
+            far_to_go: false,
         })
     }
 
@@ -405,6 +412,10 @@ impl<'a> Path<'a> {
         purse: &mut Purse,
         releases: &mut dyn Releases,
     ) -> Result<bool, Halt> {
+        let kept = match self.far_to_go {
+            true => kept * (1.0 - TAKEN),
+            false => kept,
+        };
         let coordinates = self.coordinates()?;
         let (_, prior) = self.prior_slopes();
         let longest = self.row_norm() * lower(&coordinates.factor)?.inverse_norm();
@@ -443,23 +454,14 @@ impl<'a> Path<'a> {
         self.observe(&coordinates, &seen, share);
         self.learn_from_gradients(&coordinates, 0.0)?;
         let gradient = gradient_of(&coordinates, &seen);
-        let (mut step, mut trust) = self.step(&gradient, &coordinates, sd)?;
-        let cosine = self.cosine_of_long_steps(&step);
-        if cosine < -TURNED {
-            self.longest *= 0.5;
-            (step, trust) = self.step(&gradient, &coordinates, sd)?;
-        } else if cosine > TURNED {
-            self.longest = (REGROWN * self.longest).min(LONGEST_STEP);
-        }
-        // Other laws bend everywhere, and come back by themselves.
-        let declared = matches!(self.slopes.score, Score::Declared(_));
-        self.last = (declared && self.is_long(&step)).then(|| step.clone());
+        let (step, trust) = self.paced_step(&gradient, &coordinates, sd)?;
         let longer = self.lengthened(step.clone(), trust);
         let step = match sd == 0.0 && self.reach(&longer) > 1.0 {
             true => step,
             false => longer,
         };
         let moved = self.change(&step);
+        self.far_to_go = self.last.is_some() && trust > FAR_TO_GO;
         self.advance(&step);
         // (After a long step the noise was chosen by a curvature of far off.)
         let near = moved.max(self.moved) < LONG * LONGEST_STEP;
@@ -467,6 +469,27 @@ impl<'a> Path<'a> {
         self.moved = moved;
         // Without privacy a step is all signal until none is left.
         Ok(!settled && (sd > 0.0 || moved > 1e-6))
+    }
+
+    /// [`Path::step`], where the longest has been halved or has grown by how this step goes on from
+    /// the one before it.
+    fn paced_step(
+        &mut self,
+        gradient: &DVector<f64>,
+        coordinates: &Coordinates,
+        sd: f64,
+    ) -> Result<(DVector<f64>, f64), Halt> {
+        let (mut step, mut trust) = self.step(gradient, coordinates, sd)?;
+        let cosine = self.cosine_of_long_steps(&step);
+        if cosine.abs() > TURNED {
+            let by = if cosine < 0.0 { 0.5 } else { cosine.exp2() };
+            self.longest = (by * self.longest).min(LONGEST_STEP);
+            (step, trust) = self.step(gradient, coordinates, sd)?;
+        }
+        // Other laws bend everywhere, and come back by themselves.
+        let declared = matches!(self.slopes.score, Score::Declared(_));
+        self.last = (declared && self.is_long(&step)).then(|| step.clone());
+        Ok((step, trust))
     }
 
     /// What is asked for where the path stands: the gradient of rows bounded by the first of two
@@ -923,7 +946,7 @@ impl<'a> Path<'a> {
             }
             self.learn_from_gradients(&coordinates, misfit)?;
             let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
-            let (step, _) = self.step(&gradient, &coordinates, sd)?;
+            let (step, _) = self.paced_step(&gradient, &coordinates, sd)?;
             self.advance(&step);
         }
         Err(Halt::Failed("an anchor needs a gradient".into()))
