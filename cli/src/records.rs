@@ -167,7 +167,9 @@ impl Records {
         };
         let within = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
         let files = within(base).flat_map(|folder| within(&folder.path()));
-        let texts = files.filter_map(|file| std::fs::read(file.path()).ok());
+        let paths = files.map(|file| file.path());
+        let paths = paths.filter(|path| path.extension().is_some_and(|kind| kind == "json"));
+        let texts = paths.filter_map(|path| std::fs::read(path).ok());
         texts
             .filter_map(|text| serde_json::from_slice::<Record>(&text).ok())
             .filter(|record| record.epsilon >= 0.0 && record.delta >= 0.0)
@@ -178,7 +180,10 @@ impl Records {
     fn shares_files_with(&self, other: &Path) -> bool {
         self.table.starts_with(other)
             || other.starts_with(&self.table)
-            || same_file::is_same_file(&self.table, other).unwrap_or(false)
+            // (What is opened to compare is no pipe.)
+            || self.table.is_file()
+                && other.is_file()
+                && same_file::is_same_file(&self.table, other).unwrap_or(false)
     }
 
     fn file(&self, ledger: &str) -> Option<PathBuf> {
