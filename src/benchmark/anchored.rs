@@ -10,7 +10,7 @@ use crate::privacy::{
 };
 use crate::sampler::{
     Adapt, Adaptation, AnchorSplit, AnchoredProposal, AnchoredSettings, Anchoring, Chains,
-    Decisions, Preconditioner, RandomWalk,
+    Decisions, Preconditioner, RandomWalk, Structure,
 };
 
 /// The size of Adult with 12 features, and a million rows of 50.
@@ -89,7 +89,7 @@ fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
             row_norm: 3.0,
             unit: 1.0,
             slopes: Slopes::logistic(),
-            flags: Vec::new(),
+            structure: Structure::default(),
             clip: None,
             radius: 4.0 * size.sqrt() + 4.0,
             split: Some(SPLIT),

@@ -9,7 +9,7 @@ use dpmc::model::{Anchor, Lower, Metric, Model, Prior, Regression};
 use dpmc::privacy::{Acceptance, AnchorNoise, Curator, Estimator, OpenCurator, Releases};
 use dpmc::sampler::{
     Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Decisions, Preconditioner,
-    RandomWalk,
+    RandomWalk, Structure,
 };
 
 pub const AT: [f64; 2] = [0.6, -0.8];
@@ -148,7 +148,7 @@ impl Table {
                 row_norm: NORM,
                 unit: KAPPA * model.unit(),
                 slopes: model.slopes().unwrap(),
-                flags: Vec::new(),
+                structure: Structure::default(),
                 clip: Some(100.0),
                 radius: 3.0,
                 split: None,

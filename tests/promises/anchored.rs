@@ -17,7 +17,7 @@ use dpmc::privacy::{
 };
 use dpmc::sampler::{
     Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Decisions,
-    Preconditioner, RandomWalk,
+    Preconditioner, RandomWalk, Structure,
 };
 use dpmc::synthetic;
 
@@ -74,7 +74,7 @@ fn settings(proposal: AnchoredProposal) -> AnchoredSettings {
             row_norm: model_norm(),
             unit: 0.7,
             slopes: Slopes::logistic(),
-            flags: Vec::new(),
+            structure: Structure::default(),
             clip: Some(100.0),
             radius: 3.0,
             split: None,
@@ -303,7 +303,7 @@ fn an_anchor_of_separated_rows_is_known_to_be_unsettled() {
         row_norm: 1.0,
         unit: 1.0,
         slopes: Slopes::logistic(),
-        flags: Vec::new(),
+        structure: Structure::default(),
         clip: Some(2.0),
         radius: 8.0,
         split: Some(dpmc::sampler::AnchorSplit {

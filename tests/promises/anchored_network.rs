@@ -13,7 +13,7 @@ use dpmc::model::{Anchor, Mlp, Model, Prior};
 use dpmc::privacy::{Acceptance, AnchorNoise, Curator, Estimator, Lambda, OpenCurator, Releases};
 use dpmc::sampler::{
     Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Decisions,
-    Preconditioner, RandomWalk,
+    Preconditioner, RandomWalk, Structure,
 };
 
 const KAPPA: f64 = 0.8;
@@ -61,7 +61,7 @@ fn anchoring() -> Anchoring {
         row_norm: 2.0,
         unit: KAPPA,
         slopes: model().slopes().unwrap(),
-        flags: Vec::new(),
+        structure: Structure::default(),
         clip: Some(100.0),
         radius: RADIUS,
         split: None,

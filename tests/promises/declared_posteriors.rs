@@ -20,7 +20,7 @@ use dpmc::model::{Anchor, Lower, Metric, Model, Prior, Regression, Support};
 use dpmc::privacy::{Acceptance, AnchorNoise, Curator, Estimator, Lambda, Releases};
 use dpmc::sampler::{
     Adapt, Adaptation, AnchoredProposal, AnchoredSettings, Anchoring, Chains, Decisions,
-    Preconditioner, RandomWalk,
+    Preconditioner, RandomWalk, Structure,
 };
 
 fn law(name: &str, shared: &[&str], fixed: &[(&str, f64)]) -> Law {
@@ -216,7 +216,7 @@ fn check_anchored(
                 row_norm: NORM,
                 unit: KAPPA,
                 slopes: model.slopes().unwrap(),
-                flags: Vec::new(),
+                structure: Structure::default(),
                 clip: Some(100.0),
                 radius: 9.0,
                 split: None,
@@ -339,7 +339,7 @@ fn check_expansion(
         row_norm: 1.5,
         unit: 1.0,
         slopes: model.slopes().unwrap(),
-        flags: Vec::new(),
+        structure: Structure::default(),
         clip: None,
         radius: 12.0,
         split: None,

@@ -148,7 +148,7 @@ impl Plan {
                 row_norm,
                 unit: model.tempering() * model.unit(),
                 slopes,
-                flags: self.flags()?,
+                structure: self.structure()?,
                 clip: section.clip.or(network.then_some(NETWORK_CLIP)),
                 radius: section.radius.unwrap_or(4.0 * root + 4.0),
                 split: None,

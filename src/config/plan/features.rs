@@ -81,16 +81,6 @@ impl Plan {
         Ok(interactions)
     }
 
-    /// Which columns are 0 or 1 by what is declared, in the order of the table; none is known to be
-    /// where rows are shortened.
-    pub(super) fn flags(&self) -> Result<Vec<bool>, ConfigError> {
-        let data = &self.config.data;
-        if data.row_norm.is_some() {
-            return Ok(Vec::new());
-        }
-        Ok(self.source(&data.file, data.label_file.as_ref())?.flags())
-    }
-
     /// What the declarations alone say of a regression's features, for `dpmc check`; no row is
     /// read.
     ///

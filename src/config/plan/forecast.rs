@@ -157,6 +157,7 @@ fn prior_width(anchoring: &Anchoring, prior: &Density) -> f64 {
 mod tests {
     use super::*;
     use crate::model::Slopes;
+    use crate::sampler::Structure;
 
     /// Noise that runs of tables had at ε = 1, 3, 6 and 10 and δ = 1e-6, posterior sds.
     struct Measured {
@@ -260,7 +261,7 @@ mod tests {
             row_norm: (features as f64).sqrt(),
             unit,
             slopes,
-            flags: Vec::new(),
+            structure: Structure::default(),
             clip: None,
             radius: 10.0,
             split: None,

@@ -59,7 +59,7 @@ impl Columns {
         let (_, scales) = plan.slopes.and_scales(&plan.start);
         let raised = weight / (LONGEST_LEVEL * LONGEST_LEVEL * d as f64);
         let features = known.diagonal.rows(0, d - scales.len());
-        let asked = asked(&(features / raised), sd / raised, &plan.flags);
+        let asked = asked(&(features / raised), sd / raised, &plan.structure.flags);
         let share = SHARE / asked.len().max(1) as f64;
         // A unit's rows are added up: their profile says nothing of single columns.
         if plan.slopes.rows_of_unit > 1 || share < purse.least_share() {

@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::denoise::{Target, compose, eigen, floored, noise_edge, shrink};
+use super::denoise::{Noise, Target, compose, eigen, floored, shrink};
 
 /// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
 const LEAST_CURVATURE: f64 = 0.03;
@@ -19,19 +19,20 @@ pub(super) struct Drawn {
     floor: f64,
     /// Share of the noise that was kept.
     pub kept: f64,
-    /// Noise that was let in on the diagonal.
+    /// Noise that was let in on the diagonal, and its edge.
     pub sd: f64,
+    edge: f64,
 }
 
 impl Drawn {
-    /// From what was released with noise of this sd on the diagonal, drawn towards `target`.
-    pub fn new(observed: &DMatrix<f64>, target: &DMatrix<f64>, sd: f64, off: Target) -> Self {
-        let (guess, kept) = shrink(observed, target, sd, off);
+    /// From what was released with such noise, drawn towards `target`.
+    pub fn new(observed: &DMatrix<f64>, target: &DMatrix<f64>, noise: &Noise, off: Target) -> Self {
+        let (guess, kept) = shrink(observed, target, noise, off);
         // Of a told target more is left, √kept: a floor by that gave errors 3 % larger.
-        let left = kept * sd;
+        let edge = kept * noise.edge;
         // Without noise the curvature is what it is.
-        let floor = match sd > 0.0 {
-            true => (EDGE_SHARE * noise_edge(guess.nrows(), left)).max(LEAST_CURVATURE),
+        let floor = match noise.sd > 0.0 {
+            true => (EDGE_SHARE * edge).max(LEAST_CURVATURE),
             false => 1e-12,
         };
         let (values, vectors) = eigen(&guess);
@@ -40,7 +41,8 @@ impl Drawn {
             vectors,
             floor,
             kept,
-            sd: left,
+            sd: kept * noise.sd,
+            edge,
         }
     }
 
@@ -61,7 +63,7 @@ impl Drawn {
     /// With eigenvalues drawn in by what noise adds to them, and none within its edge: that of
     /// least mean square error (Donoho, Gavish & Johnstone 2018).
     pub fn cautious(&self) -> DMatrix<f64> {
-        let edge = noise_edge(self.values.len(), self.sd);
+        let edge = self.edge;
         let drawn = self
             .values
             .map(|v| (v * v.abs() - edge * edge).max(0.0).sqrt());

@@ -11,12 +11,14 @@ use super::algebra::{
 use super::boxed::nearest;
 use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
-use super::denoise::{Target, eigen, floored, heeded, shrink};
+use super::denoise::{Noise, Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
 use super::norms::{LEAST_KEPT, Norms};
 use super::residuals::{Cut, Residuals};
 use super::scales;
 use super::secant::{self, Observation};
+use super::structure::{Known, Whitened};
+use super::tilt::{self, Features};
 use super::warm_start::multiplier;
 use crate::model::{Anchor, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes, Support};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
@@ -31,6 +33,8 @@ const STAGE_CHANGE: f64 = 0.3;
 /// … but between these shares; its curvature gets as much, its profile a tenth.
 const STAGE_SHARES: [f64; 2] = [0.01, 0.06];
 const PROFILE_SHARE: f64 = 0.1;
+/// A last stage that gets less than this of the least share is left out.
+const LEAST_OF_STAGE: f64 = 0.5;
 /// Rows of a stage are clipped at this multiple of the root mean square norm.
 pub(super) const STAGE_BOUND: f64 = 1.5;
 /// … and where residuals are clipped with their rows, gradients at this one …
@@ -172,6 +176,8 @@ struct Path<'a> {
     last: Option<DVector<f64>>,
     /// Whether the next step is to be as long, too.
     far_to_go: bool,
+    /// What is known of curvatures where the prior has the last word; those without noise hold it.
+    known: Option<Known>,
     /// How far the last step went, nats, root mean square.
     moved: f64,
     /// Rows' norms over the usual one by the last profile, and Σ κw of each range.
@@ -209,8 +215,8 @@ impl Anchoring {
         let kept = self
             .split
             .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
-        let mut path = Path::begin(self, &working, &mut purse, releases)?;
-        path.alone = prior.blocks().is_some();
+        let alone = prior.blocks().is_some();
+        let mut path = Path::begin(self, (&working, alone), &mut purse, releases)?;
         for stage in 0..self.stages {
             if !path.stage(stage, kept, &mut purse, releases)? {
                 break;
@@ -224,7 +230,7 @@ impl<'a> Path<'a> {
     /// The curvature at the start.
     fn begin(
         plan: &'a Anchoring,
-        prior: &'a Prior,
+        (prior, alone): (&'a Prior, bool),
         purse: &mut Purse,
         releases: &mut dyn Releases,
     ) -> Result<Self, Halt> {
@@ -270,7 +276,20 @@ impl<'a> Path<'a> {
         };
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let sd = seen.curvature_sd;
-        let (guess, kept) = shrink(&square(&seen.curvature, d), &target, sd, Target::Guessed);
+        // (Beside a fixed prior noise that is left raises floors, by which coefficients of rare
+        // levels stay nearer to the start: without it means of `adult85` were a third farther off.)
+        let known = match alone && sd > 0.0 {
+            true => Known::new(&plan.structure, &factor)?,
+            false => None,
+        };
+        let mut observed = square(&seen.curvature, d);
+        let mut noise = Noise::whole(d, sd);
+        if let Some(known) = &known {
+            let whitened = Whitened::new(known, &factor)?;
+            observed = whitened.project(&observed);
+            noise = whitened.noise(sd);
+        }
+        let (guess, kept) = shrink(&observed, &target, &noise, Target::Guessed);
         let least = target.diagonal().min().min(0.02);
         let first = &factor * floored(&guess, least) * &factor;
         let most = heaviest * row_norm(plan.row_norm, &scales).powi(2);
@@ -278,7 +297,7 @@ impl<'a> Path<'a> {
         Ok(Path {
             plan,
             prior,
-            alone: false,
+            alone,
             at: plan.start.clone(),
             slopes,
             scales,
@@ -300,6 +319,7 @@ impl<'a> Path<'a> {
             norms: Vec::new(),
             last: None,
             far_to_go: false,
+            known,
         })
     }
 
@@ -436,7 +456,10 @@ impl<'a> Path<'a> {
             .powi(2)
             .clamp(least, most.max(least));
         let share = share.min(even.max(purse.least_share()));
-        if purse.rho.is_some() && purse.left - (2.0 + PROFILE_SHARE) * share < kept {
+        let spent = purse.left - (2.0 + PROFILE_SHARE) * share < kept;
+        // (What is left over is too little for a stage.)
+        let too_little = needed <= 1.0 && share < LEAST_OF_STAGE * least;
+        if purse.rho.is_some() && (spent || too_little) {
             return Ok(false);
         }
         let wide = self.curvature_bound(&coordinates, longest, purse.pays(share));
@@ -580,27 +603,43 @@ impl<'a> Path<'a> {
         let l = &coordinates.factor;
         let observed = square(&seen.curvature, self.dim());
         let sd = seen.curvature_sd;
+        let known = self.known.as_ref();
+        let known = known.map(|known| Whitened::new(known, l)).transpose()?;
+        let project = |matrix: DMatrix<f64>| match &known {
+            Some(known) => known.project(&matrix),
+            None => matrix,
+        };
+        // Floors lift what is known to be zero.
+        let clear = |matrix: DMatrix<f64>| match &known {
+            Some(known) => known.without_null(matrix),
+            None => matrix,
+        };
+        let observed = project(observed);
+        let whole = Noise::whole(self.dim(), sd);
+        let noise = known.as_ref().map_or(whole, |known| known.noise(sd));
         let draw = |believed: &DMatrix<f64>, off: Target| -> Result<Drawn, Halt> {
-            Ok(Drawn::new(&observed, &whiten(l, believed)?, sd, off))
+            let target = project(whiten(l, believed)?);
+            Ok(Drawn::new(&observed, &target, &noise, off))
         };
         let drawn = draw(&self.curvature, Target::Told(self.variance(l)?))?;
         let doubted = draw(&self.doubted.curvature, Target::Guessed)?;
-        let raised = drawn.raised();
+        let raised = clear(drawn.raised());
         self.curvature = l * &raised * l.transpose();
         // What is left of the noise's variance when shrunk, by a normal prior.
         let uncertain = |kept: f64| kept.max(LEAST_NOISE).sqrt() * sd;
         self.uncertain = uncertain(drawn.kept);
         self.doubted = Doubted {
-            curvature: l * doubted.raised() * l.transpose(),
+            curvature: l * clear(doubted.raised()) * l.transpose(),
             uncertain: uncertain(doubted.kept),
         };
         self.told = (l.clone(), drawn.kept * sd * sd);
         self.gone = 0.0;
-        let believed = doubted.believed();
+        let believed = clear(doubted.believed());
+        let cautious = clear(doubted.cautious());
         Ok(Bent {
             lift: raised - &believed,
             believed,
-            cautious: doubted.cautious(),
+            cautious,
             sd: doubted.sd,
             lost: doubted.lost(),
         })
@@ -823,10 +862,31 @@ impl<'a> Path<'a> {
             .zip(step.iter())
             .map(|(a, s)| a + s)
             .collect();
-        self.at = super::warm_start::inside(to, &self.at, self.prior);
+        let to = super::warm_start::inside(to, &self.at, self.prior);
+        let before = DVector::from_vec(std::mem::replace(&mut self.at, to));
+        self.tilt(&before);
         let (slopes, scales) = self.plan.slopes.and_scales(&self.at);
         self.rescale(&slopes, &scales);
         (self.slopes, self.scales) = (slopes, scales);
+    }
+
+    /// The curvature of two classes here, from that `before` the last step.
+    fn tilt(&mut self, before: &DVector<f64>) {
+        if self.slopes.score != Score::Logistic {
+            return;
+        }
+        let structure = &self.plan.structure;
+        let features = Features::new(&self.first / self.first_weight, structure);
+        let here = DVector::from_column_slice(&self.at);
+        let weight = |eta: f64| self.slopes.score.slopes(eta, 1.0).1;
+        let (old, was) = features.weighed(before, weight);
+        let (new, is) = features.weighed(&here, weight);
+        let by = tilt::carries(&old, &new);
+        let doubted = &mut self.doubted.curvature;
+        for matrix in [&mut self.curvature, doubted] {
+            *matrix = &by * &*matrix * &by;
+        }
+        self.weight *= is / was;
     }
 
     /// Where shared parameters move, rows tell as much more or less of everything as public tables
@@ -1120,8 +1180,10 @@ impl<'a> Path<'a> {
     ) -> DMatrix<f64> {
         let one = DMatrix::identity(self.dim(), self.dim());
         // The curvature's own noise moves the centre by P⁻¹N m.
-        let length = centre.norm_squared();
-        let turned = &one * length + centre * centre.transpose();
+        let turned = match &self.known {
+            Some(known) => known.turned(centre),
+            None => &one * centre.norm_squared() + centre * centre.transpose(),
+        };
         let doubt = 0.5 * CURVATURE_DOUBT * self.doubted.uncertain.powi(2);
         &one * (sd * sd) + precision * bias + turned * doubt
     }

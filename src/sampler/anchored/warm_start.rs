@@ -3,6 +3,7 @@
 //! releases that the curator charges.
 
 use super::moves::gaussian;
+use super::structure::Structure;
 use crate::model::{Anchor, Lower, Metric, Prior, Slopes};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
@@ -61,8 +62,8 @@ pub struct Anchoring {
     pub unit: f64,
     /// The model's scores and weights with their bounds.
     pub slopes: Slopes,
-    /// Which features are 0 or 1 by declaration; of those that it does not reach nothing is known.
-    pub flags: Vec<bool>,
+    /// What declarations alone say of the features.
+    pub structure: Structure,
     /// Rows are clipped at this multiple of the expected root mean square of their norms in
     /// whitened coordinates; `None` follows a released profile of the norms.
     pub clip: Option<f64>,
@@ -312,7 +313,7 @@ mod tests {
             row_norm: 3.5,
             unit: 0.5,
             slopes: Slopes::logistic(),
-            flags: Vec::new(),
+            structure: Structure::default(),
             clip: None,
             radius: 18.0,
             split: None,
