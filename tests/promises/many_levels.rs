@@ -72,7 +72,7 @@ fn an_intercept_is_told_from_the_levels_beside_it() {
     assert!(sds < 2.7, "{sds}");
 }
 
-/// Where classes are even the stated noise was 1.1 posterior sds, and is 0.3.
+/// Where classes are even the stated noise was 1.0 posterior sds, and is 0.3.
 #[test]
 fn noise_that_declarations_exclude_is_not_stated() {
     let [off, stated, sds] = intercepts(&table(-1.0), 4);
