@@ -176,7 +176,8 @@ struct Path<'a> {
     last: Option<DVector<f64>>,
     /// Whether the next step is to be as long, too.
     far_to_go: bool,
-    /// What is known of curvatures where the prior has the last word; those without noise hold it.
+    /// What is known of two classes' curvatures where the prior has the last word; those without
+    /// noise hold it.
     known: Option<Known>,
     /// How far the last step went, nats, root mean square.
     moved: f64,
@@ -277,8 +278,9 @@ impl<'a> Path<'a> {
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let sd = seen.curvature_sd;
         // (Beside a fixed prior noise that is left raises floors, by which coefficients of rare
-        // levels stay nearer to the start: without it means of `adult85` were a third farther off.)
-        let known = match alone && sd > 0.0 {
+        // levels stay nearer to the start: without it means of `adult85` were a third farther off.
+        // Ratings, whose cutpoints agree with all levels, were lost in one run of three.)
+        let known = match alone && sd > 0.0 && slopes.score == Score::Logistic {
             true => Known::new(&plan.structure, &factor)?,
             false => None,
         };
