@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::denoise::{Noise, Target, compose, eigen, floored, shrink};
+use super::denoise::{Target, compose, eigen, floored, noise_edge, shrink};
 
 /// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
 const LEAST_CURVATURE: f64 = 0.03;
@@ -19,20 +19,19 @@ pub(super) struct Drawn {
     floor: f64,
     /// Share of the noise that was kept.
     pub kept: f64,
-    /// Noise that was let in on the diagonal, and its edge.
+    /// Noise that was let in on the diagonal.
     pub sd: f64,
-    edge: f64,
 }
 
 impl Drawn {
-    /// From what was released with such noise, drawn towards `target`.
-    pub fn new(observed: &DMatrix<f64>, target: &DMatrix<f64>, noise: &Noise, off: Target) -> Self {
-        let (guess, kept) = shrink(observed, target, noise, off);
+    /// From what was released with noise of this sd on the diagonal, drawn towards `target`.
+    pub fn new(observed: &DMatrix<f64>, target: &DMatrix<f64>, sd: f64, off: Target) -> Self {
+        let (guess, kept) = shrink(observed, target, sd, off);
         // Of a told target more is left, √kept: a floor by that gave errors 3 % larger.
-        let edge = kept * noise.edge;
+        let left = kept * sd;
         // Without noise the curvature is what it is.
-        let floor = match noise.sd > 0.0 {
-            true => (EDGE_SHARE * edge).max(LEAST_CURVATURE),
+        let floor = match sd > 0.0 {
+            true => (EDGE_SHARE * noise_edge(guess.nrows(), left)).max(LEAST_CURVATURE),
             false => 1e-12,
         };
         let (values, vectors) = eigen(&guess);
@@ -41,8 +40,7 @@ impl Drawn {
             vectors,
             floor,
             kept,
-            sd: kept * noise.sd,
-            edge,
+            sd: left,
         }
     }
 
@@ -63,7 +61,7 @@ impl Drawn {
     /// With eigenvalues drawn in by what noise adds to them, and none within its edge: that of
     /// least mean square error (Donoho, Gavish & Johnstone 2018).
     pub fn cautious(&self) -> DMatrix<f64> {
-        let edge = self.edge;
+        let edge = noise_edge(self.values.len(), self.sd);
         let drawn = self
             .values
             .map(|v| (v * v.abs() - edge * edge).max(0.0).sqrt());

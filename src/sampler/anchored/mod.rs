@@ -26,7 +26,7 @@ pub use moments::{MomentSettings, typical_moment_clip};
 pub use moves::{AnchoredMoves, AnchoredProposal};
 pub(crate) use path::LEAST_ANCHOR;
 pub(in crate::sampler) use refresh::WarmupMean;
-pub use structure::{Level, Structure, Sum};
+pub use structure::Structure;
 pub(in crate::sampler) use walk::AnchoredWalk;
 pub use walk::{AnchorSettings, AnchoredSettings, Decisions};
 pub use warm_start::{AnchorSplit, Anchoring};

@@ -11,13 +11,12 @@ use super::algebra::{
 use super::boxed::nearest;
 use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
-use super::denoise::{Noise, Target, eigen, floored, heeded, shrink};
+use super::denoise::{Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
 use super::norms::{LEAST_KEPT, Norms};
 use super::residuals::{Cut, Residuals};
 use super::scales;
 use super::secant::{self, Observation};
-use super::structure::{Known, Whitened};
 use super::tilt::{self, Features};
 use super::warm_start::multiplier;
 use crate::model::{Anchor, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes, Support};
@@ -176,9 +175,6 @@ struct Path<'a> {
     last: Option<DVector<f64>>,
     /// Whether the next step is to be as long, too.
     far_to_go: bool,
-    /// What is known of two classes' curvatures where the prior has the last word; those without
-    /// noise hold it.
-    known: Option<Known>,
     /// How far the last step went, nats, root mean square.
     moved: f64,
     /// Rows' norms over the usual one by the last profile, and Σ κw of each range.
@@ -216,8 +212,8 @@ impl Anchoring {
         let kept = self
             .split
             .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
-        let alone = prior.blocks().is_some();
-        let mut path = Path::begin(self, (&working, alone), &mut purse, releases)?;
+        let mut path = Path::begin(self, &working, &mut purse, releases)?;
+        path.alone = prior.blocks().is_some();
         for stage in 0..self.stages {
             if !path.stage(stage, kept, &mut purse, releases)? {
                 break;
@@ -231,7 +227,7 @@ impl<'a> Path<'a> {
     /// The curvature at the start.
     fn begin(
         plan: &'a Anchoring,
-        (prior, alone): (&'a Prior, bool),
+        prior: &'a Prior,
         purse: &mut Purse,
         releases: &mut dyn Releases,
     ) -> Result<Self, Halt> {
@@ -277,21 +273,7 @@ impl<'a> Path<'a> {
         };
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let sd = seen.curvature_sd;
-        // (Beside a fixed prior noise that is left raises floors, by which coefficients of rare
-        // levels stay nearer to the start: without it means of `adult85` were a third farther off.
-        // Ratings, whose cutpoints agree with all levels, were lost in one run of three.)
-        let known = match alone && sd > 0.0 && slopes.score == Score::Logistic {
-            true => Known::new(&plan.structure, &factor)?,
-            false => None,
-        };
-        let mut observed = square(&seen.curvature, d);
-        let mut noise = Noise::whole(d, sd);
-        if let Some(known) = &known {
-            let whitened = Whitened::new(known, &factor)?;
-            observed = whitened.project(&observed);
-            noise = whitened.noise(sd);
-        }
-        let (guess, kept) = shrink(&observed, &target, &noise, Target::Guessed);
+        let (guess, kept) = shrink(&square(&seen.curvature, d), &target, sd, Target::Guessed);
         let least = target.diagonal().min().min(0.02);
         let first = &factor * floored(&guess, least) * &factor;
         let most = heaviest * row_norm(plan.row_norm, &scales).powi(2);
@@ -299,7 +281,7 @@ impl<'a> Path<'a> {
         Ok(Path {
             plan,
             prior,
-            alone,
+            alone: false,
             at: plan.start.clone(),
             slopes,
             scales,
@@ -321,7 +303,6 @@ impl<'a> Path<'a> {
             norms: Vec::new(),
             last: None,
             far_to_go: false,
-            known,
         })
     }
 
@@ -605,43 +586,27 @@ impl<'a> Path<'a> {
         let l = &coordinates.factor;
         let observed = square(&seen.curvature, self.dim());
         let sd = seen.curvature_sd;
-        let known = self.known.as_ref();
-        let known = known.map(|known| Whitened::new(known, l)).transpose()?;
-        let project = |matrix: DMatrix<f64>| match &known {
-            Some(known) => known.project(&matrix),
-            None => matrix,
-        };
-        // Floors lift what is known to be zero.
-        let clear = |matrix: DMatrix<f64>| match &known {
-            Some(known) => known.without_null(matrix),
-            None => matrix,
-        };
-        let observed = project(observed);
-        let whole = Noise::whole(self.dim(), sd);
-        let noise = known.as_ref().map_or(whole, |known| known.noise(sd));
         let draw = |believed: &DMatrix<f64>, off: Target| -> Result<Drawn, Halt> {
-            let target = project(whiten(l, believed)?);
-            Ok(Drawn::new(&observed, &target, &noise, off))
+            Ok(Drawn::new(&observed, &whiten(l, believed)?, sd, off))
         };
         let drawn = draw(&self.curvature, Target::Told(self.variance(l)?))?;
         let doubted = draw(&self.doubted.curvature, Target::Guessed)?;
-        let raised = clear(drawn.raised());
+        let raised = drawn.raised();
         self.curvature = l * &raised * l.transpose();
         // What is left of the noise's variance when shrunk, by a normal prior.
         let uncertain = |kept: f64| kept.max(LEAST_NOISE).sqrt() * sd;
         self.uncertain = uncertain(drawn.kept);
         self.doubted = Doubted {
-            curvature: l * clear(doubted.raised()) * l.transpose(),
+            curvature: l * doubted.raised() * l.transpose(),
             uncertain: uncertain(doubted.kept),
         };
         self.told = (l.clone(), drawn.kept * sd * sd);
         self.gone = 0.0;
-        let believed = clear(doubted.believed());
-        let cautious = clear(doubted.cautious());
+        let believed = doubted.believed();
         Ok(Bent {
             lift: raised - &believed,
             believed,
-            cautious,
+            cautious: doubted.cautious(),
             sd: doubted.sd,
             lost: doubted.lost(),
         })
@@ -1182,10 +1147,8 @@ impl<'a> Path<'a> {
     ) -> DMatrix<f64> {
         let one = DMatrix::identity(self.dim(), self.dim());
         // The curvature's own noise moves the centre by P⁻¹N m.
-        let turned = match &self.known {
-            Some(known) => known.turned(centre),
-            None => &one * centre.norm_squared() + centre * centre.transpose(),
-        };
+        let length = centre.norm_squared();
+        let turned = &one * length + centre * centre.transpose();
         let doubt = 0.5 * CURVATURE_DOUBT * self.doubted.uncertain.powi(2);
         &one * (sd * sd) + precision * bias + turned * doubt
     }

@@ -1,5 +1,5 @@
 //! How a curvature changes where the path goes, as rows whose features are normal would have it
-//! (docs/proofs/anchors.md, "Along the way"): rows whose weight falls stop telling of the directions
+//! (docs/proofs/anchors.md, "The way to the mode"): rows whose weight falls stop telling of the directions
 //! in which they lie.
 
 use nalgebra::{DMatrix, DVector};
