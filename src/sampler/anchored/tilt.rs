@@ -1,6 +1,6 @@
 //! How a curvature changes where the path goes, as rows whose features are normal would have it
-//! (docs/proofs/anchors.md, "The way to the mode"): rows whose weight falls stop telling of the directions
-//! in which they lie.
+//! (docs/proofs/anchors.md, "The way to the mode"): rows whose weight falls stop telling of the
+//! directions in which they lie.
 
 use nalgebra::{DMatrix, DVector};
 
