@@ -156,7 +156,6 @@ mod tests {
         let structure = Structure {
             flags: vec![true, true],
             constant: Some(0),
-            ..Structure::default()
         };
         let theta = DVector::from_vec(vec![-3.0, own]);
         let (found, _) = Features::new(squares, &structure).weighed(&theta, weight);
