@@ -23,7 +23,6 @@ mod sampler;
 mod scale;
 mod start;
 mod stochastic;
-mod structure;
 mod terms;
 mod validate;
 mod weights;

@@ -17,7 +17,7 @@ use super::norms::{LEAST_KEPT, Norms};
 use super::residuals::{Cut, Residuals};
 use super::scales;
 use super::secant::{self, Observation};
-use super::tilt::{self, Features};
+use super::tilt::Features;
 use super::warm_start::multiplier;
 use crate::model::{Anchor, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes, Support};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
@@ -846,14 +846,12 @@ impl<'a> Path<'a> {
         let features = Features::new(&self.first / self.first_weight, structure);
         let here = DVector::from_column_slice(&self.at);
         let weight = |eta: f64| self.slopes.score.slopes(eta, 1.0).1;
-        let (old, was) = features.weighed(before, weight);
-        let (new, is) = features.weighed(&here, weight);
-        let by = tilt::carries(&old, &new);
+        let carry = features.carry(before, &here, weight);
         let doubted = &mut self.doubted.curvature;
         for matrix in [&mut self.curvature, doubted] {
-            *matrix = &by * &*matrix * &by;
+            *matrix = &carry.by * &*matrix * &carry.by;
         }
-        self.weight *= is / was;
+        self.weight *= carry.weight;
     }
 
     /// Where shared parameters move, rows tell as much more or less of everything as public tables

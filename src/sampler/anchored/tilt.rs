@@ -5,7 +5,7 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::denoise::{compose, eigen};
-use super::structure::Structure;
+use super::warm_start::Structure;
 
 /// The features' second moments, as the start's curvature tells them, and their mean.
 pub(super) struct Features<'a> {
@@ -15,6 +15,14 @@ pub(super) struct Features<'a> {
     constant: Option<usize>,
     /// Columns that are 0 or 1.
     flags: &'a [bool],
+}
+
+/// The change of a curvature along a step.
+pub(super) struct Carry {
+    /// The symmetric T that makes T H T of a curvature H.
+    pub by: DMatrix<f64>,
+    /// What the mean weight is multiplied by.
+    pub weight: f64,
 }
 
 /// Half the width and the number of nodes of a rule for means over a standard normal.
@@ -35,12 +43,23 @@ impl<'a> Features<'a> {
         }
     }
 
-    /// E w(η)xxᵀ and E w(η) where η = x·θ.
-    pub fn weighed(
+    /// What carries a curvature of weights w(η) from one point to another.
+    pub fn carry(
         &self,
-        theta: &DVector<f64>,
+        from: &DVector<f64>,
+        to: &DVector<f64>,
         weight: impl Fn(f64) -> f64,
-    ) -> (DMatrix<f64>, f64) {
+    ) -> Carry {
+        let (old, was) = self.weighed(from, &weight);
+        let (new, is) = self.weighed(to, &weight);
+        Carry {
+            by: carries(&old, &new),
+            weight: is / was,
+        }
+    }
+
+    /// E w(η)xxᵀ and E w(η) where η = x·θ.
+    fn weighed(&self, theta: &DVector<f64>, weight: impl Fn(f64) -> f64) -> (DMatrix<f64>, f64) {
         let d = theta.len();
         let mean = match self.constant {
             Some(k) => self.squares.column(k).into_owned(),
@@ -97,7 +116,7 @@ fn moments(f: impl Fn(f64) -> f64) -> [f64; 3] {
 }
 
 /// The symmetric T with T A T = B.
-pub(super) fn carries(a: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
+fn carries(a: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
     let (values, vectors) = eigen(a);
     let least = LEAST * values.max();
     let root = |power: f64| compose(&vectors, &values.map(|v| v.max(least).powf(power)));
@@ -146,6 +165,26 @@ mod tests {
         // Scaled alone it would be another matrix.
         let scaled = (&plain * mean - &weighed).amax();
         assert!(scaled > 10.0 * off, "{scaled} {off}");
+    }
+
+    /// Rows whose risk falls to 2 % keep a tenth of their weight, and the curvature goes with them,
+    /// to and not from.
+    #[test]
+    fn a_curvature_is_carried_to_where_a_step_ends() {
+        let squares = DMatrix::from_row_slice(2, 2, &[1.0, 0.2, 0.2, 0.5]);
+        let structure = Structure {
+            flags: Vec::new(),
+            constant: Some(0),
+        };
+        let features = Features::new(squares, &structure);
+        let from = DVector::from_vec(vec![0.0, 0.0]);
+        let to = DVector::from_vec(vec![-4.0, 1.0]);
+        let carry = features.carry(&from, &to, weight);
+        let (old, _) = features.weighed(&from, weight);
+        let (new, mean) = features.weighed(&to, weight);
+        assert!((&carry.by * old * &carry.by - &new).amax() < 1e-9);
+        assert!((carry.weight - mean / weight(0.0)).abs() < 1e-9);
+        assert!((0.05..0.15).contains(&carry.weight), "{}", carry.weight);
     }
 
     /// The few rows of a level have the weight that its own coefficient gives them.

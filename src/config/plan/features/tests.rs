@@ -290,11 +290,18 @@ fn notes_are_of_regressions_alone() {
 /// Shortened rows may hold less than 1.
 #[test]
 fn flags_are_known_where_no_row_is_shortened() {
+    let numbers = "[[data.features]]\ncolumn = \"a\"";
+    let run = RUN.replace(
+        numbers,
+        &format!("[[data.features]]\nintercept = true\n{numbers}"),
+    );
     let of = |data: &str| {
-        let plan = plan(RUN.replace("[data]", data)).unwrap();
+        let plan = plan(run.replace("[data]", data)).unwrap();
         plan.structure().unwrap()
     };
-    assert_eq!(of("[data]").flags, [true, true, true, false]);
+    let known = of("[data]");
+    assert_eq!(known.flags, [true, true, true, true, false]);
+    assert_eq!(known.constant, Some(3));
     let shortened = of("[data]\nrow_norm = 1.2");
     assert!(shortened.flags.is_empty() && shortened.constant.is_none());
 }
