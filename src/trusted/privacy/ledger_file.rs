@@ -219,10 +219,10 @@ impl LedgerFile {
         let mut file = self.handle.as_file();
         file.seek(SeekFrom::Start(self.end as u64))?;
         file.write_all(text)?;
-        let length = (self.end + text.len()) as u64;
-        if file.metadata()?.len() > length {
-            // What a crash left of a record.
-            file.set_len(length)?;
+        let length = self.end + text.len();
+        if self.bytes.len() > length {
+            // What a crash left of a record, and not what another hand adds just now.
+            file.set_len(length as u64)?;
         }
         file.sync_all()?;
         if self.history.is_none() {
