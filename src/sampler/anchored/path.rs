@@ -32,7 +32,8 @@ const STAGE_CHANGE: f64 = 0.3;
 /// … but between these shares; its curvature gets as much, its profile a tenth.
 const STAGE_SHARES: [f64; 2] = [0.01, 0.06];
 const PROFILE_SHARE: f64 = 0.1;
-/// A last stage that gets less than this of the least share is left out.
+/// A last stage that gets less than this of the least share, and of what its noise asks for, is
+/// left out.
 const LEAST_OF_STAGE: f64 = 0.5;
 /// Rows of a stage are clipped at this multiple of the root mean square norm.
 pub(super) const STAGE_BOUND: f64 = 1.5;
@@ -435,13 +436,12 @@ impl<'a> Path<'a> {
         // Labels far off take so many stages in any case.
         let needed = (self.slopes.crossing.ceil() + 3.0 - f64::from(stage)).max(1.0);
         let even = (purse.left - kept) / ((2.0 + PROFILE_SHARE) * needed);
-        let share = (change / STAGE_CHANGE)
-            .powi(2)
-            .clamp(least, most.max(least));
+        let asked = (change / STAGE_CHANGE).powi(2);
+        let share = asked.clamp(least, most.max(least));
         let share = share.min(even.max(purse.least_share()));
         let spent = purse.left - (2.0 + PROFILE_SHARE) * share < kept;
         // (What is left over is too little for a stage.)
-        let too_little = needed <= 1.0 && share < LEAST_OF_STAGE * least;
+        let too_little = needed <= 1.0 && share < LEAST_OF_STAGE * least.min(asked);
         if purse.rho.is_some() && (spent || too_little) {
             return Ok(false);
         }
