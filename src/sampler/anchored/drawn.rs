@@ -58,16 +58,6 @@ impl Drawn {
         compose(&self.vectors, &believed)
     }
 
-    /// With eigenvalues drawn in by what noise adds to them, and none within its edge: that of
-    /// least mean square error (Donoho, Gavish & Johnstone 2018).
-    pub fn cautious(&self) -> DMatrix<f64> {
-        let edge = noise_edge(self.values.len(), self.sd);
-        let drawn = self
-            .values
-            .map(|v| (v * v.abs() - edge * edge).max(0.0).sqrt());
-        floored(&compose(&self.vectors, &drawn), LEAST_BELIEVED)
-    }
-
     /// Eigenvalues below the floor.
     pub fn lost(&self) -> usize {
         self.values.iter().filter(|v| **v < self.floor).count()

@@ -606,7 +606,6 @@ impl<'a> Path<'a> {
         Ok(Bent {
             lift: raised - &believed,
             believed,
-            cautious: doubted.cautious(),
             sd: doubted.sd,
             lost: doubted.lost(),
         })
@@ -1084,15 +1083,20 @@ impl<'a> Path<'a> {
             true => self.noise(&precision, &centre, (sd, bias)),
             false => DMatrix::zeros(d, d),
         };
-        // What is cut is bounded and not known: intervals have room for it, no centre follows it.
+        // What is cut is bounded and not known: intervals have room for it, no centre follows it. A
+        // way that had not settled is noise in its gradient too: the prior bounds what it hides.
         let uncertain = match sd > 0.0 {
-            true => &noise + self.room_for(cut, coordinates)?,
+            true => (&noise + self.room_for(cut, coordinates)?) * inflation,
             false => noise.clone(),
         };
-        // A way that had not settled is noise in its gradient too: the prior bounds what it hides.
-        let uncertain = uncertain * inflation;
         let alone = match self.alone {
-            true => Some(scales::alone(&own, &raised, &bent.cautious, &uncertain)?),
+            // Levels of which too much noise is said would seem more alike than noise lets them be.
+            true if sd > 0.0 => {
+                let rows = gradient_noise(&precision, (sd, bias));
+                let rows = (rows + self.room_for(cut, coordinates)?) * inflation;
+                Some(scales::alone(&own, &bent.believed, &rows)?)
+            }
+            true => Some(scales::alone(&own, &raised, &noise)?),
             false => None,
         };
         let (own, centre, spread) = match sd > 0.0 {
@@ -1148,7 +1152,7 @@ impl<'a> Path<'a> {
         let length = centre.norm_squared();
         let turned = &one * length + centre * centre.transpose();
         let doubt = 0.5 * CURVATURE_DOUBT * self.doubted.uncertain.powi(2);
-        &one * (sd * sd) + precision * bias + turned * doubt
+        gradient_noise(precision, (sd, bias)) + turned * doubt
     }
 
     /// Covariance of what clipping may take off a gradient, in the anchor's coordinates.
@@ -1164,12 +1168,16 @@ impl<'a> Path<'a> {
     }
 }
 
+/// Covariance of a gradient's noise of this sd, and of a bias.
+fn gradient_noise(precision: &DMatrix<f64>, (sd, bias): (f64, f64)) -> DMatrix<f64> {
+    let d = precision.nrows();
+    DMatrix::from_diagonal_element(d, d, sd * sd) + precision * bias
+}
+
 /// What a released curvature is believed to be in intervals, in its coordinates.
 struct Bent {
     /// Without the floor and with less taken for known ([`Drawn::believed`]).
     believed: DMatrix<f64>,
-    /// [`Drawn::cautious`].
-    cautious: DMatrix<f64>,
     /// What the path's steps make of it, less `believed`.
     lift: DMatrix<f64>,
     /// Noise that is left on its diagonal.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nalgebra::{DMatrix, DVector};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::algebra::{factor, forward, solve, square};
+use super::algebra::{factor, forward, solve, solve_vector, square};
 use crate::model::{Alone, Anchor, Blocks};
 use crate::priors::Stretch;
 use crate::privacy::Halt;
@@ -108,27 +108,22 @@ impl Gibbs {
     }
 }
 
-/// What the rows say without a prior, in the anchor's coordinates: their gradient and curvature,
-/// and the gradient's noise. A centre m = H⁻¹g with noise of covariance H⁻¹ΣH⁻¹ says of θ what a
-/// Gaussian of precision H(H + Σ)⁻¹H about m says. `raised` is the curvature that centres are found
-/// by, `believed` the one that is counted on.
+/// What the rows say without a prior, in the anchor's coordinates: a gradient with this noise says
+/// of θ what a Gaussian of precision H(H + Σ)⁻¹H about H⁻¹g says, H the `curvature`.
 pub(super) fn alone(
     gradient: &DVector<f64>,
-    raised: &DMatrix<f64>,
-    believed: &DMatrix<f64>,
+    curvature: &DMatrix<f64>,
     noise: &DMatrix<f64>,
 ) -> Result<Alone, Halt> {
-    let d = gradient.len();
-    let known = match noise.amax() > 0.0 {
-        true => believed * solve(&(believed + noise), believed)?,
-        false => raised.clone(),
+    let (known, pull) = match noise.amax() > 0.0 {
+        true => {
+            let seen = curvature + noise;
+            let known = curvature * solve(&seen, curvature)?;
+            (known, curvature * solve_vector(&seen, gradient)?)
+        }
+        false => (curvature.clone(), gradient.clone()),
     };
     let known = (&known + known.transpose()) * 0.5;
-    let centre = solve(
-        raised,
-        &DMatrix::from_column_slice(d, 1, gradient.as_slice()),
-    )?;
-    let pull = &known * centre;
     Ok(Alone {
         precision: known.transpose().iter().copied().collect(),
         pull: pull.iter().copied().collect(),
