@@ -90,6 +90,18 @@ impl Interaction {
         products
     }
 
+    /// The features' columns that each of its own is the product of.
+    pub(crate) fn factors(&self) -> Vec<Vec<usize>> {
+        let mut products = vec![Vec::new()];
+        for part in &self.parts {
+            let next = products.iter().flat_map(|p: &Vec<usize>| {
+                part.columns.clone().map(|j| [p.as_slice(), &[j]].concat())
+            });
+            products = next.collect();
+        }
+        products
+    }
+
     /// Largest sum of its columns' squares in a row: the product of those of its parts.
     pub fn max_square(&self) -> f64 {
         self.parts.iter().map(|part| part.square).product()

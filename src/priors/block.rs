@@ -58,6 +58,13 @@ pub enum BlockLaw {
     },
 }
 
+impl BlockLaw {
+    /// Whether coefficients are pooled, or have a prior that is normal and fixed.
+    pub(crate) fn is_pooled(&self) -> bool {
+        matches!(self, BlockLaw::Normal { .. } | BlockLaw::Shared { .. })
+    }
+}
+
 impl Block {
     pub(super) fn validate(&self) -> Result<(), ModelError> {
         let n = self.members.len();

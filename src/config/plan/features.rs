@@ -6,7 +6,6 @@ use super::declared::Place;
 use crate::config::ConfigError;
 use crate::config::schema::{FeatureEntry, IndicatorEntry, ModelKind};
 use crate::data::{Condition, Feature, FeatureKind, Form, Interaction, Number, OneHot};
-use crate::sampler::Structure;
 
 /// What is wrong with a declaration: the key of it at fault, "" for all of it, and what to do.
 type Wrong = (&'static str, String);
@@ -80,27 +79,6 @@ impl Plan {
             interactions.push(interaction);
         }
         Ok(interactions)
-    }
-
-    /// Which columns are 0 or 1, and which is 1 in all rows, in the order of the table; none is
-    /// known to be where rows are shortened.
-    pub(super) fn structure(&self) -> Result<Structure, ConfigError> {
-        let data = &self.config.data;
-        if data.row_norm.is_some() {
-            return Ok(Structure::default());
-        }
-        let source = self.source(&data.file, data.label_file.as_ref())?;
-        let (mut constant, mut columns) = (None, 0);
-        for feature in &source.features {
-            if matches!(feature.kind, FeatureKind::Intercept) {
-                constant = Some(columns);
-            }
-            columns += feature.names().len();
-        }
-        Ok(Structure {
-            flags: source.flags(),
-            constant,
-        })
     }
 
     /// What the declarations alone say of a regression's features, for `dpmc check`; no row is

@@ -23,6 +23,7 @@ mod sampler;
 mod scale;
 mod start;
 mod stochastic;
+mod structure;
 mod terms;
 mod validate;
 mod weights;

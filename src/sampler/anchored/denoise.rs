@@ -30,18 +30,19 @@ pub(super) enum Target {
 pub(super) fn shrink(
     observed: &DMatrix<f64>,
     target: &DMatrix<f64>,
-    sd: f64,
+    noise: &Noise,
     off: Target,
 ) -> (DMatrix<f64>, f64) {
     let d = observed.nrows();
     let gap = observed - target;
     let (values, vectors) = eigen(&gap);
-    let (edge, size) = (noise_edge(d, sd), d as f64);
+    let (edge, size) = (noise.edge, d as f64);
     // The largest of noise alone varies by about d^(−2/3) of the edge.
     let out = |v: f64| v.abs() > edge * (1.0 + size.powf(-2.0 / 3.0));
-    let all = kept_of(values.iter(), d, sd, off);
+    let all = kept_of(values.iter(), noise.freedom, noise.sd, off);
     let inner: Vec<f64> = values.iter().copied().filter(|v| !out(*v)).collect();
-    let rest = kept_of(inner.iter(), inner.len(), sd, off);
+    let left = entries(inner.len()) / entries(d);
+    let rest = kept_of(inner.iter(), noise.freedom * left, noise.sd, off);
     let drawn = values.map(|v| match out(v) {
         true => v.signum() * (v * v - edge * edge).sqrt().max(all * v.abs()),
         false => rest * v,
@@ -52,11 +53,10 @@ pub(super) fn shrink(
     (target + compose(&vectors, &drawn), kept)
 }
 
-/// Share of the eigenvalues of a d × d matrix that is kept, of squares: noise has sd² times a χ² of
-/// d(d + 1)/2 degrees of freedom in them.
-fn kept_of<'a>(values: impl Iterator<Item = &'a f64>, d: usize, sd: f64, off: Target) -> f64 {
-    let (whole, d) = (values.map(|v| v * v).sum::<f64>(), d as f64);
-    let freedom = 0.5 * d * (d + 1.0);
+/// Share of a matrix's eigenvalues that is kept, of squares: noise has sd² times a χ² of so many
+/// degrees of freedom in them.
+fn kept_of<'a>(values: impl Iterator<Item = &'a f64>, freedom: f64, sd: f64, off: Target) -> f64 {
+    let whole = values.map(|v| v * v).sum::<f64>();
     if whole == 0.0 {
         return 1.0;
     }
@@ -71,6 +71,33 @@ fn kept_of<'a>(values: impl Iterator<Item = &'a f64>, d: usize, sd: f64, off: Ta
             own / (own + noise)
         }
     }
+}
+
+/// Noise of a symmetric matrix.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Noise {
+    /// Standard deviation on the diagonal; off it sd/√2.
+    pub sd: f64,
+    /// Dimension of the matrices that it lies in: d(d + 1)/2, or less where structure is known.
+    pub freedom: f64,
+    /// Largest eigenvalue that it has alone, about.
+    pub edge: f64,
+}
+
+impl Noise {
+    /// Of all symmetric d × d matrices.
+    pub fn whole(d: usize, sd: f64) -> Self {
+        Noise {
+            sd,
+            freedom: entries(d),
+            edge: noise_edge(d, sd),
+        }
+    }
+}
+
+/// Numbers that a symmetric d × d matrix is made of.
+fn entries(d: usize) -> f64 {
+    0.5 * d as f64 * (d as f64 + 1.0)
 }
 
 /// A symmetric matrix's eigenvalues, and its eigenvectors as columns.
@@ -141,7 +168,7 @@ mod tests {
         for (spread, sd) in [(0.0, 0.5), (0.02, 0.5), (1.0, 0.02), (0.3, 0.3)] {
             let truth = &target + noise(d, spread, &mut rng);
             let observed = &truth + noise(d, sd, &mut rng);
-            let (guess, kept) = shrink(&observed, &target, sd, Target::Guessed);
+            let (guess, kept) = shrink(&observed, &target, &Noise::whole(d, sd), Target::Guessed);
             let error = (&guess - &truth).norm();
             let best = (&observed - &truth).norm().min((&target - &truth).norm());
             assert!(
@@ -169,7 +196,7 @@ mod tests {
             let mut believed = DMatrix::identity(d, d);
             for _ in 0..5 {
                 let observed = &truth + noise(d, sd, &mut rng);
-                (believed, _) = shrink(&observed, &believed, sd, Target::Guessed);
+                (believed, _) = shrink(&observed, &believed, &Noise::whole(d, sd), Target::Guessed);
             }
             sum += believed[(2, 3)];
         }
@@ -192,9 +219,14 @@ mod tests {
             let (mut told, mut variance) = (first, sd * sd);
             for _ in 0..4 {
                 let observed = &truth + noise(d, sd, &mut rng);
-                (guessed, _) = shrink(&observed, &guessed, sd, Target::Guessed);
+                (guessed, _) = shrink(&observed, &guessed, &Noise::whole(d, sd), Target::Guessed);
                 let kept;
-                (told, kept) = shrink(&observed, &told, sd, Target::Told(variance));
+                (told, kept) = shrink(
+                    &observed,
+                    &told,
+                    &Noise::whole(d, sd),
+                    Target::Told(variance),
+                );
                 variance = kept * sd * sd;
             }
             squares[0] += (&guessed - &truth).norm_squared();
@@ -217,7 +249,7 @@ mod tests {
         let change = &along * along.transpose() * size;
         for sign in [1.0, -1.0] {
             let observed = &target + &change * sign + noise(d, sd, &mut rng);
-            let (guess, kept) = shrink(&observed, &target, sd, Target::Guessed);
+            let (guess, kept) = shrink(&observed, &target, &Noise::whole(d, sd), Target::Guessed);
             let gap = &guess - &target;
             let seen = sign * (along.transpose() * &gap * &along)[(0, 0)];
             assert!((seen / size - 0.94).abs() < 0.04, "{seen}");

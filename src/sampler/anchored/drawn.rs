@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::denoise::{Target, compose, eigen, floored, noise_edge, shrink};
+use super::denoise::{Noise, Target, compose, eigen, shrink};
 
 /// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
 const LEAST_CURVATURE: f64 = 0.03;
@@ -24,14 +24,13 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// From what was released with noise of this sd on the diagonal, drawn towards `target`.
-    pub fn new(observed: &DMatrix<f64>, target: &DMatrix<f64>, sd: f64, off: Target) -> Self {
-        let (guess, kept) = shrink(observed, target, sd, off);
+    /// From what was released with such noise, drawn towards `target`.
+    pub fn new(observed: &DMatrix<f64>, target: &DMatrix<f64>, noise: &Noise, off: Target) -> Self {
+        let (guess, kept) = shrink(observed, target, noise, off);
         // Of a told target more is left, √kept: a floor by that gave errors 3 % larger.
-        let left = kept * sd;
         // Without noise the curvature is what it is.
-        let floor = match sd > 0.0 {
-            true => (EDGE_SHARE * noise_edge(guess.nrows(), left)).max(LEAST_CURVATURE),
+        let floor = match noise.sd > 0.0 {
+            true => (EDGE_SHARE * kept * noise.edge).max(LEAST_CURVATURE),
             false => 1e-12,
         };
         let (values, vectors) = eigen(&guess);
@@ -40,7 +39,7 @@ impl Drawn {
             vectors,
             floor,
             kept,
-            sd: left,
+            sd: kept * noise.sd,
         }
     }
 

@@ -17,6 +17,7 @@ mod scales;
 #[cfg(test)]
 mod scales_tests;
 mod secant;
+mod structure;
 mod tilt;
 mod walk;
 mod warm_start;
@@ -25,6 +26,7 @@ pub use moments::{MomentSettings, typical_moment_clip};
 pub use moves::{AnchoredMoves, AnchoredProposal};
 pub(crate) use path::LEAST_ANCHOR;
 pub(in crate::sampler) use refresh::WarmupMean;
+pub use structure::{Level, Structure, Sum};
 pub(in crate::sampler) use walk::AnchoredWalk;
 pub use walk::{AnchorSettings, AnchoredSettings, Decisions};
-pub use warm_start::{AnchorSplit, Anchoring, Structure};
+pub use warm_start::{AnchorSplit, Anchoring};

@@ -2,6 +2,8 @@
 //! Newton-like steps until the noise of one is all that is left, then a few releases whose
 //! observations of one mode are combined. All of it is post-processing of what the curator charges.
 
+use std::sync::Arc;
+
 use nalgebra::{DMatrix, DVector};
 
 use super::Anchoring;
@@ -11,15 +13,18 @@ use super::algebra::{
 use super::boxed::nearest;
 use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
-use super::denoise::{Target, eigen, floored, heeded, shrink};
+use super::denoise::{Noise, Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
 use super::norms::{LEAST_KEPT, Norms};
 use super::residuals::{Cut, Residuals};
 use super::scales;
 use super::secant::{self, Observation};
+use super::structure::{Known, Whitened};
 use super::tilt::Features;
 use super::warm_start::multiplier;
-use crate::model::{Anchor, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes, Support};
+use crate::model::{
+    Anchor, Blocks, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes, Support,
+};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
 /// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
@@ -176,6 +181,10 @@ struct Path<'a> {
     last: Option<DVector<f64>>,
     /// Whether the next step is to be as long, too.
     far_to_go: bool,
+    /// What is known of two classes' curvatures where levels are pooled; those without noise hold it.
+    /// (Priors with heavy tails and fixed ones let levels of few rows go far, and noise that is left
+    /// raises floors that keep them near the start.)
+    known: Option<Known>,
     /// How far the last step went, nats, root mean square.
     moved: f64,
     /// Rows' norms over the usual one by the last profile, and Σ κw of each range.
@@ -213,8 +222,8 @@ impl Anchoring {
         let kept = self
             .split
             .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
-        let mut path = Path::begin(self, &working, &mut purse, releases)?;
-        path.alone = prior.blocks().is_some();
+        let blocks = prior.blocks();
+        let mut path = Path::begin(self, (&working, blocks), &mut purse, releases)?;
         for stage in 0..self.stages {
             if !path.stage(stage, kept, &mut purse, releases)? {
                 break;
@@ -228,7 +237,7 @@ impl<'a> Path<'a> {
     /// The curvature at the start.
     fn begin(
         plan: &'a Anchoring,
-        prior: &'a Prior,
+        (prior, blocks): (&'a Prior, Option<&Arc<Blocks>>),
         purse: &mut Purse,
         releases: &mut dyn Releases,
     ) -> Result<Self, Halt> {
@@ -274,7 +283,19 @@ impl<'a> Path<'a> {
         };
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let sd = seen.curvature_sd;
-        let (guess, kept) = shrink(&square(&seen.curvature, d), &target, sd, Target::Guessed);
+        let pooled = blocks.is_some_and(|b| b.blocks.iter().all(|b| b.law.is_pooled()));
+        let known = match pooled && sd > 0.0 && slopes.score == Score::Logistic {
+            true => Known::new(&plan.structure, &factor)?,
+            false => None,
+        };
+        let mut observed = square(&seen.curvature, d);
+        let mut noise = Noise::whole(d, sd);
+        if let Some(known) = &known {
+            let whitened = Whitened::new(known, &factor)?;
+            observed = whitened.project(&observed);
+            noise = whitened.noise(sd);
+        }
+        let (guess, kept) = shrink(&observed, &target, &noise, Target::Guessed);
         let least = target.diagonal().min().min(0.02);
         let first = &factor * floored(&guess, least) * &factor;
         let most = heaviest * row_norm(plan.row_norm, &scales).powi(2);
@@ -282,7 +303,7 @@ impl<'a> Path<'a> {
         Ok(Path {
             plan,
             prior,
-            alone: false,
+            alone: blocks.is_some(),
             at: plan.start.clone(),
             slopes,
             scales,
@@ -304,6 +325,7 @@ impl<'a> Path<'a> {
             norms: Vec::new(),
             last: None,
             far_to_go: false,
+            known,
         })
     }
 
@@ -586,23 +608,38 @@ impl<'a> Path<'a> {
         let l = &coordinates.factor;
         let observed = square(&seen.curvature, self.dim());
         let sd = seen.curvature_sd;
+        let known = self.known.as_ref();
+        let known = known.map(|known| Whitened::new(known, l)).transpose()?;
+        let project = |matrix: DMatrix<f64>| match &known {
+            Some(known) => known.project(&matrix),
+            None => matrix,
+        };
+        // Floors lift what is known to be zero.
+        let clear = |matrix: DMatrix<f64>| match &known {
+            Some(known) => known.spanned(&matrix),
+            None => matrix,
+        };
+        let observed = project(observed);
+        let whole = Noise::whole(self.dim(), sd);
+        let noise = known.as_ref().map_or(whole, |known| known.noise(sd));
         let draw = |believed: &DMatrix<f64>, off: Target| -> Result<Drawn, Halt> {
-            Ok(Drawn::new(&observed, &whiten(l, believed)?, sd, off))
+            let target = project(whiten(l, believed)?);
+            Ok(Drawn::new(&observed, &target, &noise, off))
         };
         let drawn = draw(&self.curvature, Target::Told(self.variance(l)?))?;
         let doubted = draw(&self.doubted.curvature, Target::Guessed)?;
-        let raised = drawn.raised();
+        let raised = clear(drawn.raised());
         self.curvature = l * &raised * l.transpose();
         // What is left of the noise's variance when shrunk, by a normal prior.
         let uncertain = |kept: f64| kept.max(LEAST_NOISE).sqrt() * sd;
         self.uncertain = uncertain(drawn.kept);
         self.doubted = Doubted {
-            curvature: l * doubted.raised() * l.transpose(),
+            curvature: l * clear(doubted.raised()) * l.transpose(),
             uncertain: uncertain(doubted.kept),
         };
         self.told = (l.clone(), drawn.kept * sd * sd);
         self.gone = 0.0;
-        let believed = doubted.believed();
+        let believed = clear(doubted.believed());
         Ok(Bent {
             lift: raised - &believed,
             believed,
@@ -652,6 +689,9 @@ impl<'a> Path<'a> {
             let here = whiten(l, matrix)?;
             let change = secant::change(&here, l, sd.hypot(misfit), self.weight, seen)?;
             *matrix = l * floored(&(here + change), LEAST_SECANT) * l.transpose();
+            if let Some(known) = &self.known {
+                known.complete(matrix);
+            }
         }
         Ok(())
     }
@@ -849,6 +889,9 @@ impl<'a> Path<'a> {
         let doubted = &mut self.doubted.curvature;
         for matrix in [&mut self.curvature, doubted] {
             *matrix = &carry.by * &*matrix * &carry.by;
+            if let Some(known) = &self.known {
+                known.complete(matrix);
+            }
         }
         self.weight *= carry.weight;
     }

@@ -5,7 +5,7 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::denoise::{compose, eigen};
-use super::warm_start::Structure;
+use super::structure::Structure;
 
 /// The features' second moments, as the start's curvature tells them, and their mean.
 pub(super) struct Features<'a> {
@@ -173,8 +173,8 @@ mod tests {
     fn a_curvature_is_carried_to_where_a_step_ends() {
         let squares = DMatrix::from_row_slice(2, 2, &[1.0, 0.2, 0.2, 0.5]);
         let structure = Structure {
-            flags: Vec::new(),
             constant: Some(0),
+            ..Structure::default()
         };
         let features = Features::new(squares, &structure);
         let from = DVector::from_vec(vec![0.0, 0.0]);
@@ -195,6 +195,7 @@ mod tests {
         let structure = Structure {
             flags: vec![true, true],
             constant: Some(0),
+            ..Structure::default()
         };
         let theta = DVector::from_vec(vec![-3.0, own]);
         let (found, _) = Features::new(squares, &structure).weighed(&theta, weight);

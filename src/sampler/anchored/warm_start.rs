@@ -3,6 +3,7 @@
 //! releases that the curator charges.
 
 use super::moves::gaussian;
+use super::structure::Structure;
 use crate::model::{Anchor, Lower, Metric, Prior, Slopes};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
@@ -44,15 +45,6 @@ impl AnchorSplit {
     pub fn rho(&self) -> f64 {
         self.start + self.gradient + self.curvature + self.refresh
     }
-}
-
-/// What declarations alone say of a table's columns.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Structure {
-    /// Which columns are 0 or 1 in all rows; of those that it does not reach nothing is known.
-    pub flags: Vec<bool>,
-    /// A column that is 1 in all rows.
-    pub constant: Option<usize>,
 }
 
 /// How an anchor is found and released.

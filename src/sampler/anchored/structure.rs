@@ -1,0 +1,342 @@
+//! What declarations alone say of a table's columns, and so of every curvature: columns no two of
+//! which hold anything in one row have no products, and levels that add up to a column do so in
+//! all sums (docs/proofs/anchors.md, "What declarations say").
+
+use nalgebra::DMatrix;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use rand_distr::StandardNormal;
+
+use super::algebra::forward_matrix;
+use super::denoise::{Noise, eigen};
+use crate::privacy::Halt;
+
+/// Solutions by conjugate gradients: steps at most, and the share of the residual that is left.
+const MOST_STEPS: usize = 100;
+const LEFT: f64 = 1e-4;
+/// Draws of noise by which its spectrum's edge is found.
+const DRAWS: usize = 2;
+
+/// Public knowledge of a table's columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Structure {
+    /// Which columns are 0 or 1 in all rows; of those that it does not reach nothing is known.
+    pub flags: Vec<bool>,
+    /// A column that is 1 in all rows.
+    pub constant: Option<usize>,
+    /// The levels that a column is the product of, perhaps with numbers; of columns that it does
+    /// not reach nothing is known. Of two columns with different levels of one factor one is 0 in
+    /// every row.
+    pub levels: Vec<Vec<Level>>,
+    /// Columns to which others add up in every row.
+    pub sums: Vec<Sum>,
+}
+
+/// One level of a factor, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The factor.
+    pub factor: usize,
+    /// The level.
+    pub level: usize,
+}
+
+/// A column and those that add up to it in every row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sum {
+    /// The column.
+    pub whole: usize,
+    /// The others.
+    pub parts: Vec<usize>,
+}
+
+impl Structure {
+    /// Whether one of two columns is 0 in every row.
+    fn excludes(&self, i: usize, j: usize) -> bool {
+        let of = |j: usize| self.levels.get(j).map_or(&[][..], Vec::as_slice);
+        let differ = |a: &Level, b: &Level| a.factor == b.factor && a.level != b.level;
+        (of(i).iter()).any(|a| of(j).iter().any(|b| differ(a, b)))
+    }
+}
+
+/// The same of second moments of d columns, as what is free in them: they are B M Bᵀ, where M is
+/// of columns that do not follow from others.
+pub(super) struct Known {
+    /// B, d × r: all columns from r of them.
+    basis: DMatrix<f64>,
+    /// Which entries of M are zero.
+    zero: DMatrix<bool>,
+    /// The columns that M is of.
+    own: Vec<usize>,
+    /// Largest eigenvalue of what is left of noise with a standard deviation of one on the
+    /// diagonal.
+    edge: f64,
+}
+
+impl Known {
+    /// `None` where nothing is known; `factor`: coordinates in which columns are about as long as
+    /// one another.
+    ///
+    /// # Errors
+    /// [`Halt`] of a factor without an inverse.
+    pub fn new(structure: &Structure, factor: &DMatrix<f64>) -> Result<Option<Self>, Halt> {
+        let d = factor.nrows();
+        let (basis, own) = reduced(&structure.sums, d);
+        let excludes = |i, j| structure.excludes(i, j);
+        let zero = DMatrix::from_fn(own.len(), own.len(), |i, j| excludes(own[i], own[j]));
+        if own.len() == d && !zero.iter().any(|zero| *zero) {
+            return Ok(None);
+        }
+        let mut known = Known {
+            basis,
+            zero,
+            own,
+            edge: 0.0,
+        };
+        known.edge = Whitened::new(&known, factor)?.edge();
+        Ok(Some(known))
+    }
+
+    /// Moments of all columns by those of the ones that M is of.
+    pub fn complete(&self, matrix: &mut DMatrix<f64>) {
+        let r = self.own.len();
+        let m = DMatrix::from_fn(r, r, |i, j| matrix[(self.own[i], self.own[j])]);
+        *matrix = &self.basis * m * self.basis.transpose();
+    }
+}
+
+/// All of d columns from those that do not follow from others, and which these are.
+fn reduced(sums: &[Sum], d: usize) -> (DMatrix<f64>, Vec<usize>) {
+    let mut all: DMatrix<f64> = DMatrix::identity(d, d);
+    let mut own: Vec<usize> = (0..d).collect();
+    for sum in sums {
+        // What is zero: the whole less its parts, by the columns that are left.
+        let mut zero = all.row(sum.whole).into_owned();
+        sum.parts.iter().for_each(|&j| zero -= all.row(j));
+        // The whole goes rather than a part: parts exclude one another. (Sums may follow from
+        // one another, and nothing is left of them then.)
+        let there = |j: &usize| zero[*j].abs() > 0.5;
+        let pivot = [sum.whole].into_iter().chain(sum.parts.iter().copied());
+        let Some(pivot) = pivot.chain(0..d).find(there) else {
+            continue;
+        };
+        let by = all.column(pivot) / zero[pivot];
+        all -= by * zero;
+        own.retain(|j| *j != pivot);
+    }
+    (all.select_columns(&own), own)
+}
+
+/// The same in the coordinates of one release, whose factor is L.
+pub(super) struct Whitened<'a> {
+    known: &'a Known,
+    /// L⁻¹BD, D such that its columns have the length one, and their products.
+    scaled: DMatrix<f64>,
+    square: DMatrix<f64>,
+    /// An orthonormal basis of its columns' span.
+    span: DMatrix<f64>,
+}
+
+impl<'a> Whitened<'a> {
+    /// # Errors
+    /// [`Halt`] of a factor without an inverse.
+    pub fn new(known: &'a Known, factor: &DMatrix<f64>) -> Result<Self, Halt> {
+        let mut scaled = forward_matrix(factor, &known.basis)?;
+        for mut column in scaled.column_iter_mut() {
+            column /= column.norm();
+        }
+        Ok(Whitened {
+            known,
+            square: scaled.tr_mul(&scaled),
+            span: scaled.clone().qr().q(),
+            scaled,
+        })
+    }
+
+    /// What is left of noise of this standard deviation in a matrix that was projected.
+    pub fn noise(&self, sd: f64) -> Noise {
+        let r = self.square.nrows();
+        let entries = (0..r).flat_map(|i| (0..=i).map(move |j| (i, j)));
+        let free = entries.filter(|at| !self.known.zero[*at]).count();
+        Noise {
+            sd,
+            freedom: free as f64,
+            edge: sd * self.known.edge,
+        }
+    }
+
+    /// The nearest matrix whose columns and rows are in the span of all rows.
+    pub fn spanned(&self, matrix: &DMatrix<f64>) -> DMatrix<f64> {
+        let inner = self.span.tr_mul(matrix) * &self.span;
+        &self.span * inner * self.span.transpose()
+    }
+
+    /// The nearest matrix of which all is true that is known, GMGᵀ with G the scaled basis: least
+    /// squares by conjugate gradients.
+    pub fn project(&self, matrix: &DMatrix<f64>) -> DMatrix<f64> {
+        let masked = |mut m: DMatrix<f64>| {
+            m.zip_apply(&self.known.zero, |v, zero| {
+                if zero {
+                    *v = 0.0;
+                }
+            });
+            m
+        };
+        let mut residual = masked(self.scaled.tr_mul(matrix) * &self.scaled);
+        let mut direction = residual.clone();
+        let mut m = DMatrix::zeros(residual.nrows(), residual.nrows());
+        let mut size = residual.norm_squared();
+        let left = LEFT * LEFT * size;
+        for _ in 0..MOST_STEPS {
+            if size <= left {
+                break;
+            }
+            let image = masked(&self.square * &direction * &self.square);
+            let by = size / direction.dot(&image);
+            m += &direction * by;
+            residual -= &image * by;
+            let next = residual.norm_squared();
+            direction = &residual + &direction * (next / size);
+            size = next;
+        }
+        &self.scaled * m * self.scaled.transpose()
+    }
+
+    /// The largest eigenvalue of projected noise with a standard deviation of one on the diagonal.
+    fn edge(&self) -> f64 {
+        let d = self.scaled.nrows();
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let each = (0..DRAWS).map(|_| {
+            let noise = symmetric_noise(d, &mut rng);
+            eigen(&self.project(&noise)).0.amax()
+        });
+        each.sum::<f64>() / DRAWS as f64
+    }
+}
+
+/// Symmetric noise with a standard deviation of one on the diagonal.
+fn symmetric_noise(d: usize, rng: &mut ChaCha20Rng) -> DMatrix<f64> {
+    let mut draw = || -> f64 { rng.sample(StandardNormal) };
+    let all = DMatrix::from_fn(d, d, |_, _| draw());
+    (&all + all.transpose()) * 0.5
+}
+
+#[cfg(test)]
+mod tests {
+    use nalgebra::DVector;
+
+    use super::*;
+
+    const D: usize = 14;
+
+    /// A constant, a number, a complete factor of eight levels and one of five with a reference.
+    fn structure() -> Structure {
+        let levels = (0..D).map(|j| match j {
+            0 | 1 => vec![],
+            2..10 => vec![Level {
+                factor: 0,
+                level: j,
+            }],
+            _ => vec![Level {
+                factor: 1,
+                level: j,
+            }],
+        });
+        Structure {
+            flags: Vec::new(),
+            constant: Some(0),
+            levels: levels.collect(),
+            sums: vec![Sum {
+                whole: 0,
+                parts: (2..10).collect(),
+            }],
+        }
+    }
+
+    /// Second moments of such rows, with weights.
+    fn moments(rng: &mut ChaCha20Rng) -> DMatrix<f64> {
+        let mut sum = DMatrix::zeros(D, D);
+        for _ in 0..500 {
+            let mut x = DVector::zeros(D);
+            x[0] = 1.0;
+            x[1] = rng.random_range(-1.0..1.0);
+            x[2 + rng.random_range(0..8)] = 1.0;
+            let level = rng.random_range(0..5);
+            if level > 0 {
+                x[9 + level] = 1.0;
+            }
+            sum += &x * x.transpose() * rng.random_range(0.1..1.0);
+        }
+        sum / 500.0
+    }
+
+    /// What is true stays, in coordinates that mix all columns and are all but singular along what
+    /// adds up; what is not is taken away, and of noise so much is left as is said.
+    #[test]
+    fn projections_keep_what_is_true_and_its_share_of_the_noise() {
+        let mut rng = ChaCha20Rng::seed_from_u64(2);
+        let truth = moments(&mut rng);
+        let prior = DMatrix::from_diagonal_element(D, D, 1e-4);
+        let factor = super::super::algebra::factor(&(moments(&mut rng) + prior)).unwrap();
+        let known = Known::new(&structure(), &factor).unwrap().unwrap();
+        let whitened = Whitened::new(&known, &factor).unwrap();
+        let there = super::super::algebra::whiten(&factor, &truth).unwrap();
+        for kept in [whitened.project(&there), whitened.spanned(&there)] {
+            let off = (kept - &there).norm();
+            assert!(off < 1e-3 * there.norm(), "{off}");
+        }
+        let mut completed = truth.clone();
+        completed.row_mut(0).fill(7.0);
+        completed.column_mut(0).fill(7.0);
+        known.complete(&mut completed);
+        assert!((completed - &truth).amax() < 1e-12);
+
+        let noise = whitened.noise(1.0);
+        // Of 13 columns, without the factors' own pairs, 28 and 6.
+        assert_eq!(noise.freedom, (91 - 28 - 6) as f64);
+        let (mut squares, mut edge, draws) = (0.0, 0.0, 300);
+        for _ in 0..draws {
+            let left = whitened.project(&symmetric_noise(D, &mut rng));
+            squares += left.norm_squared() / f64::from(draws);
+            edge += eigen(&left).0.amax() / f64::from(draws);
+            let back = &factor * &left * factor.transpose();
+            let size = back.amax();
+            let mut none = back.column(0).into_owned();
+            (2..10).for_each(|j| none -= back.column(j));
+            assert!(none.amax() < 1e-9 * size);
+            for (i, j) in (0..D).flat_map(|i| (0..D).map(move |j| (i, j))) {
+                let excluded = structure().excludes(i, j);
+                assert!(!excluded || back[(i, j)].abs() < 1e-3 * size, "{i} {j}");
+            }
+        }
+        assert!((squares / noise.freedom - 1.0).abs() < 0.05, "{squares}");
+        assert!((noise.edge / edge - 1.0).abs() < 0.25, "{edge}");
+        assert!(noise.edge < 0.9 * Noise::whole(D, 1.0).edge);
+    }
+
+    /// Two complete factors: one takes the constant's place, and one level of the other follows.
+    #[test]
+    fn columns_follow_from_those_that_are_left() {
+        let sums = [(0, 1..4), (0, 4..6)].map(|(whole, parts)| Sum {
+            whole,
+            parts: parts.collect(),
+        });
+        let twice = [sums[0].clone(), sums[1].clone(), sums[0].clone()];
+        let (basis, own) = reduced(&twice, 6);
+        assert_eq!(own, [1, 2, 3, 5]);
+        for (a, b) in (1..4).flat_map(|a| (4..6).map(move |b| (a, b))) {
+            let row = DVector::from_fn(6, |j, _| f64::from(u8::from(j == 0 || j == a || j == b)));
+            let left = DVector::from_fn(4, |k, _| row[own[k]]);
+            assert_eq!(&basis * left, row);
+        }
+    }
+
+    #[test]
+    fn of_columns_that_are_not_declared_nothing_is_known() {
+        let one = DMatrix::identity(3, 3);
+        assert!(Known::new(&Structure::default(), &one).unwrap().is_none());
+        let structure = structure();
+        assert!(structure.excludes(2, 9) && !structure.excludes(2, 10));
+        assert!(!structure.excludes(0, 2) && !structure.excludes(2, 40));
+    }
+}
