@@ -49,8 +49,8 @@ impl Plan {
     }
 }
 
-/// Which columns others add up to: those with one column each of a factor whose columns, `complete`,
-/// add up to 1. `factors`: the features' columns that each column is the product of.
+/// Which columns others add up to: those with one column each of a factor whose columns,
+/// `complete`, add up to 1. `factors`: the features' columns that each column is the product of.
 fn sums(factors: &[Vec<usize>], complete: &[Range<usize>], constant: Option<usize>) -> Vec<Sum> {
     let sorted = |mut columns: Vec<usize>| {
         columns.sort_unstable();
