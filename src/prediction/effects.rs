@@ -4,6 +4,7 @@
 use rayon::prelude::*;
 
 use super::PredictionError;
+use super::declarations::{beyond_bounds, declared_levels, entries};
 use super::draws::Posterior;
 use super::label::Words;
 use super::law::LabelLaw;
@@ -127,14 +128,6 @@ fn split_column(plan: &Plan, text: &str) -> Result<(String, String), PredictionE
         PredictionError::Input(format!("'{text}': write COLUMN=VALUE, as in age=10"))
     })?;
     Ok((column.into(), value.into()))
-}
-
-/// Levels that a declaration names.
-fn declared_levels(entry: &FeatureEntry) -> impl Iterator<Item = &String> {
-    let one_of = entry.indicator.as_ref().and_then(|i| i.one_of.as_ref());
-    let grouped = entry.groups.iter().flat_map(|g| g.values()).flatten();
-    let alone = entry.one_hot.iter().flatten();
-    alone.chain(grouped).chain(one_of.into_iter().flatten())
 }
 
 /// An average effect with its credible interval, in units of the label or of its probability.
@@ -292,15 +285,6 @@ fn average_expected(predictor: &Predictor, draws: &[Vec<f64>], rows: &NewRows) -
         .collect()
 }
 
-/// Declarations that read a column.
-fn entries(plan: &Plan, column: &str) -> Result<Vec<FeatureEntry>, PredictionError> {
-    let reads = |entry: &FeatureEntry| {
-        let mut several = entry.columns.iter().flatten();
-        entry.column.as_deref() == Some(column) || several.any(|c| c == column)
-    };
-    Ok(plan.feature_entries()?.into_iter().filter(reads).collect())
-}
-
 /// The cells of a column that the model reads.
 fn known_column<'a>(
     plan: &Plan,
@@ -377,20 +361,4 @@ fn set(
         )));
     }
     Ok(vec![Value::Text(to.into()); cells.len()])
-}
-
-/// Share of the cells that lie beyond the column's declared bounds.
-fn beyond_bounds(plan: &Plan, column: &str, cells: &[Value]) -> Option<f64> {
-    let entries = entries(plan, column).unwrap_or_default().into_iter();
-    let bounds: Vec<[f64; 2]> = entries
-        .filter_map(|entry| entry.scale.or(entry.clamp))
-        .collect();
-    if bounds.is_empty() || cells.is_empty() {
-        return None;
-    }
-    let beyond = cells.iter().filter(|cell| match cell.number() {
-        Ok(Some(v)) => bounds.iter().any(|[low, high]| v < *low || v > *high),
-        _ => false,
-    });
-    Some(beyond.count() as f64 / cells.len() as f64)
 }
