@@ -1,7 +1,7 @@
 //! What a plan declares of a column of a public table.
 
 use super::PredictionError;
-use super::public_table::Value;
+use super::public_table::{PublicTable, Value};
 use crate::config::{FeatureEntry, Plan};
 
 /// Declarations that read a column.
@@ -35,4 +35,21 @@ pub(super) fn beyond_bounds(plan: &Plan, column: &str, cells: &[Value]) -> Optio
         _ => false,
     });
     Some(beyond.count() as f64 / cells.len() as f64)
+}
+
+/// Columns of a table that hold numbers beyond their declared bounds, each in a sentence.
+pub(super) fn cut_off(plan: &Plan, table: &PublicTable) -> Vec<String> {
+    let mut columns = plan.feature_columns().unwrap_or_default();
+    columns.sort();
+    columns.dedup();
+    let told = columns.iter().filter_map(|column| {
+        let share = beyond_bounds(plan, column, table.column(column)?)?;
+        (share > 0.0).then(|| {
+            format!(
+                "{:.3} % of the rows lie beyond the declared bounds of '{column}' and count there as the bound that they are beyond",
+                100.0 * share
+            )
+        })
+    });
+    told.collect()
 }

@@ -259,28 +259,31 @@ fn outcome(predictor: &Predictor, k: usize) -> String {
 
 /// The expected label, averaged over rows, by each draw; of classes each one's probability.
 fn average_expected(predictor: &Predictor, draws: &[Vec<f64>], rows: &NewRows) -> Vec<Vec<f64>> {
-    let outcomes = match predictor.label() {
-        LabelKind::Class { classes } => classes as usize,
-        _ => 1,
-    };
-    let values = rows.values();
+    let (values, width) = (rows.values(), rows.width());
     let count = rows.rows() as f64;
+    let classes = match predictor.label() {
+        LabelKind::Class { classes } => Some(classes as usize),
+        _ => None,
+    };
     let by_draw: Vec<Vec<f64>> = draws
         .par_iter()
-        .map(|theta| {
-            let mut sums = vec![0.0; outcomes];
-            for row in values.chunks_exact(rows.width()) {
-                match predictor.law(theta, row) {
-                    LabelLaw::Classes(chances) => {
+        .map(|theta| match classes {
+            Some(classes) => {
+                let mut sums = vec![0.0; classes];
+                for row in values.chunks_exact(width) {
+                    if let LabelLaw::Classes(chances) = predictor.law(theta, row) {
                         sums.iter_mut().zip(chances).for_each(|(s, p)| *s += p);
                     }
-                    law => sums[0] += law.expected(),
                 }
+                sums.into_iter().map(|s| s / count).collect()
             }
-            sums.into_iter().map(|s| s / count).collect()
+            None => {
+                let expected = predictor.expected(theta, &values, width);
+                vec![expected.into_iter().sum::<f64>() / count]
+            }
         })
         .collect();
-    (0..outcomes)
+    (0..classes.unwrap_or(1))
         .map(|k| by_draw.iter().map(|of| of[k]).collect())
         .collect()
 }

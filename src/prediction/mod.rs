@@ -6,6 +6,7 @@
 //! one that is handed over as a public table is refused.
 
 mod compare;
+mod curve;
 mod declarations;
 mod draws;
 mod effects;

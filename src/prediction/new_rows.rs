@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::PredictionError;
+use super::declarations::cut_off;
 use super::public_table::PublicTable;
 use crate::config::{ConfigError, Plan};
 use crate::data::{DataError, Dataset, Frame};
@@ -11,6 +12,8 @@ use crate::data::{DataError, Dataset, Frame};
 pub struct NewRows {
     set: Dataset,
     rows: usize,
+    /// What the declarations cut off of them, in sentences.
+    cut_off: Vec<String>,
 }
 
 impl NewRows {
@@ -20,7 +23,10 @@ impl NewRows {
     /// [`PredictionError`] naming file, line and column, or that the run protects this table.
     pub fn read(plan: &Plan, file: &Path, labelled: bool) -> Result<Self, PredictionError> {
         match plan.load_public(file, labelled) {
-            Ok(set) => Ok(set.into()),
+            Ok(set) => {
+                let table = PublicTable::read(&plan.public_path(file)?, plan.public_text()?)?;
+                Ok(NewRows::new(plan, set, &table))
+            }
             // It names the line already.
             Err(e @ ConfigError::Data(DataError::Cell { .. })) => Err(e.into()),
             Err(e) => {
@@ -51,7 +57,10 @@ impl NewRows {
     ) -> Result<Self, PredictionError> {
         match frame.parts.iter().map(|(rows, _)| rows).sum::<usize>() {
             1 => Self::of_table(plan, &PublicTable::of_frame(frame), name, labelled),
-            _ => Ok(plan.load_public_frame(frame, name, labelled)?.into()),
+            _ => {
+                let set = plan.load_public_frame(frame, name, labelled)?;
+                Ok(NewRows::new(plan, set, &PublicTable::of_frame(frame)))
+            }
         }
     }
 
@@ -72,12 +81,27 @@ impl NewRows {
             _ => table.frame(),
         };
         let set = plan.load_public_frame(&frame, name, labelled)?;
-        Ok(NewRows { set, rows })
+        Ok(NewRows {
+            rows,
+            ..NewRows::new(plan, set, table)
+        })
+    }
+
+    fn new(plan: &Plan, set: Dataset, table: &PublicTable) -> Self {
+        NewRows {
+            cut_off: cut_off(plan, table),
+            ..set.into()
+        }
     }
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// Columns of which the declared bounds cut numbers off, each in a sentence.
+    pub(super) fn cut_off(&self) -> &[String] {
+        &self.cut_off
     }
 
     /// The rows as a data set, whose last row is no row of the table where there is one alone.
@@ -115,6 +139,7 @@ impl From<Dataset> for NewRows {
         NewRows {
             rows: set.rows(),
             set,
+            cut_off: Vec::new(),
         }
     }
 }

@@ -103,12 +103,13 @@ pub fn predict(
     let columns = columns
         .map(|(k, name)| (name, told.iter().map(|row| row[k]).collect()))
         .collect();
+    let notes = posterior.notes.iter().chain(rows.cut_off()).cloned();
     Ok(Predictions {
         level,
         draws: posterior.draws.len(),
         label: words.column().into(),
         columns: Columns(columns),
-        notes: posterior.notes.clone(),
+        notes: notes.collect(),
     })
 }
 

@@ -524,6 +524,48 @@ fn an_expression_predicts_as_the_kind_that_it_spells_out() {
             assert!((a - b).abs() < 1e-9, "{name}: {a} {b}");
         }
     }
+    // Of many rows an expression's means are tabulated by the linear predictor, so finely that
+    // averages do not tell; of counts of such a table the law is summed over 61 of them.
+    place.write("many.csv", &table(800));
+    let effects = || {
+        let text = place.works("effects out --table many.csv --shift a=0.3 --draws 50 --json");
+        let told = json(&text);
+        ["effect", "low", "high"].map(|key| told["effects"][0][key].as_f64().unwrap())
+    };
+    let declared = effects();
+    place.write("out/run.toml", &toml);
+    for (a, b) in effects().iter().zip(declared) {
+        assert!((a / b - 1.0).abs() < 1e-4, "{a} {b}");
+    }
+}
+
+/// Numbers beyond the declared bounds are predicted as the bound, and it is said of how many.
+#[test]
+fn numbers_beyond_their_bounds_are_said() {
+    let place = sampled(&open(RUN));
+    let inside = json(&place.works("predict out --table new.csv --draws 50 --json"));
+    assert_eq!(
+        inside["notes"].as_array().map(Vec::len),
+        Some(0),
+        "{inside}"
+    );
+    let row = "a,b\n2.5,0.5\n1.0,0.5\n-0.5,0.5\n";
+    place.write("far.csv", row);
+    let told = json(&place.works("predict out --table far.csv --draws 50 --json"));
+    let notes = told["notes"].to_string();
+    assert!(
+        notes.contains("33.333 % of the rows lie beyond the declared bounds of 'a'"),
+        "{notes}"
+    );
+    assert!(!notes.contains("of 'b'"), "{notes}");
+    // A single row is read by another way.
+    place.write("far.csv", "a,b\n2.5,-7\n");
+    let told = json(&place.works("predict out --table far.csv --draws 50 --json"));
+    let notes = told["notes"].to_string();
+    for column in ["'a'", "'b'"] {
+        let words = format!("100.000 % of the rows lie beyond the declared bounds of {column}");
+        assert!(notes.contains(&words), "{notes}");
+    }
 }
 
 #[test]
