@@ -126,7 +126,7 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, parameters: &[String], free: bool
     }
     if doubts.weighted_down > WEIGHTED_DOWN {
         notes.push(format!(
-            "{:.0} % of the information is in rows far out and was weighted down to bound their influence: transform skewed columns, or declare tighter bounds",
+            "{:.0} % of the information is in rows that are far out, or whose outcome is rare among rows like them, and was weighted down to bound their influence: transform skewed columns, declare tighter bounds, or, of rare outcomes, spend a larger epsilon",
             100.0 * doubts.weighted_down
         ));
     }

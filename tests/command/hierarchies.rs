@@ -275,6 +275,17 @@ fn what_is_wrong_is_said() {
         ("(1 | g)", "g", "write (1 | g)"),
         ("(1 | g)", "(1 | x)", "'x' has no levels in [columns]"),
         ("(1 | g)", "(1 | town)", "column 'town' is not declared"),
+        (
+            "(1 | g)",
+            "(1 | town)",
+            "write town = { levels = [\"A\", \"B\"] } in [columns]",
+        ),
+        ("(1 | g)", "(1 | town)", "by data.unit"),
+        (
+            "[sampler]",
+            "[model.parameters]\nlog_sigma = { mean = 0, sd = 1 }\n[sampler]",
+            "kind = \"gaussian\" draws its log_sigma",
+        ),
         ("strict = true", "reference = \"a\"", "none is a reference"),
         (
             "{ kind = \"normal\", sd = 3 }",

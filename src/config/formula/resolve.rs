@@ -49,7 +49,13 @@ impl Resolver<'_> {
         }
         let made = match (&atom.shape, self.columns.get(column)) {
             (Shape::Condition(condition), declared) => condition_of(atom, condition, declared)?,
-            (_, None) => return Err(self.undeclared(atom)),
+            (_, None) => {
+                let key = toml_key(column);
+                let how = format!(
+                    "write {key} = {{ scale = [LOW, HIGH] }} in [columns], or {{ levels = [\"A\", \"B\"] }}, from public knowledge"
+                );
+                return Err(self.undeclared(atom, &how));
+            }
             (Shape::Plain, Some(declared)) => plain(column, declared)?,
             (Shape::Number { transform, curve }, Some(declared)) => {
                 number(atom, *transform, curve.as_ref(), declared)?
@@ -77,8 +83,15 @@ impl Resolver<'_> {
 
     /// A column whose levels share a prior: all of them, without a reference.
     pub fn levels(&self, atom: &Atom) -> Result<Resolved, Wrong> {
-        let found = self.resolve(atom)?;
         let (name, key) = (&atom.column, toml_key(&atom.column));
+        let apart = [self.label, self.event].contains(&Some(name));
+        if !apart && !self.columns.contains_key(name) {
+            let how = format!(
+                "levels that share a prior are public, write {key} = {{ levels = [\"A\", \"B\"] }} in [columns]; where it is private which there are, leave the term out and protect their rows together by data.unit"
+            );
+            return Err(self.undeclared(atom, &how));
+        }
+        let found = self.resolve(atom)?;
         if found.entry.one_hot.is_none() {
             let what = format!(
                 "'{name}' has no levels in [columns], and levels share a prior: {key} = {{ levels = [\"A\", \"B\"] }}"
@@ -92,18 +105,15 @@ impl Resolver<'_> {
         Ok(found)
     }
 
-    /// A column that nothing is declared of, with the nearest that something is.
-    fn undeclared(&self, atom: &Atom) -> Wrong {
+    /// A column that nothing is declared of: how to, and the nearest that something is.
+    fn undeclared(&self, atom: &Atom, how: &str) -> Wrong {
         let column = &atom.column;
         let nearest = self.others().max_by(|a, b| {
             strsim::jaro_winkler(a, column).total_cmp(&strsim::jaro_winkler(b, column))
         });
         let hint = nearest.map(|n| format!("; the nearest that is declared is {}", written(n)));
-        let key = toml_key(column);
-        let what = format!(
-            "column '{column}' is not declared: write {key} = {{ scale = [LOW, HIGH] }} in [columns], or {{ levels = [\"A\", \"B\"] }}, from public knowledge{}",
-            hint.unwrap_or_default()
-        );
+        let hint = hint.unwrap_or_default();
+        let what = format!("column '{column}' is not declared: {how}{hint}");
         Wrong::at(atom.start, what)
     }
 }

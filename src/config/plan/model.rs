@@ -337,7 +337,14 @@ impl Plan {
             ("constants", !m.constants.is_empty()),
         ] {
             if given && !own && !declares && m.kind != K::Ordinal {
-                let what = "belongs to kind = \"declared\" and to kinds with parameters beside their coefficients";
+                let what = match m.kind {
+                    K::Linear => {
+                        "of kind = \"linear\" the variance is known, variance = NUMBER, and nothing is drawn beside coefficients; kind = \"gaussian\" draws its log_sigma"
+                    }
+                    _ => {
+                        "belongs to kind = \"declared\" and to kinds with parameters beside their coefficients"
+                    }
+                };
                 return Err(self.refuse(&format!("model.{key}"), what));
             }
         }
