@@ -45,8 +45,7 @@ impl Declared {
             label: label.into(),
             label_lines: lines.map(String::from).into(),
             model: vec![
-                "kind = \"logistic\"   # or linear (with variance = S2), poisson; others: see [sampler]"
-                    .into(),
+                "kind = \"logistic\"   # or linear (with variance = S2), poisson; others: see below".into(),
             ],
             features: vec![(NUMBER.into(), others.to_vec())],
         }
@@ -153,8 +152,9 @@ fn header(data: &Path, delimiter: Option<&str>) -> Result<Vec<String>, CliError>
     Ok(columns)
 }
 
-/// The table's lines in `[data]` of a run file at `out`, whose paths are relative to its own folder,
-/// so that both may move together. Nobody knows where a printed one will lie: it has the whole path.
+/// The table's lines in `[data]` of a run file at `out`, whose paths are relative to its own
+/// folder, so that both may move together. Nobody knows where a printed one will lie: it has the
+/// whole path.
 fn source(data: &Path, out: Option<&Path>) -> Result<String, CliError> {
     let file = std::path::absolute(data).unwrap_or_else(|_| data.into());
     let folder = out.and_then(|out| Some(std::path::absolute(out).ok()?.parent()?.to_path_buf()));
@@ -210,6 +210,10 @@ fn run_file(source: &str, delimiter: Option<&str>, declared: &Declared) -> Strin
     if let Some(delimiter) = delimiter {
         line(&format!("delimiter = {}", quote(delimiter)));
     }
+    line(
+        "# unit = \"COLUMN\"   # where a person, say, has several rows: protects them together, with",
+    );
+    line("# rows_per_unit = K   # at most so many of each, see docs/guide/persons.md");
     line("# row_norm = 3.0   # clip rows to this L2 norm; without it, what the features imply");
     line("");
     line("[data.label]");
@@ -248,6 +252,10 @@ fn run_file(source: &str, delimiter: Option<&str>, declared: &Declared) -> Strin
     line("");
     line("[model]");
     declared.model.iter().for_each(|l| line(l));
+    line(
+        "# Numbers of unknown spread are kind = \"gaussian\"; ratings, times, skewed costs, counts with",
+    );
+    line("# many zeros and likelihoods of your own: docs/guide/likelihoods.md.");
     line("tempering = 1.0");
     line("prior = { kind = \"normal\", sd = 10.0 }");
     line("");

@@ -104,8 +104,8 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// A rise, one that is steep and symmetric about the middle of a piece, a bend in one point, and
-    /// a line.
+    /// A rise, one that is steep and symmetric about the middle of a piece, a bend in one point,
+    /// and a line.
     #[test]
     fn parabolas_lie_close_to_what_they_stand_for() {
         let rise = |x: f64| 30.0 / (1.0 + (-x).exp());
