@@ -24,8 +24,12 @@ impl NewRows {
     pub fn read(plan: &Plan, file: &Path, labelled: bool) -> Result<Self, PredictionError> {
         match plan.load_public(file, labelled) {
             Ok(set) => {
-                let table = PublicTable::read(&plan.public_path(file)?, plan.public_text()?)?;
-                Ok(NewRows::new(plan, set, &table))
+                // (NPY has no cells as they are written.)
+                let path = plan.public_path(file)?;
+                match PublicTable::read(&path, plan.public_text()?) {
+                    Ok(table) if table.rows() == set.rows() => Ok(NewRows::new(plan, set, &table)),
+                    _ => Ok(set.into()),
+                }
             }
             // It names the line already.
             Err(e @ ConfigError::Data(DataError::Cell { .. })) => Err(e.into()),
