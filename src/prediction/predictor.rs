@@ -163,8 +163,9 @@ impl Predictor {
     }
 
     /// The expected label of each of `rows`, `width` values each, by one draw. Of laws by numbers,
-    /// which take long, it is tabulated by the linear predictor where that is fewer of them than
-    /// rows; a value is then within 2e-5 of the range of all.
+    /// which take long, it is tabulated by the linear predictor where that needs fewer of them than
+    /// half of the rows. The table is refined until it is off by at most 2e-5 of the range of all
+    /// values wherever it is checked.
     pub(super) fn expected(&self, theta: &[f64], rows: &[f32], width: usize) -> Vec<f64> {
         let each = rows.chunks_exact(width);
         let one = each.clone().next().map(|row| self.law(theta, row));

@@ -87,7 +87,7 @@ impl Resolver<'_> {
         let apart = [self.label, self.event].contains(&Some(name));
         if !apart && !self.columns.contains_key(name) {
             let how = format!(
-                "levels that share a prior are public, write {key} = {{ levels = [\"A\", \"B\"] }} in [columns]; where it is private which there are, leave the term out and protect their rows together by data.unit"
+                "levels that share a prior are public, write {key} = {{ levels = [\"A\", \"B\"] }} in [columns]; if which ones there are is private, leave the term out and protect the rows of each together by data.unit"
             );
             return Err(self.undeclared(atom, &how));
         }
