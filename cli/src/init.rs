@@ -1,7 +1,6 @@
 //! `dpmc init`: a run file from the header alone.
 
-use std::fmt::Write;
-use std::io::{BufReader, IsTerminal, Write as _};
+use std::io::{BufReader, IsTerminal, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,18 +9,35 @@ use super::CliError;
 use super::answers::print_json;
 use super::args::InitArguments;
 use super::init_questions::Questions;
-use dpmc::config::{ConfigError, existing_part, quoted, table_files, table_header};
+use dpmc::config::{
+    ConfigError, existing_part, formula_name, quoted, table_files, table_header, toml_key,
+};
 use dpmc::data::TextFormat;
 
 /// What is declared of a table: by answers, or by placeholders that `dpmc check` refuses.
 pub(super) struct Declared {
-    pub label: String,
-    /// The lines below the label's column.
-    pub label_lines: Vec<String>,
-    /// The lines of `[model]` above tempering and prior.
+    pub label: Column,
+    /// The lines of `[model]` above the formula.
     pub model: Vec<String>,
-    /// Declarations, and the columns of each.
-    pub features: Vec<(String, Vec<String>)>,
+    /// Standard deviation of the coefficients' prior.
+    pub prior_sd: String,
+    /// Those that the model may use, in the header's order.
+    pub others: Vec<Column>,
+}
+
+/// A column, and what stands in its braces in `[columns]`.
+pub(super) struct Column {
+    pub name: String,
+    pub declaration: String,
+}
+
+impl Column {
+    pub fn new(name: &str, declaration: impl Into<String>) -> Self {
+        Column {
+            name: name.into(),
+            declaration: declaration.into(),
+        }
+    }
 }
 
 /// What every column is taken for until somebody says otherwise.
@@ -35,19 +51,13 @@ impl Declared {
             [only] => (&**only, columns),
             [others @ .., last] => (&**last, others),
         };
-        let lines = [
-            "positive = [\"LEVEL\"]",
-            "# negative = [\"LEVEL\"]   # without it all other cells mean 0, missing ones stop the run",
-            "# For 0/1 cells drop both. For kind = \"linear\": clamp = [LOW, HIGH] or scale = [LOW, HIGH];",
-            "# for \"poisson\": count = MAX; for an \"mlp\" with several classes: classes = K",
-        ];
         Declared {
-            label: label.into(),
-            label_lines: lines.map(String::from).into(),
+            label: Column::new(label, "positive = [\"LEVEL\"], negative = [\"LEVEL\"]"),
             model: vec![
                 "kind = \"logistic\"   # or linear (with variance = S2), poisson; others: see below".into(),
             ],
-            features: vec![(NUMBER.into(), others.to_vec())],
+            prior_sd: "10.0".into(),
+            others: others.iter().map(|c| Column::new(c, NUMBER)).collect(),
         }
     }
 }
@@ -194,120 +204,82 @@ pub(super) fn quote(text: &str) -> String {
 }
 
 fn run_file(source: &str, delimiter: Option<&str>, declared: &Declared) -> String {
-    let mut t = String::new();
-    let mut line = |s: &str| {
-        let _ = writeln!(t, "{s}");
-    };
-    line("# A dpmc run file, made from the table's header alone.");
-    line("# Bounds and levels must come from public knowledge (a code book, a law), never");
-    line("# from looking at the rows: replace every LOW, HIGH and LEVEL, drop what you");
-    line(
-        "# do not need, then run `dpmc check` on this file. docs/reference/run_file.md has every key.",
-    );
-    line("");
-    line("[data]");
-    line(source);
-    if let Some(delimiter) = delimiter {
-        line(&format!("delimiter = {}", quote(delimiter)));
-    }
-    line(
-        "# unit = \"COLUMN\"   # where a person, say, has several rows: protects them together, with",
-    );
-    line("# rows_per_unit = K   # at most so many of each, see docs/guide/persons.md");
-    line("# row_norm = 3.0   # clip rows to this L2 norm; without it, what the features imply");
-    line("");
-    line("[data.label]");
-    line(&format!(
-        "column = {}   # the label",
-        quote(&declared.label)
-    ));
-    declared.label_lines.iter().for_each(|l| line(l));
-    line("");
-    line("[[data.features]]");
-    line("intercept = true");
-    line("");
-    line("# A block for all columns of one kind; those of other kinds or bounds have their own:");
-    line(
-        "#   one_hot = [\"LEVEL\", …] and reference = \"LEVEL\"; indicator = { in = [\"LEVEL\"] } or",
-    );
-    line(
-        "#   { above = LOW }. An empty cell is an error unless 'missing = VALUE' says what it counts as.",
-    );
-    line("# Beside scale: transform = \"log\" (log1p, sqrt, asinh), polynomial = 3 or");
-    line(
-        "# spline = { knots = [..] }. Products of features: [[data.interactions]]. All of this may",
-    );
-    line("# be written as in R, formula = \"label ~ a * b\": docs/guide/formulas.md.");
-    let features = declared.features.iter();
-    for (declaration, columns) in features.filter(|(_, columns)| !columns.is_empty()) {
-        line("[[data.features]]");
-        line(&names(columns));
-        line(declaration);
-        line("");
-    }
-    line("# Rows that may be published score the predictions:");
-    line("# [test]");
-    line("# file = \"PUBLIC.csv\"");
-    line("# public = true");
-    line("");
-    line("[model]");
-    declared.model.iter().for_each(|l| line(l));
-    line(
-        "# Numbers of unknown spread are kind = \"gaussian\"; ratings, times, skewed costs, counts with",
-    );
-    line("# many zeros and likelihoods of your own: docs/guide/likelihoods.md.");
-    line("tempering = 1.0");
-    line("prior = { kind = \"normal\", sd = 10.0 }");
-    line("");
-    line("[sampler]");
-    line("# Follows noisy gradients and curvature to the mode and releases the log likelihood's");
-    line("# expansion there, all out of one budget; rows decide about moves where the budget pays");
-    line("# for that, else draws are free, of the expansion. `dpmc check` says which, and how far");
-    line("# off the means will be. (\"dp-laplace\": regressions, never a decision.)");
-    line("algorithm = \"anchored-barker\"");
-    line("# Of other models:");
-    line(
-        "#   mixture, gaussian-mean, banana: the same, with adapt = \"full\" here, warmup = 2000 in",
-    );
-    line("#     [run], a box in [model], and neither label nor intercept in [data]");
-    line("#   mlp, binary label, from some 100,000 rows on: the same, with clip = { rate = 1.5 }");
-    line("#     here and start = \"prior\" in [run]");
-    line("#   any other mlp: \"dp-sgld\" with gradient = { clip = 1.0 }");
-    line("");
-    line("[run]");
-    line("iterations = 5000         # no warm-up: the anchor scales the moves");
-    line(
-        "# ess = 400   # effective draws that decisions must buy; where they cannot, draws are free",
-    );
-    line(
-        "# Draws of a regression or an mlp hold the noise of the releases, so that intervals are as",
-    );
-    line("# wide as they must be; draws = \"chain\" leaves it out, for the chain's own target.");
-    line("");
-    line("[privacy]");
-    line("epsilon = 1.0");
-    line("delta = 1e-6             # smaller than 1/rows");
-    t
+    let delimiter = delimiter.map_or(String::new(), |c| format!("delimiter = {}\n", quote(c)));
+    let label = column(&declared.label);
+    let others: Vec<String> = declared.others.iter().map(column).collect();
+    let others = others.join("\n");
+    let (model, prior_sd) = (declared.model.join("\n"), &declared.prior_sd);
+    let formula = quote(&format!("{} ~ .", formula_name(&declared.label.name)));
+    format!(
+        r#"# A dpmc run file, made from the table's header alone.
+# Bounds and levels must come from public knowledge (a code book, a law), never from looking at the
+# rows: replace every LOW, HIGH and LEVEL, delete the lines of columns that you do not need, then
+# run `dpmc check` on this file. docs/reference/run_file.md has every key.
+
+[data]
+{source}
+{delimiter}# unit = "COLUMN"   # where a person, say, has several rows: protects them together, with
+# rows_per_unit = K   # at most so many of each, see docs/guide/persons.md
+# row_norm = 3.0   # clip rows to this L2 norm; without it, what the features imply
+
+[columns]
+# The label. Two classes have positive and negative texts; without negative, all other cells mean 0
+# and missing ones stop the run. For 0/1 cells: {{}}. Numbers: {{ clamp = [LOW, HIGH] }}. Counts:
+# {{ count = MAX }}. For an "mlp" with several classes: {{ classes = K }}
+{label}
+# What the model may use. Numbers: {{ scale = [LOW, HIGH] }}. Texts: {{ levels = ["LEVEL", …] }}, the
+# first of which the others are compared with, or {{ indicator = {{ in = ["LEVEL"] }} }}, which is 1 for
+# these and else 0. An empty cell is an error unless missing = VALUE says what it counts as.
+{others}
+
+# Rows that may be published score the predictions:
+# [test]
+# file = "PUBLIC.csv"
+# public = true
+
+[model]
+{model}
+# Numbers of unknown spread are kind = "gaussian" with parameters = {{ log_sigma = {{ mean = M,
+# sd = 1 }} }}. Ratings, times, skewed costs, counts with many zeros and likelihoods of your own:
+# docs/guide/likelihoods.md.
+# The dot is all of [columns] but the label. Or name the terms, as in R, such as
+# log(a) + b * c + ns(d, knots = [30, 50]) + (1 | e): docs/guide/formulas.md.
+formula = {formula}
+tempering = 1.0
+# Wide beside what effects may be. For a label that is a number: its largest bound, in its units.
+prior = {{ kind = "normal", sd = {prior_sd} }}
+
+[sampler]
+# Follows noisy gradients and curvature to the mode and releases the log likelihood's
+# expansion there, all out of one budget; rows decide about moves where the budget pays
+# for that, else draws are free, of the expansion. `dpmc check` says which, and how far
+# off the means will be. ("dp-laplace": regressions, never a decision.)
+algorithm = "anchored-barker"
+# Of other models:
+#   mixture, gaussian-mean, banana: the same, with adapt = "full" here, warmup = 2000 in
+#     [run], a box in [model], no label, and formula = "~ . - 1"
+#   mlp, binary label, from some 100,000 rows on: the same, with clip = {{ rate = 1.5 }}
+#     here and start = "prior" in [run]
+#   any other mlp: "dp-sgld" with gradient = {{ clip = 1.0 }}
+
+[run]
+iterations = 5000         # no warm-up: the anchor scales the moves
+# ess = 400   # effective draws that decisions must buy; where they cannot, draws are free
+# Draws of a regression or an mlp hold the noise of the releases, so that intervals are as
+# wide as they must be; draws = "chain" leaves it out, for the chain's own target.
+
+[privacy]
+epsilon = 1.0
+delta = 1e-6             # smaller than 1/rows
+"#
+    )
 }
 
-/// The columns of a block, in lines that can be read and edited.
-fn names(columns: &[String]) -> String {
-    const WIDTH: usize = 98;
-    if let [only] = columns {
-        return format!("column = {}", quote(only));
+/// A column's line in `[columns]`.
+fn column(column: &Column) -> String {
+    let key = toml_key(&column.name);
+    match column.declaration.as_str() {
+        "" => format!("{key} = {{}}"),
+        declaration => format!("{key} = {{ {declaration} }}"),
     }
-    let mut lines = vec![String::from("columns = [")];
-    for (i, name) in columns.iter().enumerate() {
-        let end = if i + 1 < columns.len() { "," } else { "]" };
-        let name = format!("{}{end}", quote(name));
-        match lines.last_mut() {
-            Some(line) if line.ends_with('[') => *line += &name,
-            Some(line) if line.chars().count() + 1 + name.chars().count() <= WIDTH => {
-                *line += " ";
-                *line += &name;
-            }
-            _ => lines.push(format!("    {name}")),
-        }
-    }
-    lines.join("\n")
 }

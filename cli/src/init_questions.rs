@@ -4,7 +4,7 @@
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 
-use super::init::{Declared, NUMBER, quote};
+use super::init::{Column, Declared, NUMBER, quote};
 
 const HELP: &str = "\
 No row is read: bounds and levels come from you, out of public knowledge (a code book, a law), never
@@ -99,11 +99,15 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
         self.until(question, read).unwrap_or_else(|| usual.into())
     }
 
-    /// `[low, high]`, or what stands for them.
-    fn bounds(&mut self, name: &str) -> String {
+    fn bounds(&mut self, name: &str) -> Bounds {
         let low = self.number(&format!("  lowest {name} that can be"), "LOW", None);
         let high = self.number("  highest", "HIGH", low.parse().ok());
-        format!("[{low}, {high}]")
+        let numbers = match (low.parse(), high.parse()) {
+            (Ok(low), Ok(high)) => Some([low, high]),
+            _ => None,
+        };
+        let text = format!("[{low}, {high}]");
+        Bounds { text, numbers }
     }
 
     /// Texts, said back as they were understood; `None` for Enter.
@@ -122,8 +126,9 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
         self.say(&text);
         let mut declared = Declared::nothing(columns);
         self.label(columns, &mut declared);
-        let others: Vec<&String> = columns.iter().filter(|c| **c != declared.label).collect();
-        declared.features = Vec::new();
+        let others = columns.iter().filter(|c| **c != declared.label.name);
+        let others: Vec<&String> = others.collect();
+        declared.others = Vec::new();
         let mut before = Some(NUMBER.to_string());
         let mut all_alike = false;
         for (i, name) in others.iter().enumerate() {
@@ -136,16 +141,8 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
                     Feature::AllAsBefore => all_alike = true,
                 }
             }
-            let Some(declaration) = before.clone() else {
-                continue;
-            };
-            let block = declared
-                .features
-                .iter_mut()
-                .find(|(d, _)| *d == declaration);
-            match block {
-                Some((_, names)) => names.push((*name).clone()),
-                None => (declared.features).push((declaration, vec![(*name).clone()])),
+            if let Some(declaration) = &before {
+                (declared.others).push(Column::new(name, declaration.as_str()));
             }
         }
         declared
@@ -160,30 +157,32 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
         };
         let question = format!(
             "\nThe label, which is to be predicted, by name or number [{}]",
-            declared.label.escape_debug()
+            declared.label.name.escape_debug()
         );
         if let Some(label) = self.until(&question, read) {
-            declared.label = label;
+            declared.label.name = label;
         }
         if self.ended {
             return;
         }
-        let name = quoted(&declared.label);
+        let name = quoted(&declared.label.name);
         let what = format!("{name} is b: one of two things, n: a number, c: a count");
         match self.choice(&what, &['b', 'n', 'c']) {
             'n' => {
                 let bounds = self.bounds(&name);
-                declared.label_lines = vec![format!("clamp = {bounds}")];
+                declared.label.declaration = format!("clamp = {}", bounds.text);
+                if let Some([low, high]) = bounds.numbers {
+                    declared.prior_sd = plain((high - low).max(low.abs()).max(high.abs()));
+                }
                 let sd = self.number(
-                    &format!("  sd of {name} around its prediction, in its own units"),
+                    &format!(
+                        "  sd of {name} around its prediction, in its own units, where a code book \
+                         tells it (Enter: it is learned)"
+                    ),
                     "",
                     Some(0.0),
                 );
-                let variance = match sd.parse::<f64>().map(|sd| sd * sd) {
-                    Ok(v) if v.is_finite() && v > 0.0 => plain(v),
-                    _ => "S2".into(),
-                };
-                declared.model = vec!["kind = \"linear\"".into(), format!("variance = {variance}")];
+                declared.model = of_numbers(sd.parse().ok(), bounds.numbers);
             }
             'c' => {
                 let most = self.until("  largest count; larger ones count as it", |answer| {
@@ -191,7 +190,7 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
                     count.ok_or_else(|| "a whole number from 1 on, please".into())
                 });
                 let most = most.map_or("MAX".into(), |n| n.to_string());
-                declared.label_lines = vec![format!("count = {most}")];
+                declared.label.declaration = format!("count = {most}");
                 declared.model = vec!["kind = \"poisson\"".into()];
             }
             _ => self.two_things(declared),
@@ -210,21 +209,19 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
             }
         });
         let Some(positive) = positive else {
-            declared.label_lines.truncate(2);
             return;
         };
-        declared.label_lines = match positive.as_slice() {
-            [only] if only == "0/1" => Vec::new(),
-            _ => vec![format!("positive = {}", list(&positive))],
-        };
-        if declared.label_lines.is_empty() {
+        if let [only] = positive.as_slice()
+            && only == "0/1"
+        {
+            declared.label.declaration = String::new();
             return;
         }
+        declared.label.declaration = format!("positive = {}", list(&positive));
         self.say(&format!("  taken as {}\n", list(&positive)));
         let question = "  texts that mean 0 (Enter: all that are not missing)";
         if let Some(negative) = self.texts(question) {
-            let line = format!("negative = {}", list(&negative));
-            declared.label_lines.push(line);
+            declared.label.declaration += &format!(", negative = {}", list(&negative));
         }
     }
 
@@ -244,9 +241,7 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
                      compared with";
                 let levels = self.texts(question);
                 let levels = levels.unwrap_or_else(|| vec!["LEVEL".into()]);
-                let first = levels.first().map_or("LEVEL", String::as_str);
-                let (all, first) = (list(&levels), quote(first));
-                format!("one_hot = {all}\nreference = {first}")
+                format!("levels = {}", list(&levels))
             }
             'i' => {
                 let levels = self.texts("  texts for which it is 1, separated by commas");
@@ -256,7 +251,7 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
             '=' => return Feature::AsBefore,
             'a' => return Feature::AllAsBefore,
             'd' => return Feature::Dropped,
-            _ => format!("scale = {}", self.bounds(&name)),
+            _ => format!("scale = {}", self.bounds(&name).text),
         };
         Feature::Declared(declaration)
     }
@@ -280,6 +275,33 @@ enum Feature {
     AsBefore,
     /// So are all columns after it.
     AllAsBefore,
+}
+
+/// `[low, high]`, or what stands for them.
+struct Bounds {
+    text: String,
+    /// Where both were given.
+    numbers: Option<[f64; 2]>,
+}
+
+/// The lines of `[model]` for a label that is a number within these bounds.
+fn of_numbers(sd: Option<f64>, bounds: Option<[f64; 2]>) -> Vec<String> {
+    let variance = sd.map(|sd| sd * sd).filter(|v| v.is_normal());
+    let width = bounds.map(|[low, high]| high - low);
+    match (variance, width.filter(|w| w.is_normal())) {
+        (Some(variance), _) => vec![
+            "kind = \"linear\"".into(),
+            format!("variance = {}", plain(variance)),
+        ],
+        (None, Some(width)) => vec![
+            "kind = \"gaussian\"   # learns how far labels lie from their predictions:".into(),
+            format!(
+                "parameters = {{ log_sigma = {{ mean = {:.1}, sd = 1 }} }}   # a sixth of the bounds, or so",
+                (width / 6.0).ln()
+            ),
+        ],
+        (None, None) => vec!["kind = \"linear\"".into(), "variance = S2".into()],
+    }
 }
 
 /// A column's name as a terminal may show it.
@@ -346,26 +368,26 @@ mod tests {
         (declared, String::from_utf8(said).unwrap())
     }
 
+    /// Names and declarations of what the model may use.
+    fn others(declared: &Declared) -> Vec<(&str, &str)> {
+        let columns = declared.others.iter();
+        columns.map(|c| (&*c.name, &*c.declaration)).collect()
+    }
+
     #[test]
-    fn answers_become_declarations_and_equal_ones_share_a_block() {
+    fn answers_become_declarations() {
         let answers = "5\nb\nyes\nno\nn\n18\n90\nl\nnorth, south\ni\ndaily\n=\n";
         let (declared, _) = declared(answers);
-        assert_eq!(declared.label, "ill");
-        assert_eq!(
-            declared.label_lines,
-            ["positive = [\"yes\"]", "negative = [\"no\"]"]
-        );
+        assert_eq!(declared.label.name, "ill");
+        let label = "positive = [\"yes\"], negative = [\"no\"]";
+        assert_eq!(declared.label.declaration, label);
         let expected = [
-            ("scale = [18, 90]", vec!["age"]),
-            (
-                "one_hot = [\"north\", \"south\"]\nreference = \"north\"",
-                vec!["region"],
-            ),
-            ("indicator = { in = [\"daily\"] }", vec!["smoker", "height"]),
+            ("age", "scale = [18, 90]"),
+            ("region", "levels = [\"north\", \"south\"]"),
+            ("smoker", "indicator = { in = [\"daily\"] }"),
+            ("height", "indicator = { in = [\"daily\"] }"),
         ];
-        let found = declared.features.iter();
-        let found = found.map(|(d, names)| (&**d, names.iter().map(|n| &**n).collect()));
-        assert_eq!(found.collect::<Vec<(&str, Vec<&str>)>>(), expected);
+        assert_eq!(others(&declared), expected);
     }
 
     #[test]
@@ -383,24 +405,23 @@ mod tests {
     fn columns_after_the_rest_are_as_the_one_before() {
         let (declared, said) = declared("\nb\n0,1\n0/1\nn\n0\n9\na\n");
         assert!(said.contains("both would mean 1"), "{said}");
-        assert!(declared.label_lines.is_empty());
-        assert_eq!(declared.features.len(), 1);
-        assert_eq!(declared.features[0].0, "scale = [0, 9]");
-        assert_eq!(declared.features[0].1.len(), 4);
+        assert_eq!(declared.label.declaration, "");
+        let alike = ["age", "region", "smoker", "height"].map(|c| (c, "scale = [0, 9]"));
+        assert_eq!(others(&declared), alike);
         // After a dropped column all that is alike is dropped.
         let (dropped, _) = super::tests::declared("\nb\n0/1\nn\n0\n9\nd\n=\nn\n1\n2\n");
-        let names: Vec<&[String]> = dropped.features.iter().map(|f| &f.1[..]).collect();
-        assert_eq!(names, [["age".to_string()], ["height".to_string()]]);
+        let kept = [("age", "scale = [0, 9]"), ("height", "scale = [1, 2]")];
+        assert_eq!(others(&dropped), kept);
     }
 
     #[test]
     fn impossible_answers_are_asked_for_again() {
         let (declared, said) =
             declared("shoe\nheight\nx\nn\n1e999\n2.5\n2.5\n3e2\n-1\n3\nd\nd\nd\nd\n");
-        assert_eq!(declared.label, "height");
-        assert_eq!(declared.label_lines, ["clamp = [2.5, 300]"]);
+        assert_eq!(declared.label.name, "height");
+        assert_eq!(declared.label.declaration, "clamp = [2.5, 300]");
         assert_eq!(declared.model, ["kind = \"linear\"", "variance = 9"]);
-        assert!(declared.features.is_empty());
+        assert!(declared.others.is_empty());
         for what in [
             "no such column",
             "one of b, n, c",
@@ -416,18 +437,32 @@ mod tests {
     fn enter_and_the_end_leave_placeholders() {
         for answers in ["", "\n", "\n\n\n\n\n\n\n\n\n\n\n\n\n\n"] {
             let (declared, _) = declared(answers);
-            assert_eq!(declared.label, "ill");
-            assert_eq!(declared.label_lines[0], "positive = [\"LEVEL\"]");
-            assert_eq!(declared.features.len(), 1, "{answers:?}");
-            let (declaration, names) = &declared.features[0];
-            assert_eq!((declaration.as_str(), names.len()), (NUMBER, 4));
+            assert_eq!(declared.label.name, "ill");
+            let label = "positive = [\"LEVEL\"], negative = [\"LEVEL\"]";
+            assert_eq!(declared.label.declaration, label);
+            let alike = ["age", "region", "smoker", "height"].map(|c| (c, NUMBER));
+            assert_eq!(others(&declared), alike, "{answers:?}");
         }
         let (declared, _) = declared("\nc\n\nl\n\ni\n");
-        assert_eq!(declared.label_lines, ["count = MAX"]);
-        assert_eq!(
-            declared.features[0].0,
-            "one_hot = [\"LEVEL\"]\nreference = \"LEVEL\""
+        assert_eq!(declared.label.declaration, "count = MAX");
+        assert_eq!(others(&declared)[0].1, "levels = [\"LEVEL\"]");
+        assert_eq!(others(&declared)[1].1, "indicator = { in = [\"LEVEL\"] }");
+        let (declared, _) = super::tests::declared("\nn\n");
+        assert_eq!(declared.model, ["kind = \"linear\"", "variance = S2"]);
+    }
+
+    /// A spread that nobody knows is the model's to learn; priors are in units of the label.
+    #[test]
+    fn numbers_have_priors_of_their_size() {
+        let (declared, _) = declared("\nn\n0\n6000\n\n");
+        assert_eq!(declared.prior_sd, "6000");
+        let [kind, parameters] = &declared.model[..] else {
+            panic!("{:?}", declared.model)
+        };
+        assert!(kind.starts_with("kind = \"gaussian\""), "{kind}");
+        assert!(
+            parameters.contains("{ mean = 6.9, sd = 1 }"),
+            "{parameters}"
         );
-        assert_eq!(declared.features[1].0, "indicator = { in = [\"LEVEL\"] }");
     }
 }

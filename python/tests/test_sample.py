@@ -285,7 +285,7 @@ def test_a_table_in_many_files_is_the_table(tmp_path, table, monkeypatch):
         draws.append(dpmc.sample(run, **arguments).draws)
         assert dpmc.check(run)["table"]["rows"] == 2000
     assert all(d == draws[0] for d in draws)
-    assert 'name = "folders"' in dpmc.init("folders") and '["part", ' in dpmc.init("folders")
+    assert 'name = "folders"' in dpmc.init("folders") and "\npart = { scale" in dpmc.init("folders")
     (tmp_path / "folders/part=s3cret/1.csv").write_text(f"{header}\n30,north,s3cret\n")
     with pytest.raises(dpmc.InputError, match=r"part=…/1.csv \(file 2 by name\), line 2") as e:
         dpmc.sample(run, **arguments)
@@ -306,13 +306,13 @@ def test_a_runs_cost_is_accounted_for(run):
 def test_init_writes_names_and_no_bound(tmp_path, table):
     written(tmp_path, table)
     text = dpmc.init(tmp_path / "people.csv")
-    assert '"age", ' in text and "LOW, HIGH" in text
+    assert "\nage = { scale = [LOW, HIGH] }\n" in text
     for frame in (table, pandas.DataFrame(table), polars.DataFrame(table), pyarrow.table(table)):
         of_frame = dpmc.init(frame)
         assert of_frame == dpmc.init(polars.DataFrame(table).lazy()[:0])
-        assert 'name = "table"' in of_frame and '"age", ' in of_frame
+        assert 'name = "table"' in of_frame and "\nage = { scale" in of_frame
         assert of_frame.splitlines()[10:] == text.splitlines()[10:]
-    assert 'columns = ["x0", "x1"]' in dpmc.init(np.ones((2, 3)))
+    assert "\nx0 = { scale = [LOW, HIGH] }\nx1 = { scale" in dpmc.init(np.ones((2, 3)))
     # It cannot be run before somebody declares what is public.
     with pytest.raises(dpmc.InputError, match="replace LOW and HIGH"):
         dpmc.sample(text, epsilon=1.0, delta=1e-6)

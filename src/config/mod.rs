@@ -13,6 +13,7 @@ mod schema;
 
 pub use error::ConfigError;
 pub use files::{existing_part, table_files, table_header};
+pub use formula::{formula_name, toml_key};
 pub use plan::DECISIONS_A_DRAW;
 pub use plan::{Forecast, FormulaTerms, Hierarchy, Plan, Term, Validation, noise_of_means};
 pub use schema::{

@@ -36,11 +36,12 @@ fn init_writes_a_run_file_from_the_header_alone() {
     place.write("people.csv", "a,b,y\n0.12345,s3cret\n,,,,\n");
     place.works("init people.csv --out new.toml");
     let text = std::fs::read_to_string(place.path("new.toml")).unwrap();
-    // One block for columns of one kind, and paths as seen from the run file's folder.
+    // A line a column, and paths as seen from the run file's folder.
     assert!(
-        text.contains("columns = [\"a\", \"b\"]\nscale = [LOW, HIGH]"),
+        text.contains("\na = { scale = [LOW, HIGH] }\nb = { scale = [LOW, HIGH] }\n"),
         "{text}"
     );
+    assert!(text.contains("\nformula = \"y ~ .\"\n"), "{text}");
     assert!(text.contains("\nfile = \"people.csv\"\n") && text.contains("# [test]"));
     assert!(
         !text.contains("0.123") && !text.contains("s3cret"),
@@ -63,13 +64,11 @@ fn init_writes_a_run_file_from_the_header_alone() {
     let message = place.refuses("check new.toml");
     assert!(message.contains("new.toml, line"), "{message}");
     place.write("people.csv", &table(500));
-    place.write(
-        "new.toml",
-        &edit(&text, "]\nscale = [LOW, HIGH]", "]\nscale = [-1, 1]"),
-    );
+    let declared = text.replace("= { scale = [LOW, HIGH] }\n", "= { scale = [-1, 1] }\n");
+    place.write("new.toml", &declared);
     assert!(place.refuses("check new.toml").contains("replace LEVEL"));
-    let declared = edit(&text, "]\nscale = [LOW, HIGH]", "]\nscale = [-1, 1]");
-    place.write("new.toml", &edit(&declared, "positive = [\"LEVEL\"]", ""));
+    let levels = "positive = [\"LEVEL\"], negative = [\"LEVEL\"]";
+    place.write("new.toml", &edit(&declared, levels, ""));
     place.works("check new.toml --epsilon 10");
     // From another folder the table's path is whole.
     std::fs::create_dir(place.path("sub")).unwrap();
@@ -91,7 +90,7 @@ fn answers_outlive_a_file_that_cannot_be_written() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains("columns = [\"a\", \"b\"]\nscale = [-7, 7]\n"),
+        text.contains("\na = { scale = [-7, 7] }\nb = { scale = [-7, 7] }\n"),
         "{text}"
     );
 }
@@ -134,7 +133,7 @@ fn init_asks_for_bounds_and_levels_and_shows_no_cell() {
     assert!(!said.contains(first_cell), "{said}");
     let text = std::fs::read_to_string(place.path("new.toml")).unwrap();
     assert!(
-        text.contains("columns = [\"a\", \"b\"]\nscale = [-1, 1]\n"),
+        text.contains("\na = { scale = [-1, 1] }\nb = { scale = [-1, 1] }\n"),
         "{text}"
     );
     place.works("check new.toml --epsilon 10");
@@ -150,7 +149,6 @@ fn init_asks_for_bounds_and_levels_and_shows_no_cell() {
             "y\nn\n\n\n1\nn\n-1\n1\nd\n",
             "replace LOW and HIGH",
         ),
-        ("sd", "y\nn\n0\n1\n\nn\n-1\n1\nd\n", "replace S2"),
         ("count", "y\nc\n\nn\n-1\n1\nd\n", "replace MAX"),
     ] {
         answered(
@@ -162,7 +160,11 @@ fn init_asks_for_bounds_and_levels_and_shows_no_cell() {
         assert!(message.contains(refusal), "{name}: {message}");
     }
     // Whole answers for each kind of label are a whole run file.
-    for (name, label) in [("linear", "n\n0\n1\n0.5\n"), ("poisson", "c\n4\n")] {
+    for (name, label) in [
+        ("linear", "n\n0\n1\n0.5\n"),
+        ("gaussian", "n\n0\n1\n\n"),
+        ("poisson", "c\n4\n"),
+    ] {
         let answers = format!("3\n{label}n\n-1\n1\nd\n");
         answered(
             &place,

@@ -116,7 +116,7 @@ fn a_header_that_is_one_name_is_asked_about() {
     place.write("other.csv", &table(9).replace(',', ";"));
     let made = place.works("init other.csv --delimiter ;");
     assert!(
-        made.contains("delimiter = \";\"") && made.contains("\"a\""),
+        made.contains("delimiter = \";\"") && made.contains("\na = { scale"),
         "{made}"
     );
     assert!(
@@ -323,12 +323,15 @@ fn a_warm_up_that_takes_the_whole_budget_is_refused_before_anything_is_charged()
 fn the_run_file_of_init_affords_draws() {
     let place = Place::new(RUN);
     place.write("people.csv", &table(20_000));
+    let text = place.works("init people.csv");
     let text = edit(
-        &place.works("init people.csv"),
-        "]\nscale = [LOW, HIGH]",
-        "]\nscale = [-1, 1]",
+        &text,
+        "y = { positive = [\"LEVEL\"], negative = [\"LEVEL\"] }",
+        "y = {}",
     );
-    place.write("new.toml", &edit(&text, "positive = [\"LEVEL\"]", ""));
+    let text = text.replace("a = { scale = [LOW, HIGH] }", "a = { scale = [-1, 1] }");
+    let text = text.replace("b = { scale = [LOW, HIGH] }", "b = { scale = [-1, 1] }");
+    place.write("new.toml", &text);
     let text = place.works("check new.toml");
     assert!(!text.contains("warm-up alone"), "{text}");
     assert!(text.contains(" effective draws"), "{text}");

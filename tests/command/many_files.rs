@@ -590,12 +590,12 @@ fn test_tables_and_init_know_folders() {
     let made = place.works("init visits");
     assert!(made.contains("name = \"visits\"\nfile = "), "{made}");
     assert!(
-        made.contains("[\"year\", ") && made.contains("column = \"y\" "),
+        made.contains("\nyear = { scale") && made.contains("formula = \"y ~ .\""),
         "{made}"
     );
     let made = place.works("init visits/year=2020/*.csv");
     assert!(
-        !made.contains("\"year\"") && made.contains("\"b\""),
+        !made.contains("\nyear = ") && made.contains("\nb = { scale"),
         "{made}"
     );
 }

@@ -12,7 +12,7 @@ mod resolve;
 mod token;
 
 pub(super) use expand::{Expansion, LabelColumns, expand};
-pub(super) use resolve::toml_key;
+pub use resolve::toml_key;
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +34,9 @@ impl Wrong {
     }
 }
 
-/// A column's name as a formula has it.
-pub(super) fn written(name: &str) -> String {
+/// A column's name as a formula has it: in backticks where it holds other characters than letters,
+/// digits, `_` and `.`.
+pub fn formula_name(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().is_some_and(|c| c.is_alphabetic());
     match first && letters.all(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::parse::{Atom, Curve, Shape};
-use super::{Wrong, written};
+use super::{Wrong, formula_name};
 use crate::config::schema::{ColumnEntry, FeatureEntry, IndicatorEntry, SplineEntry};
 use crate::data::Transform;
 
@@ -67,7 +67,7 @@ impl Resolver<'_> {
         };
         let length = atom.end.saturating_sub(atom.start);
         let text = match atom.shape {
-            Shape::Plain => written(column),
+            Shape::Plain => formula_name(column),
             _ => self.formula.chars().skip(atom.start).take(length).collect(),
         };
         Ok(Resolved {
@@ -111,15 +111,16 @@ impl Resolver<'_> {
         let nearest = self.others().max_by(|a, b| {
             strsim::jaro_winkler(a, column).total_cmp(&strsim::jaro_winkler(b, column))
         });
-        let hint = nearest.map(|n| format!("; the nearest that is declared is {}", written(n)));
+        let hint =
+            nearest.map(|n| format!("; the nearest that is declared is {}", formula_name(n)));
         let hint = hint.unwrap_or_default();
         let what = format!("column '{column}' is not declared: {how}{hint}");
         Wrong::at(atom.start, what)
     }
 }
 
-/// A name as a key of a run file.
-pub(in crate::config) fn toml_key(name: &str) -> String {
+/// A name as a key of a run file: in quotes where it needs them.
+pub fn toml_key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match !name.is_empty() && name.chars().all(bare) {
         true => name.into(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::expand::{LabelColumns, expand};
-use super::{Wrong, written};
+use super::{Wrong, formula_name};
 use crate::config::schema::{ColumnEntry, FeatureEntry};
 use crate::data::Transform;
 
@@ -595,7 +595,7 @@ fn names_are_written_as_they_are_read() {
         ("1st", "`1st`"),
         ("Größe", "Größe"),
     ] {
-        assert_eq!(written(name), text);
+        assert_eq!(formula_name(name), text);
         let columns = BTreeMap::from([(name.to_string(), columns()["age"].clone())]);
         let found = expand(&format!("~ {text}"), &columns, LabelColumns::default()).unwrap();
         assert_eq!(found.features[1].entry.column.as_deref(), Some(name));
