@@ -26,6 +26,8 @@ enum Likelihood {
 
 /// Name of the feature that is 1 in every row.
 const INTERCEPT: &str = "intercept";
+/// Bounds of labels are far from 0 where one is at least this share of the other.
+const FAR: f64 = 0.1;
 
 /// Bayesian regression on the features of a labelled table: a coefficient a feature.
 #[derive(Clone, Debug)]
@@ -190,6 +192,29 @@ impl Regression {
         self.offset.map_or([0.0; 2], Offset::stored)
     }
 
+    /// Where linear regressions with an intercept start: at the middle of labels that are declared
+    /// far from 0 for their width, such as temperatures of bodies, else at 0. (Of bounds that begin
+    /// near 0, like those of incomes, most labels lie near that end.)
+    fn middle_label(&self) -> f64 {
+        let linear = matches!(self.likelihood, Likelihood::Linear { .. });
+        match self.label {
+            LabelKind::Number { low, high } if linear && self.intercept().is_some() => {
+                let (near, far) = (low.abs().min(high.abs()), low.abs().max(high.abs()));
+                match low * high > 0.0 && near >= FAR * far {
+                    true => 0.5 * (low + high),
+                    false => 0.0,
+                }
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// The intercept's place in θ.
+    fn intercept(&self) -> Option<usize> {
+        let mut features = self.parameters[..self.features].iter();
+        features.position(|name| name == INTERCEPT)
+    }
+
     /// η of a row as it is stored.
     fn predictor(&self, row: &[f64], theta: &[f64]) -> f64 {
         let (features, offset) = row.split_at(self.features);
@@ -259,8 +284,9 @@ impl Regression {
         Some(match self.likelihood {
             Likelihood::Logistic => Slopes::logistic(),
             Likelihood::Linear { variance } => {
-                let [low, high] = self.offsets();
-                Slopes::linear(residuals(self.label, [low, high]), variance)
+                let (middle, [low, high]) = (self.middle_label(), self.offsets());
+                let offsets = [low + middle, high + middle];
+                Slopes::linear(residuals(self.label, offsets), variance)
             }
             Likelihood::Poisson => {
                 let [_, high] = self.offsets();
@@ -361,12 +387,11 @@ impl Model for Regression {
     /// there is one, which takes off the middle of the offsets, and shared parameters.
     fn usual_start(&self) -> Vec<f64> {
         let mut start = vec![0.0; self.parameters.len()];
-        let features = &self.parameters[..self.features];
-        let intercept = features.iter().position(|name| name == INTERCEPT);
+        let intercept = self.intercept();
         let middle = self.offset.map_or(0.0, Offset::middle);
         let Likelihood::Declared(law) = self.likelihood else {
             if let Some(k) = intercept {
-                start[k] = 0.0 - middle;
+                start[k] = self.middle_label() - middle;
             }
             return self.supported(start);
         };
