@@ -140,23 +140,30 @@ fn whole_weight(anchoring: &Anchoring) -> f64 {
 }
 
 /// The narrowest prior sd in posterior sds, at most: those of columns as large as the row norm
-/// allows all of them. Infinite where the prior has none.
+/// allows all of them, and of shared parameters as much as one of these changes a row. Infinite
+/// where the prior has none.
 fn prior_width(anchoring: &Anchoring, prior: &Density) -> f64 {
-    let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
-    let sd = match prior {
-        Density::Flat => f64::INFINITY,
-        Density::Normal { sd, .. } => least(sd),
-        Density::Laplace { scale } => 2f64.sqrt() * least(scale),
-        Density::Blocks(blocks) => least(&blocks.working(anchoring.start.len()).1),
+    let d = anchoring.start.len();
+    let sds = match prior {
+        Density::Flat => return f64::INFINITY,
+        Density::Normal { sd, .. } => sd.clone(),
+        Density::Laplace { scale } => scale.iter().map(|s| 2f64.sqrt() * s).collect(),
+        Density::Blocks(blocks) => blocks.working(d).1,
     };
-    let column = anchoring.row_norm / (anchoring.start.len() as f64).sqrt();
-    sd * column * whole_weight(anchoring).sqrt()
+    let (_, scales) = anchoring.slopes.and_scales(&anchoring.start);
+    let features = d - scales.len();
+    let column = anchoring.row_norm / (features as f64).sqrt();
+    let columns = std::iter::repeat_n(column, features).chain(scales);
+    let least = (sds.iter().zip(columns)).map(|(sd, column)| sd * column);
+    least.fold(f64::INFINITY, f64::min) * whole_weight(anchoring).sqrt()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Slopes;
+    use crate::data::LabelKind;
+    use crate::expression::{Law, family};
+    use crate::model::{Joint, Slopes};
     use crate::sampler::Structure;
 
     /// Noise that runs of tables had at ε = 1, 3, 6 and 10 and δ = 1e-6, posterior sds.
@@ -226,7 +233,6 @@ mod tests {
 
     /// Linear and Poisson regressions, whose residuals are clipped with their rows.
     fn clipped() -> [(Measured, Slopes, f64); 3] {
-        use crate::data::LabelKind;
         let linear = |low, high| Slopes::linear(LabelKind::Number { low, high }, 0.04);
         let measured = |name, rows, features, noise| Measured {
             name,
@@ -334,7 +340,7 @@ mod tests {
         assert!(near(noise(1000, 0.1), 3.0 * noise(9000, 0.1)));
         let linear = |s: f64| {
             let (low, high) = (-10.0 * s, 10.0 * s);
-            let slopes = Slopes::linear(crate::data::LabelKind::Number { low, high }, s * s);
+            let slopes = Slopes::linear(LabelKind::Number { low, high }, s * s);
             noise_of_means(&anchoring(1000, 9, slopes, 1.0 / (s * s)), 0.1)
         };
         assert!(near(linear(1.0), linear(7.0)));
@@ -350,5 +356,35 @@ mod tests {
         };
         assert!((prior_width(&anchoring, &normal) - 10.0).abs() < 1e-9);
         assert_eq!(prior_width(&anchoring, &Density::Flat), f64::INFINITY);
+    }
+
+    /// The same labels in units of a thousandth: forecast and prior are the same in posterior sds.
+    #[test]
+    fn units_of_numbers_of_unknown_variance_do_not_matter() {
+        let of = |unit: f64| {
+            let text = family("gaussian").unwrap().likelihood;
+            let law = Law::new("gaussian", text, &["log_sigma".into()], &[]).unwrap();
+            let (low, high) = (-unit, unit);
+            let label = LabelKind::Number { low, high };
+            let mut start = vec![0.0; 4];
+            start[3] = (0.2 * unit).ln();
+            let slopes = Slopes::joint(Joint { law, label }, &start);
+            let mut anchoring = anchoring(3000, 4, slopes, 1.0);
+            anchoring.start = start;
+            let prior = Density::Normal {
+                mean: vec![0.0; 4],
+                sd: [2.0 * unit, 2.0 * unit, 2.0 * unit, 1.0].into(),
+            };
+            (
+                noise_of_means(&anchoring, 0.01),
+                prior_width(&anchoring, &prior),
+            )
+        };
+        let (ours, theirs) = (of(1.0), of(1000.0));
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-6;
+        assert!(near(ours.0, theirs.0), "{ours:?} {theirs:?}");
+        assert!(near(ours.1, theirs.1), "{ours:?} {theirs:?}");
+        // Of log_sigma a row tells twice as much as of a predictor of its size.
+        assert!((30.0..120.0).contains(&ours.1), "{ours:?}");
     }
 }
