@@ -2,7 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::denoise::{Noise, Target, compose, eigen, shrink};
+use super::denoise::{Noise, compose, eigen};
 
 /// Eigenvalues of a curvature are at least this, and at least this share of the noise's edge …
 const LEAST_CURVATURE: f64 = 0.03;
@@ -24,16 +24,15 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// From what was released with such noise, drawn towards `target`.
-    pub fn new(observed: &DMatrix<f64>, target: &DMatrix<f64>, noise: &Noise, off: Target) -> Self {
-        let (guess, kept) = shrink(observed, target, noise, off);
+    /// Of a matrix that was seen with such noise, of which a share was kept.
+    pub fn new(guess: &DMatrix<f64>, kept: f64, noise: &Noise) -> Self {
         // Of a told target more is left, √kept: a floor by that gave errors 3 % larger.
         // Without noise the curvature is what it is.
         let floor = match noise.sd > 0.0 {
             true => (EDGE_SHARE * kept * noise.edge).max(LEAST_CURVATURE),
             false => 1e-12,
         };
-        let (values, vectors) = eigen(&guess);
+        let (values, vectors) = eigen(guess);
         Drawn {
             values,
             vectors,

@@ -7,6 +7,7 @@ mod centre;
 mod columns;
 mod denoise;
 mod drawn;
+mod levels;
 mod moments;
 mod moves;
 mod norms;

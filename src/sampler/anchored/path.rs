@@ -15,6 +15,7 @@ use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
 use super::denoise::{Noise, Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
+use super::levels;
 use super::norms::{LEAST_KEPT, Norms};
 use super::residuals::{Cut, Residuals};
 use super::scales;
@@ -478,7 +479,7 @@ impl<'a> Path<'a> {
         let sd = seen.gradient_sd;
         self.remember_norms(&seen, wide, coordinates.usual);
         self.weigh(&seen);
-        self.bend(&coordinates, &seen)?;
+        self.bend(&coordinates, &seen, false)?;
         self.observe(&coordinates, &seen, share);
         self.learn_from_gradients(&coordinates, 0.0)?;
         let gradient = gradient_of(&coordinates, &seen);
@@ -603,8 +604,14 @@ impl<'a> Path<'a> {
         self.weight = weight;
     }
 
-    /// The curvature from a release, drawn towards what was believed.
-    fn bend(&mut self, coordinates: &Coordinates, seen: &Expansion) -> Result<Bent, Halt> {
+    /// The curvature from a release, drawn towards what was believed; the last one is without what
+    /// noise alone says of lost levels.
+    fn bend(
+        &mut self,
+        coordinates: &Coordinates,
+        seen: &Expansion,
+        last: bool,
+    ) -> Result<Bent, Halt> {
         let l = &coordinates.factor;
         let observed = square(&seen.curvature, self.dim());
         let sd = seen.curvature_sd;
@@ -624,7 +631,12 @@ impl<'a> Path<'a> {
         let noise = known.as_ref().map_or(whole, |known| known.noise(sd));
         let draw = |believed: &DMatrix<f64>, off: Target| -> Result<Drawn, Halt> {
             let target = project(whiten(l, believed)?);
-            Ok(Drawn::new(&observed, &target, &noise, off))
+            let (guess, kept) = shrink(&observed, &target, &noise, off);
+            let guess = match last && known.is_none() {
+                true => self.without_lost_levels(guess, l, kept.sqrt() * sd)?,
+                false => guess,
+            };
+            Ok(Drawn::new(&guess, kept, &noise))
         };
         let drawn = draw(&self.curvature, Target::Told(self.variance(l)?))?;
         let doubted = draw(&self.doubted.curvature, Target::Guessed)?;
@@ -646,6 +658,22 @@ impl<'a> Path<'a> {
             sd: doubted.sd,
             lost: doubted.lost(),
         })
+    }
+
+    /// A curvature in the coordinates of `factor`, whose noise has this sd there, with lost levels
+    /// set apart.
+    fn without_lost_levels(
+        &self,
+        guess: DMatrix<f64>,
+        factor: &DMatrix<f64>,
+        sd: f64,
+    ) -> Result<DMatrix<f64>, Halt> {
+        let plain = factor * &guess * factor.transpose();
+        let sds = DVector::from_fn(self.dim(), |j, _| sd * factor.row(j).norm_squared());
+        match levels::apart(&plain, &sds, self.weight, &self.plan.structure) {
+            Some(plain) => whiten(factor, &plain),
+            None => Ok(guess),
+        }
     }
 
     /// Variance of the believed curvature's entries on the diagonal in the coordinates of `factor`.
@@ -997,7 +1025,7 @@ impl<'a> Path<'a> {
             self.observe(&coordinates, &seen, share);
             let one = self.whole_noise(bound, purse) / heard;
             if last {
-                let bent = self.bend(&coordinates, &seen)?;
+                let bent = self.bend(&coordinates, &seen, true)?;
                 self.learn_from_gradients(&coordinates, misfit)?;
                 let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
                 let (own, bias, own_noise) = ((gradient, sd), (bias, cut), sd);

@@ -28,6 +28,9 @@ pub(super) struct Carry {
 /// Half the width and the number of nodes of a rule for means over a standard normal.
 const WIDTH: f64 = 6.0;
 const NODES: usize = 49;
+/// No direction tells of more than this squared times what it told: where noise is all that is
+/// known of a level, its rows seem to come and go by many orders.
+const MOST: f64 = 2.0;
 /// Of a matrix's eigenvalues the least over the largest.
 const LEAST: f64 = 1e-9;
 
@@ -52,8 +55,9 @@ impl<'a> Features<'a> {
     ) -> Carry {
         let (old, was) = self.weighed(from, &weight);
         let (new, is) = self.weighed(to, &weight);
+        let (values, vectors) = eigen(&carries(&old, &new));
         Carry {
-            by: carries(&old, &new),
+            by: compose(&vectors, &values.map(|v| v.min(MOST))),
             weight: is / was,
         }
     }
@@ -201,6 +205,27 @@ mod tests {
         let (found, _) = Features::new(squares, &structure).weighed(&theta, weight);
         let expected = share * weight(0.0);
         assert!((found[(1, 1)] / expected - 1.0).abs() < 0.05, "{found}");
+    }
+
+    /// A level that is seen in noise alone, whose products are larger than its own square: where
+    /// the number that they go with turns, its rows would be said to come back a million times.
+    #[test]
+    fn a_level_in_noise_does_not_come_and_go() {
+        let squares = [1.0, 0.0, 0.001, 0.0, 0.5, 0.02, 0.001, 0.02, 0.001];
+        let squares = DMatrix::from_row_slice(3, 3, &squares);
+        let structure = Structure {
+            flags: vec![true, false, true],
+            constant: Some(0),
+            ..Structure::default()
+        };
+        let features = Features::new(squares, &structure);
+        let there = DVector::from_vec(vec![0.0, -0.9, 0.0]);
+        let back = DVector::from_vec(vec![0.0, -0.2, 0.0]);
+        let (from, _) = features.weighed(&there, weight);
+        let (to, _) = features.weighed(&back, weight);
+        assert!(eigen(&carries(&from, &to)).0.max() > 100.0);
+        let carry = features.carry(&there, &back, weight);
+        assert!(eigen(&carry.by).0.max() <= MOST + 1e-9);
     }
 
     #[test]
