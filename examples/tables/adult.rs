@@ -1,6 +1,7 @@
 //! The Adult census table of this repository: with four features, of which the labels want more
-//! (adult4), with twelve (adult12, as in `examples/adult_anchored.toml`), and with every level of
-//! every column (adult85), rare ones too.
+//! (adult4), with twelve (adult12, as in `examples/adult_anchored.toml`), with lists of levels each of
+//! which has one more than rows have (adult23), and with every level of every column (adult85), rare
+//! ones too.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -77,7 +78,9 @@ const LEVELS: [&str; 7] = [
     "native-country",
 ];
 
-/// `adult4`, `adult12` or `adult85`.
+const LISTS: [&str; 4] = ["gender", "race", "marital-status", "relationship"];
+
+/// `adult4`, `adult12`, `adult23` or `adult85`.
 pub fn table(name: &str) -> Result<Table, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
     let train = Texts::read(&folder.join("adult_train.csv.gz"))?;
@@ -114,6 +117,18 @@ fn columns(texts: &Texts, table: &str, declared: Option<&[Column]>) -> Result<Ve
         columns.remove(1);
         let (name, among) = FLAGS[1];
         columns.push(Column::flag(name, texts.among(name, among)?));
+        return Ok(columns);
+    }
+    if table == "adult23" {
+        columns.remove(1);
+        for name in LISTS {
+            let cells = texts.get(name)?;
+            let known = declared.and_then(|d| d.iter().find(|c| c.name == name));
+            columns.push(known.map_or_else(
+                || Column::texts(name, cells).with_empty_level("none of these"),
+                |c| c.with_texts(cells),
+            ));
+        }
         return Ok(columns);
     }
     let (gain, loss) = (

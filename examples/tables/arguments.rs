@@ -21,7 +21,7 @@ Errors of dpmc and its peers on the development tables, in posterior standard de
   --markdown FILE   the tables of README.md and docs/results/tables.md
   --from A.json,B   what earlier studies found, in place of a new one
 
-tables: adult4, adult12, adult85; hmda, diamonds, cps1988, randhie (with --suite); made up:
+tables: adult4, adult12, adult23, adult85; hmda, diamonds, cps1988, randhie (with --suite); made up:
 rare, skewed, small, collinear, leverage, narrow, separated, wide, linear-rare, poisson-rare";
 
 pub struct Arguments {
@@ -40,7 +40,7 @@ pub struct Arguments {
 impl Arguments {
     /// `None`: help was asked for.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-        let mut all = vec!["adult4", "adult12", "adult85"];
+        let mut all = vec!["adult4", "adult12", "adult23", "adult85"];
         all.extend(suite::FILES.map(|(name, _)| name));
         all.extend(made_up::NAMES);
         let mut a = Arguments {

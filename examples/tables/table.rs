@@ -67,6 +67,15 @@ impl Column {
         }
     }
 
+    /// The same with a level that is declared and has no rows.
+    #[must_use]
+    pub fn with_empty_level(mut self, name: &str) -> Self {
+        if let Values::Levels { names, .. } = &mut self.values {
+            names.push(name.into());
+        }
+        self
+    }
+
     /// The same column of other rows.
     pub fn with_texts(&self, texts: &[String]) -> Self {
         let mut column = self.clone();
