@@ -227,9 +227,10 @@ fn run_file(source: &str, delimiter: Option<&str>, declared: &Declared) -> Strin
 # and missing ones stop the run. For 0/1 cells: {{}}. Numbers: {{ clamp = [LOW, HIGH] }}. Counts:
 # {{ count = MAX }}. For an "mlp" with several classes: {{ classes = K }}
 {label}
-# What the model may use. Numbers: {{ scale = [LOW, HIGH] }}. Texts: {{ levels = ["LEVEL", …] }}, the
-# first of which the others are compared with, or {{ indicator = {{ in = ["LEVEL"] }} }}, which is 1 for
-# these and else 0. An empty cell is an error unless missing = VALUE says what it counts as.
+# What the model may use. Numbers: {{ scale = [LOW, HIGH] }}; an empty cell is an error unless
+# missing = VALUE says what it counts as. Texts: {{ levels = ["LEVEL", …], strict = true }}, the first
+# of which the others are compared with; without strict any other text, and an empty cell, is one
+# level more. Some texts against all others: {{ indicator = {{ in = ["LEVEL"] }} }}.
 {others}
 
 # Rows that may be published score the predictions:

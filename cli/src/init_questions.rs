@@ -241,7 +241,8 @@ impl<'a, R: BufRead, W: Write> Questions<'a, R, W> {
                      compared with";
                 let levels = self.texts(question);
                 let levels = levels.unwrap_or_else(|| vec!["LEVEL".into()]);
-                format!("levels = {}", list(&levels))
+                // All of them were asked for.
+                format!("levels = {}, strict = true", list(&levels))
             }
             'i' => {
                 let levels = self.texts("  texts for which it is 1, separated by commas");
@@ -383,7 +384,7 @@ mod tests {
         assert_eq!(declared.label.declaration, label);
         let expected = [
             ("age", "scale = [18, 90]"),
-            ("region", "levels = [\"north\", \"south\"]"),
+            ("region", "levels = [\"north\", \"south\"], strict = true"),
             ("smoker", "indicator = { in = [\"daily\"] }"),
             ("height", "indicator = { in = [\"daily\"] }"),
         ];
@@ -445,7 +446,10 @@ mod tests {
         }
         let (declared, _) = declared("\nc\n\nl\n\ni\n");
         assert_eq!(declared.label.declaration, "count = MAX");
-        assert_eq!(others(&declared)[0].1, "levels = [\"LEVEL\"]");
+        assert_eq!(
+            others(&declared)[0].1,
+            "levels = [\"LEVEL\"], strict = true"
+        );
         assert_eq!(others(&declared)[1].1, "indicator = { in = [\"LEVEL\"] }");
         let (declared, _) = super::tests::declared("\nn\n");
         assert_eq!(declared.model, ["kind = \"linear\"", "variance = S2"]);
