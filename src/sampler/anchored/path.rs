@@ -904,9 +904,10 @@ impl<'a> Path<'a> {
         (self.slopes, self.scales) = (slopes, scales);
     }
 
-    /// The curvature of two classes here, from that `before` the last step.
+    /// The curvature of two classes here, from that `before` the last step. (Without noise the next
+    /// release shows it.)
     fn tilt(&mut self, before: &DVector<f64>) {
-        if self.slopes.score != Score::Logistic {
+        if self.slopes.score != Score::Logistic || self.plan.split.is_none() {
             return;
         }
         let structure = &self.plan.structure;
