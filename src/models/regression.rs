@@ -195,18 +195,15 @@ impl Regression {
     /// Where linear regressions with an intercept start: at the middle of labels that are declared
     /// far from 0 for their width, such as temperatures of bodies, else at 0. (Of bounds that begin
     /// near 0, like those of incomes, most labels lie near that end.)
-    fn middle_label(&self) -> f64 {
-        let linear = matches!(self.likelihood, Likelihood::Linear { .. });
-        match self.label {
-            LabelKind::Number { low, high } if linear && self.intercept().is_some() => {
-                let (near, far) = (low.abs().min(high.abs()), low.abs().max(high.abs()));
-                match low * high > 0.0 && near >= FAR * far {
-                    true => 0.5 * (low + high),
-                    false => 0.0,
-                }
-            }
-            _ => 0.0,
-        }
+    fn middle_label(&self) -> Option<f64> {
+        let (Likelihood::Linear { .. }, Some(_)) = (self.likelihood, self.intercept()) else {
+            return None;
+        };
+        let LabelKind::Number { low, high } = self.label else {
+            return None;
+        };
+        let (near, far) = (low.abs().min(high.abs()), low.abs().max(high.abs()));
+        (low * high > 0.0 && near >= FAR * far).then_some(0.5 * (low + high))
     }
 
     /// The intercept's place in θ.
@@ -284,8 +281,9 @@ impl Regression {
         Some(match self.likelihood {
             Likelihood::Logistic => Slopes::logistic(),
             Likelihood::Linear { variance } => {
-                let (middle, [low, high]) = (self.middle_label(), self.offsets());
-                let offsets = [low + middle, high + middle];
+                let middle = self.offset.map_or(0.0, Offset::middle);
+                let start = self.middle_label().map_or(0.0, |label| label - middle);
+                let offsets = self.offsets().map(|offset| offset + start);
                 Slopes::linear(residuals(self.label, offsets), variance)
             }
             Likelihood::Poisson => {
@@ -391,7 +389,7 @@ impl Model for Regression {
         let middle = self.offset.map_or(0.0, Offset::middle);
         let Likelihood::Declared(law) = self.likelihood else {
             if let Some(k) = intercept {
-                start[k] = self.middle_label() - middle;
+                start[k] = self.middle_label().unwrap_or(0.0) - middle;
             }
             return self.supported(start);
         };
@@ -493,5 +491,46 @@ impl Model for Regression {
         let coefficients = row[..self.features].iter().map(|x| scores[0] * x);
         let all = coefficients.chain(scores[1..].iter().copied());
         all.map(|v| self.tempering * v).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the path starts, and how far labels lie from there at most.
+    fn start_and_reach(label: [f64; 2], offset: Option<Offset>) -> (f64, f64) {
+        let names = ["a".to_string(), INTERCEPT.to_string()];
+        let [low, high] = label;
+        let kind = LabelKind::Number { low, high };
+        let prior = Prior::normal(2, 50.0);
+        let model = Regression::linear(&names, 0.09, kind, 2.0, prior, 1.0).unwrap();
+        let model = match offset {
+            Some(offset) => model.with_offset(offset),
+            None => model,
+        };
+        let slopes = Model::slopes(&model).unwrap();
+        (
+            model.usual_start()[1],
+            slopes.crossing * slopes.largest_score,
+        )
+    }
+
+    /// Temperatures of bodies, also above those of rooms; marks around 0; incomes.
+    #[test]
+    fn linear_models_start_amid_labels_that_lie_far_from_zero() {
+        let near = |found: (f64, f64), start: f64, reach: f64| {
+            let off = (found.0 - start).abs() + (found.1 - reach).abs();
+            assert!(off < 1e-3 * reach, "{found:?} {start} {reach}");
+        };
+        near(start_and_reach([35.0, 42.0], None), 38.5, 7.0);
+        let rooms = Offset {
+            low: 10.0,
+            high: 30.0,
+        };
+        // Residuals from 35 − (30 + 18.5) to 42 − (10 + 18.5).
+        near(start_and_reach([35.0, 42.0], Some(rooms)), 18.5, 27.0);
+        near(start_and_reach([-2.0, 3.0], None), 0.0, 5.0);
+        near(start_and_reach([1000.0, 500_000.0], None), 0.0, 500_000.0);
     }
 }
