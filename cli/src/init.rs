@@ -48,7 +48,6 @@ impl Declared {
     pub fn nothing(columns: &[String]) -> Self {
         let (label, others) = match columns {
             [] => ("LABEL", columns),
-            [only] => (&**only, columns),
             [others @ .., last] => (&**last, others),
         };
         Declared {

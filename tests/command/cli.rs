@@ -70,6 +70,9 @@ fn init_writes_a_run_file_from_the_header_alone() {
     let levels = "positive = [\"LEVEL\"], negative = [\"LEVEL\"]";
     place.write("new.toml", &edit(&declared, levels, ""));
     place.works("check new.toml --epsilon 10");
+    // A lone column is declared once.
+    place.write("lone.csv", "y\n1\n0\n");
+    assert_eq!(place.works("init lone.csv").matches("\ny = {").count(), 1);
     // From another folder the table's path is whole.
     std::fs::create_dir(place.path("sub")).unwrap();
     place.works("init people.csv --out sub/new.toml");
