@@ -1,7 +1,7 @@
 //! The Adult census table of this repository: with four features, of which the labels want more
-//! (adult4), with twelve (adult12, as in `examples/adult_anchored.toml`), with lists of levels each of
-//! which has one more than rows have (adult23), and with every level of every column (adult85), rare
-//! ones too.
+//! (adult4), with twelve (adult12, as in `examples/adult_anchored.toml`), with lists of levels each
+//! of which has one more than rows have (adult23), and with every level of every column (adult85),
+//! rare ones too.
 
 use std::collections::HashMap;
 use std::path::Path;

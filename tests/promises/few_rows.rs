@@ -193,9 +193,9 @@ fn labels_far_from_zero_are_reached() {
 }
 
 /// A level without rows, such as `other` beside a complete list: of forty runs at ε = 3 none says
-/// that it knows the level (its prior's sd is 5; one in ten said 0.01), and at least 34 know the
-/// intercept to three sds of its posterior without privacy. Three in ten did not, since what was
-/// unknown of the level was let into other columns.
+/// that it knows the level, whose prior has an sd of 5. Two of twenty said less than 0.01, and one
+/// of those 22 times the intercept's sd without privacy; here at most six of forty may say three
+/// times. (What was unknown of levels was let into other columns: the next test has more of them.)
 #[test]
 fn a_level_without_rows_takes_nothing_from_others() {
     let folder = tempfile::tempdir().unwrap();
