@@ -12,6 +12,7 @@ mod moments;
 mod moves;
 mod norms;
 mod path;
+mod pooled;
 mod refresh;
 mod residuals;
 mod scales;

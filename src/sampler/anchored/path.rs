@@ -17,6 +17,7 @@ use super::denoise::{Noise, Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
 use super::levels;
 use super::norms::{LEAST_KEPT, Norms};
+use super::pooled::{Pooled, Told};
 use super::residuals::{Cut, Residuals};
 use super::scales;
 use super::secant::{self, Observation};
@@ -79,6 +80,8 @@ const SETTLED: f64 = 0.5;
 const LENGTHENED: f64 = 4.0;
 /// … where more than this of it was kept, wholly where all was.
 const TRUSTED: f64 = 0.8;
+/// … as if it were so much shorter beside levels that are pooled, whose noise the share leaves out.
+const SURE: f64 = 0.95;
 /// The last curvature of two classes is clipped at this multiple, or where the gradients are.
 const CURVATURE_BOUND: f64 = 1.2;
 /// Share of what is left after the stages for the final profile, and for the final curvature.
@@ -186,6 +189,7 @@ struct Path<'a> {
     /// it. (Priors with heavy tails and fixed ones let levels of few rows go far, and noise that is
     /// left raises floors that keep them near the start.)
     known: Option<Known>,
+    pooled: Option<Pooled>,
     /// How far the last step went, nats, root mean square.
     moved: f64,
     /// Rows' norms over the usual one by the last profile, and Σ κw of each range.
@@ -196,6 +200,14 @@ struct Path<'a> {
 struct Doubted {
     curvature: DMatrix<f64>,
     uncertain: f64,
+}
+
+/// A step, the share that was kept of it (of coefficients that are not pooled, where that is more),
+/// and the share of its length that is trusted where it is lengthened.
+struct Step {
+    by: DVector<f64>,
+    kept: f64,
+    sure: f64,
 }
 
 /// Coordinates of a release: factor L, and the expected root mean square norm of L⁻¹x.
@@ -327,6 +339,7 @@ impl<'a> Path<'a> {
             last: None,
             far_to_go: false,
             known,
+            pooled: Pooled::new(blocks.map(Arc::as_ref), &plan.structure, d),
         })
     }
 
@@ -384,12 +397,12 @@ impl<'a> Path<'a> {
         (DVector::from_vec(gradient), precision)
     }
 
-    /// Coordinates for gradients: about the posterior's own, but not where that is not known, and
-    /// not so fine in rare levels that their rows are long.
-    fn coordinates(&self) -> Result<Coordinates, Halt> {
+    /// Coordinates for gradients that get about this share: about the posterior's own, but not where
+    /// that is not known, and not so fine in rare levels that their rows are long.
+    fn coordinates(&self, share: f64, purse: &Purse) -> Result<Coordinates, Halt> {
         let ratio = self.weight / self.first_weight;
         let (_, prior) = self.prior_slopes();
-        let mut matrix = &self.curvature + &self.first * (BLEND * ratio) + prior;
+        let mut matrix = &self.curvature + &self.first * (BLEND * ratio) + &prior;
         let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
         let least = 1.0 / (LONGEST_LEVEL * LONGEST_LEVEL * squares);
         let shared = self.dim() - self.scales.len();
@@ -401,11 +414,23 @@ impl<'a> Path<'a> {
             };
             matrix[(j, j)] += (far * least - ratio * self.first[(j, j)]).max(0.0);
         }
-        let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
+        if let (Some(pooled), true) = (&self.pooled, purse.rho.is_some()) {
+            let noise = |matrix: &DMatrix<f64>| {
+                let bound = STAGE_BOUND.min(self.stage_clip()) * self.usual_norm(matrix)?;
+                Ok(self.whole_noise(bound, purse) / share.sqrt())
+            };
+            matrix = pooled.widened(matrix, (&self.curvature, &prior), noise)?;
+        }
         Ok(Coordinates {
             factor: factor(&matrix)?,
-            usual: squares.sqrt(),
+            usual: self.usual_norm(&matrix)?,
         })
+    }
+
+    /// The root mean square norm of rows in the coordinates of a matrix.
+    fn usual_norm(&self, matrix: &DMatrix<f64>) -> Result<f64, Halt> {
+        let squares = solve(matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
+        Ok(squares.sqrt())
     }
 
     /// Root mean square change of η along a step; for linear models in units of the noise's sd,
@@ -443,7 +468,8 @@ impl<'a> Path<'a> {
             true => kept * (1.0 - TAKEN),
             false => kept,
         };
-        let coordinates = self.coordinates()?;
+        let [least, most] = STAGE_SHARES;
+        let coordinates = self.coordinates(most.min(purse.left), purse)?;
         let (_, prior) = self.prior_slopes();
         let longest = self.row_norm() * lower(&coordinates.factor)?.inverse_norm();
         let wide = (STAGE_BOUND * coordinates.usual).min(longest);
@@ -454,7 +480,6 @@ impl<'a> Path<'a> {
             .trace()
             .max(0.0);
         let change = whole * (noise / self.first_weight).sqrt() / self.slopes.eta_unit;
-        let [least, most] = STAGE_SHARES;
         let least = least.max(purse.least_share());
         // Labels far off take so many stages in any case.
         let needed = (self.slopes.crossing.ceil() + 3.0 - f64::from(stage)).max(1.0);
@@ -483,18 +508,18 @@ impl<'a> Path<'a> {
         self.observe(&coordinates, &seen, share);
         self.learn_from_gradients(&coordinates, 0.0)?;
         let gradient = gradient_of(&coordinates, &seen);
-        let (step, trust) = self.paced_step(&gradient, &coordinates, sd)?;
-        let longer = self.lengthened(step.clone(), trust);
+        let Step { by, kept, sure } = self.paced_step(&gradient, &coordinates, sd)?;
+        let longer = self.lengthened(by.clone(), kept, sure);
         let step = match sd == 0.0 && self.reach(&longer) > 1.0 {
-            true => step,
+            true => by,
             false => longer,
         };
         let moved = self.change(&step);
-        self.far_to_go = self.last.is_some() && trust > FAR_TO_GO;
+        self.far_to_go = self.last.is_some() && kept > FAR_TO_GO;
         self.advance(&step);
         // (After a long step the noise was chosen by a curvature of far off.)
         let near = moved.max(self.moved) < LONG * LONGEST_STEP;
-        let settled = stage > 0 && trust < SETTLED && near;
+        let settled = stage > 0 && kept < SETTLED && near;
         self.moved = moved;
         // Without privacy a step is all signal until none is left.
         Ok(!settled && (sd > 0.0 || moved > 1e-6))
@@ -507,18 +532,18 @@ impl<'a> Path<'a> {
         gradient: &DVector<f64>,
         coordinates: &Coordinates,
         sd: f64,
-    ) -> Result<(DVector<f64>, f64), Halt> {
-        let (mut step, mut trust) = self.step(gradient, coordinates, sd)?;
-        let cosine = self.cosine_of_long_steps(&step);
+    ) -> Result<Step, Halt> {
+        let mut step = self.step(gradient, coordinates, sd)?;
+        let cosine = self.cosine_of_long_steps(&step.by);
         if cosine.abs() > TURNED {
             let by = if cosine < 0.0 { 0.5 } else { cosine.exp2() };
             self.longest = (by * self.longest).min(LONGEST_STEP);
-            (step, trust) = self.step(gradient, coordinates, sd)?;
+            step = self.step(gradient, coordinates, sd)?;
         }
         // Other laws bend everywhere, and come back by themselves.
         let declared = matches!(self.slopes.score, Score::Declared(_));
-        self.last = (declared && self.is_long(&step)).then(|| step.clone());
-        Ok((step, trust))
+        self.last = (declared && self.is_long(&step.by)).then(|| step.by.clone());
+        Ok(step)
     }
 
     /// What is asked for where the path stands: the gradient of rows bounded by the first of two
@@ -726,9 +751,10 @@ impl<'a> Path<'a> {
 
     /// A logistic regression's step, as long as the gradient it goes against lasts when rows lie at
     /// their root mean square from η = 0 on both sides: the curvature falls away from there, so
-    /// that Newton's steps are too short by a lot where classes are nearly separated.
-    fn lengthened(&self, step: DVector<f64>, trust: f64) -> DVector<f64> {
-        let trust = (trust - TRUSTED).max(0.0) / (1.0 - TRUSTED);
+    /// that Newton's steps are too short by a lot where classes are nearly separated. (Where a step
+    /// is that long, noise in its length multiplies it, so that the share that is `sure` counts.)
+    fn lengthened(&self, step: DVector<f64>, kept: f64, sure: f64) -> DVector<f64> {
+        let trust = (kept - TRUSTED).max(0.0) / (1.0 - TRUSTED);
         if self.slopes.score != Score::Logistic || trust <= 0.0 {
             return step;
         }
@@ -737,7 +763,7 @@ impl<'a> Path<'a> {
             (a.transpose() * &self.first * b)[(0, 0)] / self.first_weight
         };
         let here = product(&at, &at).max(1e-12).sqrt();
-        let along = product(&step, &step).max(1e-12).sqrt();
+        let along = sure * product(&step, &step).max(1e-12).sqrt();
         let cosine = (product(&at, &step) / (here * along)).clamp(-1.0, 1.0);
         let across = (1.0 - cosine * cosine).sqrt();
         let sigmoid = |eta: f64| 1.0 / (1.0 + (-eta).exp());
@@ -761,49 +787,65 @@ impl<'a> Path<'a> {
     }
 
     /// The step that a gradient of the likelihood asks for, shortened by what its noise alone would
-    /// show and damped to the longest, and the share that was kept of it.
+    /// show and damped to the longest.
     fn step(
         &self,
         gradient: &DVector<f64>,
         coordinates: &Coordinates,
         sd: f64,
-    ) -> Result<(DVector<f64>, f64), Halt> {
+    ) -> Result<Step, Halt> {
         let (prior_gradient, prior) = self.prior_slopes();
-        let precision = &self.curvature + prior;
-        let gradient = gradient + prior_gradient;
+        let precision = &self.curvature + &prior;
+        let gradient = gradient + &prior_gradient;
         let root = factor(&precision)?;
         let seen = forward(&root, &gradient)?.norm_squared();
         let noise = forward_matrix(&root, &coordinates.factor)?.norm_squared() * sd * sd;
-        let kept = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
+        let of_all = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
+        let told = Told {
+            curvature: &self.curvature,
+            prior: &prior,
+            noise: &coordinates.factor * sd,
+        };
+        let mut shares = DVector::from_element(self.dim(), of_all);
+        let (mut kept, mut sure) = (of_all, 1.0);
+        if let (Some(pooled), true) = (&self.pooled, sd > 0.0) {
+            let step = told.step(&gradient, &prior_gradient)?;
+            let own = pooled.kept(&told, &step)?;
+            (shares, kept) = (own.shares, own.others.max(of_all));
+            sure = SURE * kept;
+        }
         let gradient = match sd > 0.0 {
             true => self.heeded(&gradient, &precision, coordinates, sd)?,
             false => gradient,
         };
+        // Gradients count by what their noise leaves of them, direction by direction, and the prior
+        // has the rest: levels of few rows stay where their prior has them.
         let whole = match self.alone && sd > 0.0 {
-            true => self.believed_step(&gradient, coordinates, sd)? * kept,
-            false => solve_vector(&precision, &gradient)? * kept,
+            true => told.step(&gradient, &prior_gradient)?,
+            false => solve_vector(&precision, &gradient)?,
         };
-        let mut whole = self.held(whole, &precision);
+        let mut whole = self.held(whole.component_mul(&shares), &precision);
+        let step = |by| Step { by, kept, sure };
         if self.slopes.is_quadratic() {
-            return Ok((whole, kept));
+            return Ok(step(whole));
         }
         if sd == 0.0 {
             whole = self.within_reach(whole, &precision, &gradient)?;
         }
         if self.change(&whole) <= self.longest {
-            return Ok((whole, kept));
+            return Ok(step(whole));
         }
         let (mut damping, ruler) = (0.01, self.ruler());
         for _ in 0..80 {
             let damped = &precision + &ruler * damping;
-            let step = solve_vector(&damped, &gradient)? * kept;
-            let damped = self.held(step, &damped);
-            if self.change(&damped) <= self.longest {
-                return Ok((damped, kept));
+            let by = solve_vector(&damped, &gradient)?.component_mul(&shares);
+            let by = self.held(by, &damped);
+            if self.change(&by) <= self.longest {
+                return Ok(step(by));
             }
             damping *= 1.3;
         }
-        Ok((whole * 0.0, kept))
+        Ok(step(whole * 0.0))
     }
 
     /// The largest change of η along a step in rows that have one column alone, over the longest.
@@ -869,24 +911,6 @@ impl<'a> Path<'a> {
         heeded(gradient, precision, &(l * l.transpose() * (sd * sd)), &far)
     }
 
-    /// The step where gradients count by what their noise leaves of them, direction by direction,
-    /// and the prior has the rest: levels of few rows stay where their prior has them. `pull` is
-    /// that of likelihood and prior.
-    fn believed_step(
-        &self,
-        pull: &DVector<f64>,
-        coordinates: &Coordinates,
-        sd: f64,
-    ) -> Result<DVector<f64>, Halt> {
-        let l = &coordinates.factor;
-        let (prior_gradient, prior) = self.prior_slopes();
-        let noise = l * l.transpose() * (sd * sd);
-        let seen = &self.curvature + &noise;
-        let known = &self.curvature * solve(&seen, &self.curvature)?;
-        let own = &self.curvature * solve_vector(&seen, &(pull - &prior_gradient))?;
-        solve_vector(&(known + prior), &(own + prior_gradient))
-    }
-
     /// Moves, inside the prior's support.
     fn advance(&mut self, step: &DVector<f64>) {
         self.gone += self.change(step);
@@ -946,7 +970,7 @@ impl<'a> Path<'a> {
 
     /// The last releases and the anchor that they make.
     fn finish(&mut self, purse: &mut Purse, releases: &mut dyn Releases) -> Result<Anchor, Halt> {
-        let (whole, coordinates) = (purse.left, self.coordinates()?);
+        let (whole, coordinates) = (purse.left, self.coordinates(purse.left, purse)?);
         let noise = AnchorNoise {
             profile: Some(purse.pay(FINAL_PROFILE * whole)),
             ..AnchorNoise::default()
@@ -1042,8 +1066,8 @@ impl<'a> Path<'a> {
             }
             self.learn_from_gradients(&coordinates, misfit)?;
             let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
-            let (step, _) = self.paced_step(&gradient, &coordinates, sd)?;
-            self.advance(&step);
+            let step = self.paced_step(&gradient, &coordinates, sd)?;
+            self.advance(&step.by);
         }
         Err(Halt::Failed("an anchor needs a gradient".into()))
     }
