@@ -5,6 +5,7 @@ Two tables: one made up with known effects (40 groups of 5 to 1,500 rows, y = 0.
 N(0, 1), b_g ~ N(0, 0.3²)), and InstEval's marks by department (ordinal, 14 departments). Each is
 fitted with the groups as a hierarchy, (1 | g) with sd(g) half-normal of scale 1, and as a factor
 whose coefficients have a normal prior of sd 10, by run files that set nothing else of the sampler.
+Three more made-up tables show how well coefficients beside many levels are told (`--only beside`).
 
     python benches/hierarchies.py --suite DIR [--dpmc target/release/dpmc] [--epsilons 1,3,6]
 
@@ -129,13 +130,74 @@ def insteval(dpmc, folder, suite, privacy, repeats):
     return found
 
 
+def hospitals(kind):
+    """A table with three numbers beside levels, its `[columns]`, `[model]` and levels."""
+    rng, levels, sizes = {
+        "even": (np.random.default_rng(7), 60, np.full(60, 335)),
+        "uneven": (np.random.default_rng(11), 60, np.geomspace(10, 2000, 60)),
+        "counts": (np.random.default_rng(21), 40, np.geomspace(20, 1500, 40)),
+    }[kind]
+    of = np.repeat(np.arange(levels), np.round(sizes).astype(int))
+    n = len(of)
+    spread, base = {"even": (0.6, -2.6), "uneven": (0.4, -3.2), "counts": (0.3, -0.7)}[kind]
+    age = rng.uniform(20, 90, n).round()
+    pressure = rng.normal(130, 18, n).clip(80, 220).round()
+    bmi = rng.gamma(20, 1.3, n).clip(12, 60).round(1)
+    parts = [1.6 * (age - 55) / 35, 0.7 * (pressure - 150) / 70, 0.5 * (bmi - 36) / 24]
+    eta = base + sum(parts) + rng.normal(0, spread, levels)[of]
+    columns = "age = { scale = [20, 90] }\nbp = { scale = [80, 220] }\nbmi = { scale = [12, 60] }\n"
+    names = [f"h{i}" for i in range(levels)]
+    columns += f"g = {{ levels = {texts(names)}, strict = true }}\n"
+    if kind == "counts":
+        y, model = rng.poisson(np.exp(eta)), 'kind = "poisson"'
+        columns += "y = { count = 30 }"
+    else:
+        y, model = (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(int), 'kind = "logistic"'
+        columns += 'y = { positive = ["1"], negative = ["0"] }'
+    rows = pd.DataFrame({"age": age, "bp": pressure, "bmi": bmi, "g": np.array(names)[of], "y": y})
+    return rows.sample(frac=1, random_state=1), columns, model
+
+
+def beside(dpmc, folder, kind, budgets, repeats):
+    """Of the coefficients beside levels, and of the levels: the error against the run without
+    privacy and the noise that is stated, in its posterior sds, root mean square, and the share of
+    90 % intervals that hold its means."""
+    rows, columns, model = hospitals(kind)
+    rows.to_csv(f"{folder}/hospitals.csv", index=False)
+    exact = None
+    for name, privacy in budgets.items():
+        seen = []
+        for seed in range(1, 2 if exact is None else repeats + 1):
+            text = run_file(
+                "hospitals.csv", columns, model, "y ~ age + bp + bmi", "g", True, privacy, seed
+            )
+            sample(dpmc, folder, text)
+            command = [dpmc, "summary", f"{folder}/out", "--json"]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            found = [p for p in json.loads(done.stdout)["parameters"] if p["name"] != "sd(g)"]
+            seen.append(np.array([[p["mean"], p["sd"]] for p in found]))
+            levels = np.array(["=" in p["name"] for p in found])
+        if exact is None:
+            exact = seen[0]
+            continue
+        mean, sd = exact.T
+        gaps = np.array([run[:, 0] - mean for run in seen])
+        sds = np.array([run[:, 1] for run in seen])
+        held = np.abs(gaps) < 1.645 * sds
+        noise = np.sqrt(np.maximum(sds**2 - sd**2, 0)) / sd
+        rms = lambda a: np.sqrt(np.mean(a**2))
+        for part, of in [("others", ~levels), ("levels", levels)]:
+            numbers = f"{rms((gaps / sd)[:, of]):.2f} | {rms(noise[:, of]):.2f}"
+            yield f"| {kind} | {name} | {part} | {numbers} | {np.mean(held[:, of]):.2f} |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", required=True)
     parser.add_argument("--dpmc", default="target/release/dpmc")
     parser.add_argument("--epsilons", default="1,3,6")
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--only", default="made-up,InstEval")
+    parser.add_argument("--only", default="made-up,InstEval,beside")
     options = parser.parse_args()
     budgets = {"not private": "not_private = true"}
     for epsilon in options.epsilons.split(","):
@@ -143,6 +205,9 @@ def main():
     kind = {True: "hierarchy", False: "factor"}
     with tempfile.TemporaryDirectory() as folder:
         made = budgets.items() if "made-up" in options.only else []
+        for kind in ["even", "uneven", "counts"] if "beside" in options.only else []:
+            for line in beside(options.dpmc, folder, kind, budgets, options.repeats):
+                print(line, flush=True)
         print(f"made-up table, {SIZES.sum():,} rows; groups under 100 rows / others")
         for name, privacy in made:
             for pooled, rms, cover, wide in made_up(options.dpmc, folder, privacy, options.repeats):

@@ -110,6 +110,10 @@ pub struct Doubts {
     /// clipped, posterior sds, the square root of the mean square over coefficients.
     #[serde(default)]
     pub clipped: f64,
+    /// Share of what rows say of pooled levels that lies in levels lost in noise, where the
+    /// likelihood is not quadratic: other coefficients are told as if those were alike.
+    #[serde(default)]
+    pub alike: f64,
 }
 
 impl Alone {

@@ -84,6 +84,9 @@ pub(super) fn notes(
     notes
 }
 
+/// Share of pooled levels' information in levels lost in noise that notes speak of.
+const ALIKE: f64 = 0.5;
+
 /// Bias by clipped labels, posterior sds, that notes speak of.
 const CLIPPED: f64 = 0.5;
 
@@ -123,6 +126,9 @@ pub(super) fn notes_on_anchor(anchor: &Anchor, parameters: &[String], free: bool
             doubts.lost,
             mostly(anchor, parameters)
         ));
+    }
+    if doubts.alike > ALIKE {
+        notes.push("most levels of the hierarchy are lost in the noise: the other coefficients are told as if these levels were alike, and may be farther off than their intervals say. Merged levels, or a larger epsilon, would help".into());
     }
     if doubts.weighted_down > WEIGHTED_DOWN {
         notes.push(format!(

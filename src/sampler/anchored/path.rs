@@ -1230,9 +1230,24 @@ impl<'a> Path<'a> {
                 clipped: 0.0,
                 unsettled,
                 narrow: narrow(&self.far),
+                alike: self.alike(l * sd),
             },
             alone,
         })
+    }
+
+    /// How much of what rows say of pooled levels a gradient with noise of this factor leaves out,
+    /// where a likelihood's other coefficients depend on it.
+    fn alike(&self, noise: DMatrix<f64>) -> f64 {
+        let told = Told {
+            curvature: &self.curvature,
+            prior: &DMatrix::zeros(self.dim(), self.dim()),
+            noise,
+        };
+        match &self.pooled {
+            Some(pooled) if !self.slopes.is_quadratic() => pooled.lost(&told),
+            _ => 0.0,
+        }
     }
 
     /// Covariance of the noise in the gradient that `centre` answers, with what the curvature's own
