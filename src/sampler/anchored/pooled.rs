@@ -13,7 +13,7 @@ use crate::privacy::Halt;
 const WIDER: [f64; 4] = [0.0, 3.0, 15.0, 63.0];
 
 /// A level is lost where noise leaves less than this of what its rows say.
-const LOST: f64 = 0.1;
+const LOST: f64 = 0.2;
 
 /// Which coefficients are of levels that are pooled, and which are not.
 #[derive(Clone, Debug, PartialEq)]
@@ -293,10 +293,10 @@ mod tests {
             prior: &one,
             noise: &one * sd,
         };
-        // 12/(12 + 108) is the limit, and 348/(348 + 3132).
+        // 12/(12 + 48) is the limit, and 348/(348 + 1392).
         let share = |sd: f64| pooled(60).lost(&told(sd));
-        assert_eq!(share(10.0), 0.0);
-        assert!((share(11.0) - 0.5).abs() < 1e-12, "{}", share(11.0));
+        assert_eq!(share(6.9), 0.0);
+        assert!((share(7.0) - 0.5).abs() < 1e-12, "{}", share(7.0));
         assert_eq!(share(60.0), 1.0);
     }
 
