@@ -347,7 +347,9 @@ impl Work {
         let rows = tiles.len() / width;
         let mut values = [[0.0; STRIP_ROWS]; GROUP];
         let mut mixture = [[0.0; STRIP_ROWS]; 3];
-        for group in self.groups.iter().filter(|g| g.chain == c) {
+        // In their chains' order, of which there may be thousands.
+        let first = self.groups.partition_point(|g| g.chain < c);
+        for group in self.groups[first..].iter().take_while(|g| g.chain == c) {
             group.evaluate(set, Tiles::F32(tiles), None, &mut values);
             let (eta, labels) = (&values[0][..rows], &labels[..rows]);
             let mut score = [0.0; STRIP_ROWS];
