@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::EngineError;
 use super::anchor_rows::TileRows;
 use super::anchor_vectors::VectorRows;
-use super::cpu::InstructionSet;
+use super::cpu::{InstructionSet, SERIAL_WORK};
 use crate::data::{Dataset, TILE};
 use crate::model::{Metric, Predictor, Profile, Slopes};
 
@@ -189,12 +189,16 @@ fn over(
     query: &AnchorQuery<'_>,
     part: impl Fn(std::ops::Range<usize>) -> AnchorSums + Sync,
 ) -> AnchorSums {
+    let d = query.at.len();
+    if count * TILE * d * d < SERIAL_WORK {
+        return part(0..count);
+    }
     let chunk = count.div_ceil(64).max(1);
     (0..count.div_ceil(chunk))
         .into_par_iter()
         .map(|k| part(k * chunk..((k + 1) * chunk).min(count)))
         .reduce(
-            || AnchorSums::zero(query.at.len()),
+            || AnchorSums::zero(d),
             |mut a, b| {
                 a.add(b);
                 a

@@ -36,17 +36,14 @@ pub(super) fn sums(data: &Dataset, basis: &MomentBasis) -> Result<MomentSums, En
         ));
     }
     let (rows, m) = (data.lines(), basis.len());
-    let blocks: Vec<Vec<i64>> = (0..rows.div_ceil(BLOCK_ROWS))
-        .into_par_iter()
-        .map(|b| {
-            block_sums(
-                data,
-                basis,
-                b * BLOCK_ROWS,
-                ((b + 1) * BLOCK_ROWS).min(rows),
-            )
-        })
-        .collect();
+    let block = |b: usize| {
+        let (start, end) = (b * BLOCK_ROWS, ((b + 1) * BLOCK_ROWS).min(rows));
+        block_sums(data, basis, start, end)
+    };
+    let blocks: Vec<Vec<i64>> = match rows.div_ceil(BLOCK_ROWS) {
+        1 => vec![block(0)],
+        blocks => (0..blocks).into_par_iter().map(block).collect(),
+    };
     let mut total = vec![0i128; m];
     for block in blocks {
         for (t, b) in total.iter_mut().zip(block) {

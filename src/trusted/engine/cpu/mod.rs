@@ -31,7 +31,7 @@ const BLOCK_ROWS: usize = 4096;
 /// The same for gradients of networks, at most.
 const NETWORK_ROWS: usize = 1024;
 /// Row·feature·chain products under which one thread is faster than several.
-const SERIAL_WORK: usize = 1 << 17;
+pub(super) const SERIAL_WORK: usize = 1 << 17;
 
 /// Tiles that listed rows are copied into at a time.
 const GATHERED: usize = 16;
