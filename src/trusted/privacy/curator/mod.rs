@@ -23,6 +23,7 @@ pub(crate) use cost::largest_batch_clip;
 pub use open::OpenCurator;
 
 use self::cost::smallest_clip;
+use super::accountant::EventKey;
 use super::ledger::Ledger;
 use super::mechanism::{PoissonSampler, RowShares, SecretRng};
 use super::releases::{
@@ -270,11 +271,15 @@ impl Curator {
         estimator: Estimator,
         rule: Acceptance,
     ) -> Result<(), Halt> {
-        let mut events = Vec::with_capacity(live.len());
+        let mut events: Vec<(EventKey, u64)> = Vec::with_capacity(live.len());
         let mut coins = 0.0;
         for &c in live {
             if let Some((key, delta)) = Self::cost(self.population, clips[c], estimator, rule)? {
-                events.push((key, 1));
+                // The ledger prices each of these.
+                match events.last_mut() {
+                    Some((last, count)) if *last == key => *count += 1,
+                    _ => events.push((key, 1)),
+                }
                 coins += delta;
             } else if self.ledger.is_some() {
                 return Err(Halt::Refused(
