@@ -44,6 +44,8 @@ export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$(mktemp -d)}"
 export DPMC_RECORDS=off
 
 if [ "${1:-}" = --studies ]; then
+    # (One of the two writes what benches/instructions.sh reads, the other is run by a test.)
+    cargo test --lib -- --ignored --skip passes_to_count_instructions_of --skip one_that_panics
     # Much of these is one process that waits for another: they run beside all that follows.
     said="$(mktemp)"
     set -m # A process group of its own, to be ended whole.
@@ -57,8 +59,6 @@ if [ "${1:-}" = --studies ]; then
     ./benches/instructions.sh
     # By the workspace, whose dependencies are built already: a package alone has other features.
     cargo test --workspace --bins --test laboratory
-    # (One of the two writes what benches/instructions.sh reads, the other is run by a test.)
-    cargo test --lib -- --ignored --skip passes_to_count_instructions_of --skip one_that_panics
     cargo test --workspace --no-fail-fast --test promises --test command --test laboratory -- --ignored
     failed=0
     wait $processes || failed=$?
