@@ -44,29 +44,17 @@ export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-$(mktemp -d)}"
 export DPMC_RECORDS=off
 
 if [ "${1:-}" = --studies ]; then
-    # (One of the two writes what benches/instructions.sh reads, the other is run by a test.)
-    cargo test --lib -- --ignored --skip passes_to_count_instructions_of --skip one_that_panics
-    # Much of these is one process that waits for another: they run beside all that follows.
-    said="$(mktemp)"
-    set -m # A process group of its own, to be ended whole.
-    cargo test --workspace --test processes -- --ignored >"$said" 2>&1 &
-    set +m
-    processes=$!
-    trap 'kill -- -$processes 2>/dev/null || true; rm -f "$said"' EXIT
     # What a change seldom breaks: the library without its features, and the laboratory.
     cargo clippy --no-default-features -p dpmc --lib -- -D warnings
     if have_mpi; then cargo clippy -p dpmc-cli --features mpi -- -D warnings; fi
     ./benches/instructions.sh
     # By the workspace, whose dependencies are built already: a package alone has other features.
     cargo test --workspace --bins --test laboratory
-    cargo test --workspace --no-fail-fast --test promises --test command --test laboratory -- --ignored
-    failed=0
-    wait $processes || failed=$?
-    cat "$said"
-    [ $failed = 0 ] || exit $failed
-    # It builds the command anew, which those started.
-    ./tests/mpi.sh
-    exit
+    # (One of the two writes what benches/instructions.sh reads, the other is run by a test.)
+    cargo test --lib -- --ignored --skip passes_to_count_instructions_of --skip one_that_panics
+    cargo test --workspace --no-fail-fast --test promises --test command --test processes \
+        --test laboratory -- --ignored
+    exec ./tests/mpi.sh
 fi
 
 cargo fmt --all --check
