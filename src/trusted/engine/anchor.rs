@@ -183,7 +183,8 @@ pub(super) fn sums(
     })
 }
 
-/// Adds the sums of parts of `count` on all threads: integers, so any split gives the same bits.
+/// Adds the sums of parts of `count` on all threads, or of few on this one: integers, so any split
+/// gives the same bits.
 fn over(
     count: usize,
     query: &AnchorQuery<'_>,

@@ -347,7 +347,7 @@ impl Work {
         let rows = tiles.len() / width;
         let mut values = [[0.0; STRIP_ROWS]; GROUP];
         let mut mixture = [[0.0; STRIP_ROWS]; 3];
-        // In their chains' order, of which there may be thousands.
+        // Groups lie in the order of their chains, of which there may be thousands.
         let first = self.groups.partition_point(|g| g.chain < c);
         for group in self.groups[first..].iter().take_while(|g| g.chain == c) {
             group.evaluate(set, Tiles::F32(tiles), None, &mut values);

@@ -30,7 +30,8 @@ use crate::model::{GradientFunction, Metric, MomentBasis, Slopes};
 const BLOCK_ROWS: usize = 4096;
 /// The same for gradients of networks, at most.
 const NETWORK_ROWS: usize = 1024;
-/// Row·feature·chain products under which one thread is faster than several.
+/// Row·feature·chain products (of an anchor, row·parameter·parameter) under which one thread is
+/// faster than several.
 pub(super) const SERIAL_WORK: usize = 1 << 17;
 
 /// Tiles that listed rows are copied into at a time.

@@ -275,7 +275,7 @@ impl Curator {
         let mut coins = 0.0;
         for &c in live {
             if let Some((key, delta)) = Self::cost(self.population, clips[c], estimator, rule)? {
-                // The ledger prices each of these.
+                // Equal ones as one: the ledger works out a price for each entry.
                 match events.last_mut() {
                     Some((last, count)) if *last == key => *count += 1,
                     _ => events.push((key, 1)),
