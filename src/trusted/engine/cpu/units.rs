@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::kernel::{Beside, Group};
-use super::{CpuEngine, SERIAL_WORK, add_gradients, gradient, no_gradients};
+use super::{CpuEngine, add_gradients, gradient, no_gradients};
 use crate::data::{TILE, Units, share_of};
 use crate::engine::{EngineError, GradientQuery, GradientSum, RatioQuery, RatioSum, Rows};
 
@@ -89,18 +89,13 @@ impl CpuEngine {
         let blocks = blocks.flat_map(|(c, list)| list.chunks(BLOCK).map(move |some| (c, some)));
         let blocks: Vec<(usize, &[u64])> = blocks.collect();
         let zero = || no_gradients(query);
-        let add = |mut sums: Vec<GradientSum>, (c, some): (usize, &[u64])| {
-            self.add_units(query, units, some, c, &mut sums[c]);
-            sums
-        };
-        let work = lists.iter().map(|list| list.len()).sum::<usize>() * query.features();
-        Ok(match work < SERIAL_WORK {
-            true => blocks.into_iter().fold(zero(), add),
-            false => {
-                let sums = blocks.into_par_iter().fold(zero, add);
-                sums.reduce(zero, add_gradients)
-            }
-        })
+        Ok(blocks
+            .into_par_iter()
+            .fold(zero, |mut sums, (c, some)| {
+                self.add_units(query, units, some, c, &mut sums[c]);
+                sums
+            })
+            .reduce(zero, add_gradients))
     }
 
     /// Adds the clipped gradients of up to [`BLOCK`] units at chain `c`.
