@@ -21,6 +21,7 @@ mod scales_tests;
 mod secant;
 mod structure;
 mod tilt;
+mod totals;
 mod walk;
 mod warm_start;
 

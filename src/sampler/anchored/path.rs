@@ -202,6 +202,44 @@ struct Doubted {
     uncertain: f64,
 }
 
+/// A curvature that was seen, drawn towards what was believed: where no column is shorter than
+/// others, and in the release's coordinates.
+struct Seen {
+    drawn: Drawn,
+    guess: DMatrix<f64>,
+}
+
+/// Coordinates of a release with levels, of which something is known or which are shorter there
+/// than anything else.
+struct Shorter<'a> {
+    /// What takes its coordinates to those in which they are not; its diagonal says how much.
+    to: DMatrix<f64>,
+    known: Option<Whitened<'a>>,
+}
+
+impl Shorter<'_> {
+    /// What is heard of a curvature where a share of its distance from a target was kept, in the
+    /// release's coordinates and in even ones.
+    fn heard(
+        &self,
+        guess: DMatrix<f64>,
+        target: &DMatrix<f64>,
+        kept: f64,
+    ) -> (DMatrix<f64>, DMatrix<f64>) {
+        // A level's square has the fourth power of the noise.
+        let share = |j: usize| {
+            let by = self.to[(j, j)].max(1.0).powi(4);
+            (kept + (1.0 - kept) * by).sqrt().recip()
+        };
+        let share: Vec<f64> = (0..guess.nrows()).map(share).collect();
+        let heard = DMatrix::from_fn(guess.nrows(), guess.ncols(), |i, j| {
+            target[(i, j)] + share[i] * share[j] * (guess[(i, j)] - target[(i, j)])
+        });
+        let even = &self.to * &heard * self.to.transpose();
+        (heard, even)
+    }
+}
+
 /// A step, the share that was kept of it (of coefficients that are not pooled, where that is more),
 /// and the share of its length that is trusted where it is lengthened.
 struct Step {
@@ -214,6 +252,8 @@ struct Step {
 struct Coordinates {
     factor: DMatrix<f64>,
     usual: f64,
+    /// The factor of coordinates in which pooled levels are as long as anything else.
+    even: DMatrix<f64>,
 }
 
 impl Anchoring {
@@ -297,7 +337,7 @@ impl<'a> Path<'a> {
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let sd = seen.curvature_sd;
         let pooled = blocks.is_some_and(|b| b.blocks.iter().all(|b| b.law.is_pooled()));
-        let known = match pooled && sd > 0.0 && slopes.score == Score::Logistic {
+        let known = match pooled && sd > 0.0 {
             true => Known::new(&plan.structure, &factor)?,
             false => None,
         };
@@ -310,7 +350,12 @@ impl<'a> Path<'a> {
         }
         let (guess, kept) = shrink(&observed, &target, &noise, Target::Guessed);
         let least = target.diagonal().min().min(0.02);
-        let first = &factor * floored(&guess, least) * &factor;
+        let mut first = &factor * floored(&guess, least) * &factor;
+        if let Some(known) = &known {
+            let seen = &factor * &observed * &factor;
+            first = known.started(first, &seen, &(&factor * sd.sqrt()))?;
+            first = &factor * floored(&whiten(&factor, &first)?, least) * &factor;
+        }
         let most = heaviest * row_norm(plan.row_norm, &scales).powi(2);
         let first = &first * (most / first.trace()).min(1.0);
         Ok(Path {
@@ -414,6 +459,7 @@ impl<'a> Path<'a> {
             };
             matrix[(j, j)] += (far * least - ratio * self.first[(j, j)]).max(0.0);
         }
+        let even = factor(&matrix)?;
         if let (Some(pooled), true) = (&self.pooled, purse.rho.is_some()) {
             let noise = |matrix: &DMatrix<f64>| {
                 let bound = STAGE_BOUND.min(self.stage_clip()) * self.usual_norm(matrix)?;
@@ -424,6 +470,7 @@ impl<'a> Path<'a> {
         Ok(Coordinates {
             factor: factor(&matrix)?,
             usual: self.usual_norm(&matrix)?,
+            even,
         })
     }
 
@@ -516,7 +563,7 @@ impl<'a> Path<'a> {
         };
         let moved = self.change(&step);
         self.far_to_go = self.last.is_some() && kept > FAR_TO_GO;
-        self.advance(&step);
+        self.advance(&step)?;
         // (After a long step the noise was chosen by a curvature of far off.)
         let near = moved.max(self.moved) < LONG * LONGEST_STEP;
         let settled = stage > 0 && kept < SETTLED && near;
@@ -637,52 +684,88 @@ impl<'a> Path<'a> {
         seen: &Expansion,
         last: bool,
     ) -> Result<Bent, Halt> {
-        let l = &coordinates.factor;
-        let observed = square(&seen.curvature, self.dim());
+        let (l, even) = (&coordinates.factor, &coordinates.even);
         let sd = seen.curvature_sd;
         let known = self.known.as_ref();
-        let known = known.map(|known| Whitened::new(known, l)).transpose()?;
-        let project = |matrix: DMatrix<f64>| match &known {
+        let here = known.map(|known| Whitened::new(known, l)).transpose()?;
+        let project = |matrix: DMatrix<f64>| match &here {
             Some(known) => known.project(&matrix),
             None => matrix,
         };
-        // Floors lift what is known to be zero.
-        let clear = |matrix: DMatrix<f64>| match &known {
-            Some(known) => known.spanned(&matrix),
-            None => matrix,
-        };
-        let observed = project(observed);
+        let observed = project(square(&seen.curvature, self.dim()));
         let whole = Noise::whole(self.dim(), sd);
-        let noise = known.as_ref().map_or(whole, |known| known.noise(sd));
-        let draw = |believed: &DMatrix<f64>, off: Target| -> Result<Drawn, Halt> {
-            let target = project(whiten(l, believed)?);
+        let noise = here.as_ref().map_or(whole, |known| known.noise(sd));
+        let levels = self.levels(coordinates)?;
+        let draw = |believed: &DMatrix<f64>, off: Target| -> Result<Seen, Halt> {
+            let target = match known {
+                Some(known) => whiten(l, &known.with_means(believed, &self.first))?,
+                None => whiten(l, believed)?,
+            };
+            let target = project(target);
             let (guess, kept) = shrink(&observed, &target, &noise, off);
             let guess = match last && known.is_none() {
                 true => self.without_lost_levels(guess, l, kept.sqrt() * sd)?,
                 false => guess,
             };
-            Ok(Drawn::new(&guess, kept, &noise))
+            let (guess, even) = match &levels {
+                Some(levels) => levels.heard(guess, &target, kept),
+                None => (guess.clone(), guess),
+            };
+            let drawn = Drawn::new(&even, kept, &noise);
+            Ok(Seen { drawn, guess })
+        };
+        // In θ and in the release's coordinates: floors lift what is known to be zero, and what
+        // levels add up to.
+        let clear = |matrix: DMatrix<f64>, seen: &Seen| -> Result<[DMatrix<f64>; 2], Halt> {
+            let Some(levels) = &levels else {
+                return Ok([l * &matrix * l.transpose(), matrix]);
+            };
+            let plain = match &levels.known {
+                Some(there) => {
+                    let matrix = even * there.spanned(&matrix) * even.transpose();
+                    let noise = even * (seen.drawn.kept.sqrt() * sd).sqrt();
+                    let seen = l * &seen.guess * l.transpose();
+                    there.known.with_totals(matrix, &seen, Some(&noise))?
+                }
+                None => even * matrix * even.transpose(),
+            };
+            let own = whiten(l, &plain)?;
+            Ok([plain, own])
         };
         let drawn = draw(&self.curvature, Target::Told(self.variance(l)?))?;
         let doubted = draw(&self.doubted.curvature, Target::Guessed)?;
-        let raised = clear(drawn.raised());
-        self.curvature = l * &raised * l.transpose();
+        let [curvature, raised] = clear(drawn.drawn.raised(), &drawn)?;
+        let [_, believed] = clear(doubted.drawn.believed(), &doubted)?;
+        let [doubted_curvature, _] = clear(doubted.drawn.raised(), &doubted)?;
         // What is left of the noise's variance when shrunk, by a normal prior.
         let uncertain = |kept: f64| kept.max(LEAST_NOISE).sqrt() * sd;
-        self.uncertain = uncertain(drawn.kept);
+        self.curvature = curvature;
+        self.uncertain = uncertain(drawn.drawn.kept);
         self.doubted = Doubted {
-            curvature: l * clear(doubted.raised()) * l.transpose(),
-            uncertain: uncertain(doubted.kept),
+            curvature: doubted_curvature,
+            uncertain: uncertain(doubted.drawn.kept),
         };
-        self.told = (l.clone(), drawn.kept * sd * sd);
+        self.told = (even.clone(), drawn.drawn.kept * sd * sd);
         self.gone = 0.0;
-        let believed = clear(doubted.believed());
         Ok(Bent {
             lift: raised - &believed,
             believed,
-            sd: doubted.sd,
-            lost: doubted.lost(),
+            sd: doubted.drawn.sd,
+            lost: doubted.drawn.lost(),
         })
+    }
+
+    /// `None` where there are no pooled levels.
+    fn levels(&self, coordinates: &Coordinates) -> Result<Option<Shorter<'_>>, Halt> {
+        if self.pooled.is_none() && self.known.is_none() {
+            return Ok(None);
+        }
+        let (l, even) = (&coordinates.factor, &coordinates.even);
+        let known = self.known.as_ref();
+        Ok(Some(Shorter {
+            to: forward_matrix(even, l)?,
+            known: known.map(|known| Whitened::new(known, even)).transpose()?,
+        }))
     }
 
     /// A curvature in the coordinates of `factor`, whose noise has this sd there, with lost levels
@@ -729,7 +812,7 @@ impl<'a> Path<'a> {
         if self.uncertain.max(misfit) <= 0.0 || self.observations.len() < 2 {
             return Ok(());
         }
-        let l = &coordinates.factor;
+        let l = &coordinates.even;
         let seen = &self.observations;
         let Doubted {
             curvature,
@@ -743,7 +826,7 @@ impl<'a> Path<'a> {
             let change = secant::change(&here, l, sd.hypot(misfit), self.weight, seen)?;
             *matrix = l * floored(&(here + change), LEAST_SECANT) * l.transpose();
             if let Some(known) = &self.known {
-                known.complete(matrix);
+                *matrix = known.complete(matrix)?;
             }
         }
         Ok(())
@@ -912,7 +995,7 @@ impl<'a> Path<'a> {
     }
 
     /// Moves, inside the prior's support.
-    fn advance(&mut self, step: &DVector<f64>) {
+    fn advance(&mut self, step: &DVector<f64>) -> Result<(), Halt> {
         self.gone += self.change(step);
         let to: Vec<f64> = self
             .at
@@ -922,17 +1005,18 @@ impl<'a> Path<'a> {
             .collect();
         let to = super::warm_start::inside(to, &self.at, self.prior);
         let before = DVector::from_vec(std::mem::replace(&mut self.at, to));
-        self.tilt(&before);
+        self.tilt(&before)?;
         let (slopes, scales) = self.plan.slopes.and_scales(&self.at);
         self.rescale(&slopes, &scales);
         (self.slopes, self.scales) = (slopes, scales);
+        Ok(())
     }
 
     /// The curvature of two classes here, from that `before` the last step. (Without noise the next
     /// release shows it.)
-    fn tilt(&mut self, before: &DVector<f64>) {
+    fn tilt(&mut self, before: &DVector<f64>) -> Result<(), Halt> {
         if self.slopes.score != Score::Logistic || self.plan.split.is_none() {
-            return;
+            return Ok(());
         }
         let structure = &self.plan.structure;
         let features = Features::new(&self.first / self.first_weight, structure);
@@ -943,10 +1027,11 @@ impl<'a> Path<'a> {
         for matrix in [&mut self.curvature, doubted] {
             *matrix = &carry.by * &*matrix * &carry.by;
             if let Some(known) = &self.known {
-                known.complete(matrix);
+                *matrix = known.complete(matrix)?;
             }
         }
         self.weight *= carry.weight;
+        Ok(())
     }
 
     /// Where shared parameters move, rows tell as much more or less of everything as public tables
@@ -1067,7 +1152,7 @@ impl<'a> Path<'a> {
             self.learn_from_gradients(&coordinates, misfit)?;
             let (gradient, sd) = self.combined(first, coordinates.usual, one)?;
             let step = self.paced_step(&gradient, &coordinates, sd)?;
-            self.advance(&step.by);
+            self.advance(&step.by)?;
         }
         Err(Halt::Failed("an anchor needs a gradient".into()))
     }

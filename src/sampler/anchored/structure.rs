@@ -9,6 +9,7 @@ use rand_distr::StandardNormal;
 
 use super::algebra::forward_matrix;
 use super::denoise::{Noise, eigen};
+use super::totals::Totals;
 use crate::privacy::Halt;
 
 /// Solutions by conjugate gradients: steps at most, and the share of the residual that is left.
@@ -68,6 +69,8 @@ pub(super) struct Known {
     zero: DMatrix<bool>,
     /// The columns that M is of.
     own: Vec<usize>,
+    /// What levels add up to.
+    totals: Option<Totals>,
     /// Largest eigenvalue of what is left of noise with a standard deviation of one on the
     /// diagonal.
     edge: f64,
@@ -91,17 +94,64 @@ impl Known {
             basis,
             zero,
             own,
+            totals: Totals::new(structure, d),
             edge: 0.0,
         };
         known.edge = Whitened::new(&known, factor)?.edge();
         Ok(Some(known))
     }
 
-    /// Moments of all columns by those of the ones that M is of.
-    pub fn complete(&self, matrix: &mut DMatrix<f64>) {
+    /// Moments of all columns by those of the ones that M is of, where what levels add up to is as
+    /// it was: of that all rows tell.
+    ///
+    /// # Errors
+    /// [`Halt`] of moments without an inverse.
+    pub fn complete(&self, matrix: &DMatrix<f64>) -> Result<DMatrix<f64>, Halt> {
         let r = self.own.len();
         let m = DMatrix::from_fn(r, r, |i, j| matrix[(self.own[i], self.own[j])]);
-        *matrix = &self.basis * m * self.basis.transpose();
+        self.with_totals(&self.basis * m * self.basis.transpose(), matrix, None)
+    }
+
+    /// Moments with what levels add up to as it was `seen` ([`Totals::kept`]).
+    ///
+    /// # Errors
+    /// [`Halt`] of moments without an inverse.
+    pub fn with_totals(
+        &self,
+        moments: DMatrix<f64>,
+        seen: &DMatrix<f64>,
+        noise: Option<&DMatrix<f64>>,
+    ) -> Result<DMatrix<f64>, Halt> {
+        match &self.totals {
+            Some(totals) => totals.kept(moments, seen, noise),
+            None => Ok(moments),
+        }
+    }
+
+    /// Moments with the levels' means of the start's ([`Totals::with_means`]).
+    pub fn with_means(&self, moments: &DMatrix<f64>, first: &DMatrix<f64>) -> DMatrix<f64> {
+        match &self.totals {
+            Some(totals) => totals.with_means(moments.clone(), first),
+            None => moments.clone(),
+        }
+    }
+
+    /// The start's moments: totals as they were seen, and of the levels' means what noise does not
+    /// explain.
+    ///
+    /// # Errors
+    /// [`Halt`] of moments without an inverse.
+    pub fn started(
+        &self,
+        moments: DMatrix<f64>,
+        seen: &DMatrix<f64>,
+        noise: &DMatrix<f64>,
+    ) -> Result<DMatrix<f64>, Halt> {
+        let Some(totals) = &self.totals else {
+            return Ok(moments);
+        };
+        let whole = totals.kept(self.complete(&moments)?, seen, Some(noise))?;
+        Ok(totals.first_means(whole, seen, noise))
     }
 }
 
@@ -129,7 +179,7 @@ fn reduced(sums: &[Sum], d: usize) -> (DMatrix<f64>, Vec<usize>) {
 
 /// The same in the coordinates of one release, whose factor is L.
 pub(super) struct Whitened<'a> {
-    known: &'a Known,
+    pub known: &'a Known,
     /// L⁻¹BD, D such that its columns have the length one, and their products.
     scaled: DMatrix<f64>,
     square: DMatrix<f64>,
@@ -285,10 +335,7 @@ mod tests {
             let off = (kept - &there).norm();
             assert!(off < 1e-3 * there.norm(), "{off}");
         }
-        let mut completed = truth.clone();
-        completed.row_mut(0).fill(7.0);
-        completed.column_mut(0).fill(7.0);
-        known.complete(&mut completed);
+        let completed = known.complete(&truth).unwrap();
         assert!((completed - &truth).amax() < 1e-12);
 
         let noise = whitened.noise(1.0);
