@@ -331,6 +331,11 @@ impl Slopes {
         self.largest_third == 0.0
     }
 
+    /// Whether rows weigh about the same, whatever their predictors.
+    pub fn has_even_weights(&self) -> bool {
+        self.is_quadratic() || self.eta_unit != 1.0
+    }
+
     /// The largest score that a row of usual norm comes to: less than the largest where rows are
     /// clipped with their residuals, for the row bound then follows from what that loses.
     pub fn usual_score(&self) -> f64 {

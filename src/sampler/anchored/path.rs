@@ -190,6 +190,8 @@ struct Path<'a> {
     /// left raises floors that keep them near the start.)
     known: Option<Known>,
     pooled: Option<Pooled>,
+    /// Whether curvatures of pooled levels are drawn in by themselves.
+    apart: bool,
     /// How far the last step went, nats, root mean square.
     moved: f64,
     /// Rows' norms over the usual one by the last profile, and Σ κw of each range.
@@ -337,7 +339,10 @@ impl<'a> Path<'a> {
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let sd = seen.curvature_sd;
         let pooled = blocks.is_some_and(|b| b.blocks.iter().all(|b| b.law.is_pooled()));
-        let known = match pooled && sd > 0.0 {
+        // (Of rates with steep slopes, whose curvature changes by far more than others', one run in
+        // twelve was lost where levels were set apart.)
+        let apart = slopes.score == Score::Logistic || slopes.has_even_weights();
+        let known = match pooled && apart && sd > 0.0 {
             true => Known::new(&plan.structure, &factor)?,
             false => None,
         };
@@ -385,6 +390,7 @@ impl<'a> Path<'a> {
             far_to_go: false,
             known,
             pooled: Pooled::new(blocks.map(Arc::as_ref), &plan.structure, d),
+            apart,
         })
     }
 
@@ -467,10 +473,11 @@ impl<'a> Path<'a> {
             };
             matrix = pooled.widened(matrix, (&self.curvature, &prior), noise)?;
         }
+        let factor = factor(&matrix)?;
         Ok(Coordinates {
-            factor: factor(&matrix)?,
             usual: self.usual_norm(&matrix)?,
-            even,
+            even: if self.apart { even } else { factor.clone() },
+            factor,
         })
     }
 
@@ -707,6 +714,10 @@ impl<'a> Path<'a> {
                 true => self.without_lost_levels(guess, l, kept.sqrt() * sd)?,
                 false => guess,
             };
+            let guess = match self.pooled.as_ref().filter(|_| self.apart) {
+                Some(pooled) => pooled.others_alone(guess, &observed, &target, sd, off),
+                None => guess,
+            };
             let (guess, even) = match &levels {
                 Some(levels) => levels.heard(guess, &target, kept),
                 None => (guess.clone(), guess),
@@ -757,7 +768,7 @@ impl<'a> Path<'a> {
 
     /// `None` where there are no pooled levels.
     fn levels(&self, coordinates: &Coordinates) -> Result<Option<Shorter<'_>>, Halt> {
-        if self.pooled.is_none() && self.known.is_none() {
+        if !self.apart || (self.pooled.is_none() && self.known.is_none()) {
             return Ok(None);
         }
         let (l, even) = (&coordinates.factor, &coordinates.even);
@@ -1237,8 +1248,8 @@ impl<'a> Path<'a> {
     ) -> Result<Anchor, Halt> {
         let d = self.dim();
         let l = &coordinates.factor;
-        let (prior_gradient, prior) = self.prior_slopes();
-        let prior = whiten(l, &prior)?;
+        let (prior_gradient, plain_prior) = self.prior_slopes();
+        let prior = whiten(l, &plain_prior)?;
         let own = forward(l, &gradient)?;
         let raised = whiten(l, &self.curvature)?;
         let precision = &raised + &prior;
@@ -1258,6 +1269,20 @@ impl<'a> Path<'a> {
             true => length / (UNSETTLED * usual).max(1e-300),
             // Without noise a thirtieth of a posterior sd a coordinate is far.
             false => length / (1e-3 * d as f64),
+        };
+        // Levels that are lost in noise hide how far the others still have to go.
+        let unsettled = match (&self.pooled, sd > 0.0 && self.apart) {
+            (Some(pooled), true) => {
+                let told = Told {
+                    curvature: &self.curvature,
+                    prior: &plain_prior,
+                    noise: l * sd,
+                };
+                let step = told.step(&(&gradient + &prior_gradient), &prior_gradient)?;
+                let noise = 1.0 - pooled.kept(&told, &step)?.others;
+                unsettled.max((UNSETTLED * noise.max(1e-12)).recip())
+            }
+            _ => unsettled,
         };
         let inflation = (unsettled / BELIEVED_UNSETTLED).clamp(1.0, 1e4);
         let noise = match sd > 0.0 {

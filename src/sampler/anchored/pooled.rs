@@ -5,6 +5,7 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::algebra::{factor, forward, solve, solve_vector, whiten};
+use super::denoise::{Noise, Target, shrink};
 use super::structure::Structure;
 use crate::priors::{BlockLaw, Blocks};
 use crate::privacy::Halt;
@@ -115,6 +116,26 @@ impl Pooled {
         Ok(Kept { shares, others })
     }
 
+    /// A guess of a curvature whose part of the others, where these come first, is drawn to its
+    /// target by itself: what they have changed by is little beside the noise of sixty levels.
+    pub fn others_alone(
+        &self,
+        mut guess: DMatrix<f64>,
+        observed: &DMatrix<f64>,
+        target: &DMatrix<f64>,
+        sd: f64,
+        off: Target,
+    ) -> DMatrix<f64> {
+        let k = self.others.len();
+        // (L is lower triangular, so that its first coordinates are of the first columns alone.)
+        if sd > 0.0 && self.others.iter().copied().eq(0..k) {
+            let own = |m: &DMatrix<f64>| m.view((0, 0), (k, k)).into_owned();
+            let (others, _) = shrink(&own(observed), &own(target), &Noise::whole(k, sd), off);
+            guess.view_mut((0, 0), (k, k)).copy_from(&others);
+        }
+        guess
+    }
+
     /// Share of the levels' curvature that is of levels lost in noise.
     pub fn lost(&self, told: &Told) -> f64 {
         let (mut lost, mut all) = (0.0, 0.0);
@@ -175,6 +196,10 @@ fn block(matrix: &DMatrix<f64>, part: &[usize]) -> DMatrix<f64> {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha20Rng;
+    use rand_distr::StandardNormal;
+
     use super::*;
     use crate::sampler::anchored::Level;
 
@@ -340,5 +365,34 @@ mod tests {
         // nine tenths, and all coefficients together less than that.
         let [none, some, all] = sums;
         assert!(none < 0.3 && some > 0.9 && all < 0.6, "{sums:?}");
+    }
+
+    /// The others' curvature is three times what was believed, four sds of the noise, beside sixty
+    /// levels of which nothing has changed: with these it is nearly all taken for noise.
+    #[test]
+    fn levels_do_not_hide_what_the_others_curvature_has_become() {
+        let (pooled, d, sd) = (pooled(60), 62, 0.5);
+        let target: DMatrix<f64> = DMatrix::identity(d, d);
+        let truth = DMatrix::from_fn(d, d, |i, j| {
+            f64::from(u8::from(i == j)) * [1.0, 3.0][usize::from(i < 2)]
+        });
+        let mut rng = ChaCha20Rng::seed_from_u64(6);
+        let (mut together, mut alone, tries) = (0.0, 0.0, 50);
+        for _ in 0..tries {
+            let mut draw = || sd * rng.sample::<f64, _>(StandardNormal);
+            let noise = DMatrix::from_fn(d, d, |_, _| draw());
+            let seen = &truth + (&noise + noise.transpose()) * 0.5;
+            let off = Target::Told(0.01 * sd * sd);
+            let (guess, _) = shrink(&seen, &target, &Noise::whole(d, sd), off);
+            together += 0.5 * (guess[(0, 0)] + guess[(1, 1)]) / f64::from(tries);
+            let levels = guess[(30, 30)];
+            let guess = pooled.others_alone(guess, &seen, &target, sd, off);
+            alone += 0.5 * (guess[(0, 0)] + guess[(1, 1)]) / f64::from(tries);
+            assert_eq!(guess[(30, 30)], levels);
+        }
+        assert!(
+            together < 1.6 && (2.6..3.1).contains(&alone),
+            "{together} {alone}"
+        );
     }
 }
