@@ -185,8 +185,7 @@ struct Path<'a> {
     last: Option<DVector<f64>>,
     /// Whether the next step is to be as long, too.
     far_to_go: bool,
-    /// What is known of two classes' curvatures where levels are pooled; those without noise hold
-    /// it. (Priors with heavy tails and fixed ones let levels of few rows go far, and noise that is
+    /// What is known of curvatures where levels are pooled; those without noise hold it. (Priors with heavy tails and fixed ones let levels of few rows go far, and noise that is
     /// left raises floors that keep them near the start.)
     known: Option<Known>,
     pooled: Option<Pooled>,
