@@ -165,6 +165,8 @@ struct Path<'a> {
     /// Curvature of the log likelihood, and what was released of it at the start, d × d.
     curvature: DMatrix<f64>,
     first: DMatrix<f64>,
+    /// A curvature that has the levels' means as they were told last.
+    means: DMatrix<f64>,
     /// The likelihood's curvature where less is taken for known of it: for intervals.
     doubted: Doubted,
     /// Coordinates in which the last curvature was believed, and its entries' variance there; how
@@ -185,8 +187,9 @@ struct Path<'a> {
     last: Option<DVector<f64>>,
     /// Whether the next step is to be as long, too.
     far_to_go: bool,
-    /// What is known of curvatures where levels are pooled; those without noise hold it. (Priors with heavy tails and fixed ones let levels of few rows go far, and noise that is
-    /// left raises floors that keep them near the start.)
+    /// What is known of curvatures where levels are pooled; those without noise hold it. (Priors
+    /// with heavy tails and fixed ones let levels of few rows go far, and noise that is left raises
+    /// floors that keep them near the start.)
     known: Option<Known>,
     pooled: Option<Pooled>,
     /// Whether curvatures of pooled levels are drawn in by themselves.
@@ -338,9 +341,9 @@ impl<'a> Path<'a> {
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let sd = seen.curvature_sd;
         let pooled = blocks.is_some_and(|b| b.blocks.iter().all(|b| b.law.is_pooled()));
-        // (Of rates with steep slopes, whose curvature changes by far more than others', one run in
-        // twelve was lost where levels were set apart.)
-        let apart = slopes.score == Score::Logistic || slopes.has_even_weights();
+        // (Errors of some laws with shared parameters and uneven rows were twice as large.)
+        let even = slopes.score == Score::Logistic || slopes.has_even_weights();
+        let apart = even || scales.is_empty();
         let known = match pooled && apart && sd > 0.0 {
             true => Known::new(&plan.structure, &factor)?,
             false => None,
@@ -374,6 +377,7 @@ impl<'a> Path<'a> {
                 curvature: first.clone(),
                 uncertain: 0.0,
             },
+            means: first.clone(),
             first,
             told: (factor, kept * sd * sd),
             gone: 0.0,
@@ -704,7 +708,7 @@ impl<'a> Path<'a> {
         let levels = self.levels(coordinates)?;
         let draw = |believed: &DMatrix<f64>, off: Target| -> Result<Seen, Halt> {
             let target = match known {
-                Some(known) => whiten(l, &known.with_means(believed, &self.first))?,
+                Some(known) => whiten(l, &known.with_means(believed, &self.means))?,
                 None => whiten(l, believed)?,
             };
             let target = project(target);
@@ -715,6 +719,15 @@ impl<'a> Path<'a> {
             };
             let guess = match self.pooled.as_ref().filter(|_| self.apart) {
                 Some(pooled) => pooled.others_alone(guess, &observed, &target, sd, off),
+                None => guess,
+            };
+            let guess = match known.filter(|_| sd > 0.0) {
+                Some(known) => {
+                    let plain = |m: &DMatrix<f64>| l * m * l.transpose();
+                    let centre = known.with_means(believed, &self.means);
+                    let (seen, noise) = (plain(&observed), l * sd.sqrt());
+                    whiten(l, &known.heard_means(plain(&guess), &centre, &seen, &noise))?
+                }
                 None => guess,
             };
             let (guess, even) = match &levels {
@@ -747,6 +760,11 @@ impl<'a> Path<'a> {
         let [curvature, raised] = clear(drawn.drawn.raised(), &drawn)?;
         let [_, believed] = clear(doubted.drawn.believed(), &doubted)?;
         let [doubted_curvature, _] = clear(doubted.drawn.raised(), &doubted)?;
+        // (A level of no weight has no means.)
+        let seen = l * &drawn.guess * l.transpose();
+        if known.is_some() && sd > 0.0 && seen.diagonal().min() > 0.0 {
+            self.means = seen;
+        }
         // What is left of the noise's variance when shrunk, by a normal prior.
         let uncertain = |kept: f64| kept.max(LEAST_NOISE).sqrt() * sd;
         self.curvature = curvature;
@@ -824,6 +842,9 @@ impl<'a> Path<'a> {
         }
         let l = &coordinates.even;
         let seen = &self.observations;
+        let pooled = self.pooled.as_ref().filter(|_| self.apart);
+        let first = pooled.and_then(Pooled::others_first);
+        let first = first.unwrap_or(self.dim());
         let Doubted {
             curvature,
             uncertain,
@@ -833,7 +854,7 @@ impl<'a> Path<'a> {
             (curvature, *uncertain),
         ] {
             let here = whiten(l, matrix)?;
-            let change = secant::change(&here, l, sd.hypot(misfit), self.weight, seen)?;
+            let change = secant::change(&here, l, sd.hypot(misfit), self.weight, seen, first)?;
             *matrix = l * floored(&(here + change), LEAST_SECANT) * l.transpose();
             if let Some(known) = &self.known {
                 *matrix = known.complete(matrix)?;
@@ -1055,7 +1076,8 @@ impl<'a> Path<'a> {
         });
         let by = DMatrix::from_diagonal(&by);
         let doubted = &mut self.doubted.curvature;
-        for matrix in [&mut self.curvature, &mut self.first, doubted] {
+        let others = [&mut self.first, &mut self.means];
+        for matrix in [&mut self.curvature, doubted].into_iter().chain(others) {
             *matrix = &by * &*matrix * &by;
         }
         self.told.0 = by * &self.told.0;

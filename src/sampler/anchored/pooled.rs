@@ -6,6 +6,7 @@ use nalgebra::{DMatrix, DVector};
 
 use super::algebra::{factor, forward, solve, solve_vector, whiten};
 use super::denoise::{Noise, Target, shrink};
+use super::drawn::Drawn;
 use super::structure::Structure;
 use crate::priors::{BlockLaw, Blocks};
 use crate::privacy::Halt;
@@ -116,8 +117,16 @@ impl Pooled {
         Ok(Kept { shares, others })
     }
 
+    /// How many coefficients are no levels, if they come first: so do their coordinates then, for L
+    /// is lower triangular.
+    pub fn others_first(&self) -> Option<usize> {
+        let k = self.others.len();
+        self.others.iter().copied().eq(0..k).then_some(k)
+    }
+
     /// A guess of a curvature whose part of the others, where these come first, is drawn to its
-    /// target by itself: what they have changed by is little beside the noise of sixty levels.
+    /// target by itself and is no less than its own noise is: what they have changed by is little
+    /// beside the noise of sixty levels.
     pub fn others_alone(
         &self,
         mut guess: DMatrix<f64>,
@@ -126,11 +135,11 @@ impl Pooled {
         sd: f64,
         off: Target,
     ) -> DMatrix<f64> {
-        let k = self.others.len();
-        // (L is lower triangular, so that its first coordinates are of the first columns alone.)
-        if sd > 0.0 && self.others.iter().copied().eq(0..k) {
+        if let Some(k) = self.others_first().filter(|_| sd > 0.0) {
             let own = |m: &DMatrix<f64>| m.view((0, 0), (k, k)).into_owned();
-            let (others, _) = shrink(&own(observed), &own(target), &Noise::whole(k, sd), off);
+            let noise = Noise::whole(k, sd);
+            let (others, kept) = shrink(&own(observed), &own(target), &noise, off);
+            let others = Drawn::new(&others, kept, &noise).raised();
             guess.view_mut((0, 0), (k, k)).copy_from(&others);
         }
         guess

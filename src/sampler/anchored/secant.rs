@@ -55,41 +55,45 @@ impl Secant {
 
 /// The change of a curvature `A` (coordinates of `factor`, entries uncertain by `sd`) that explains
 /// the differences of neighbouring gradients best: it minimises ‖Δ‖²/sd² + Σ |y − (A + Δ)s|²/σ²
-/// over symmetric Δ, by block descent on the dual. `weight`: Σ κw where A is.
+/// over symmetric Δ of the `first` coordinates alone, by block descent on the dual. `weight`: Σ κw
+/// where A is.
 pub(super) fn change(
     a: &DMatrix<f64>,
     factor: &DMatrix<f64>,
     sd: f64,
     weight: f64,
     observations: &[Observation],
+    first: usize,
 ) -> Result<DMatrix<f64>, Halt> {
-    let d = a.nrows();
+    let own = |v: DVector<f64>| v.rows(0, first).into_owned();
     let mut secants = Vec::new();
-    let first = observations.len().saturating_sub(PAIRS + 1);
-    for pair in observations[first..].windows(2) {
+    let last = observations.len().saturating_sub(PAIRS + 1);
+    for pair in observations[last..].windows(2) {
         let [from, to] = [&pair[0], &pair[1]];
         let s = factor.tr_mul(&(&to.at - &from.at));
-        if s.norm_squared() <= 0.0 {
-            continue;
-        }
         let between = 0.5 * (from.weight + to.weight);
         let scale = (weight / between).min(1.0);
         let y = forward(factor, &(&from.gradient - &to.gradient))? * scale;
         let mut noise = 0.0;
         for o in [from, to] {
-            let own = super::algebra::forward_matrix(factor, &o.factor)?;
-            noise += own.norm_squared() * (o.sd * scale).powi(2);
+            let root = super::algebra::forward_matrix(factor, &o.factor)?;
+            noise += root.rows(0, first).norm_squared() * (o.sd * scale).powi(2);
+        }
+        let residual = own(&y - a * &s);
+        let (y, s) = (own(y), own(s));
+        if s.norm_squared() <= 0.0 {
+            continue;
         }
         let off = BENT + CHANGED * (weight / between).ln().abs();
-        let variance = (noise + off * off * y.norm_squared()) / d as f64;
+        let variance = (noise + off * off * y.norm_squared()) / first as f64;
         secants.push(Secant {
-            residual: y - a * &s,
+            residual,
             s,
             ratio: variance / (sd * sd),
-            multiplier: DVector::zeros(d),
+            multiplier: DVector::zeros(first),
         });
     }
-    let mut change = DMatrix::zeros(d, d);
+    let mut change = DMatrix::zeros(first, first);
     for _ in 0..ROUNDS {
         for secant in &mut secants {
             change -= secant.change();
@@ -97,7 +101,8 @@ pub(super) fn change(
             change += secant.change();
         }
     }
-    Ok(change)
+    let d = a.nrows();
+    Ok(change.resize(d, d, 0.0))
 }
 
 #[cfg(test)]
@@ -144,7 +149,7 @@ mod tests {
                 .iter()
                 .map(|at| observation(at.clone(), &h, sd, normal(1.0)))
                 .collect();
-            let change = change(&a, &DMatrix::identity(d, d), 0.3, 1.0, &seen).unwrap();
+            let change = change(&a, &DMatrix::identity(d, d), 0.3, 1.0, &seen, d).unwrap();
             assert!((&change - change.transpose()).norm() < 1e-9);
             for pair in path.windows(2) {
                 let s = &pair[1] - &pair[0];
@@ -154,5 +159,43 @@ mod tests {
                 assert!(believed || left > 0.99, "{sd}: {left}");
             }
         }
+    }
+
+    /// Noise in the other coordinates does not hide what gradients tell of the first.
+    #[test]
+    fn the_first_coordinates_are_told_beside_noise() {
+        let mut rng = ChaCha20Rng::seed_from_u64(8);
+        let (d, few) = (40, 3);
+        let mut normal = |scale: f64| {
+            DVector::from_fn(d, |_, _| {
+                let z: f64 = StandardNormal.sample(&mut rng);
+                scale * z
+            })
+        };
+        let h: DMatrix<f64> = DMatrix::identity(d, d) * 2.0;
+        let a = DMatrix::identity(d, d);
+        let factor = DMatrix::from_fn(d, d, |i, j| {
+            f64::from(u8::from(i == j)) * [0.1, 30.0][usize::from(i >= few)]
+        });
+        let seen: Vec<Observation> = (0..4)
+            .map(|_| {
+                let noise = &factor * normal(1.0);
+                let seen = observation(normal(3.0), &h, 1.0, noise);
+                Observation {
+                    factor: factor.clone(),
+                    ..seen
+                }
+            })
+            .collect();
+        let told = |first| {
+            let change = change(&a, &DMatrix::identity(d, d), 0.5, 1.0, &seen, first).unwrap();
+            assert_eq!(change[(d - 1, d - 1)] == 0.0, first < d);
+            change.view((0, 0), (few, few)).trace() / few as f64
+        };
+        let [alone, together] = [few, d].map(told);
+        assert!(
+            (0.8..1.1).contains(&alone) && together < 0.3,
+            "{alone} {together}"
+        );
     }
 }

@@ -136,6 +136,21 @@ impl Known {
         }
     }
 
+    /// Moments with the levels' means of a centre's, and of others what noise does not explain
+    /// ([`Totals::heard_means`]).
+    pub fn heard_means(
+        &self,
+        moments: DMatrix<f64>,
+        centre: &DMatrix<f64>,
+        seen: &DMatrix<f64>,
+        noise: &DMatrix<f64>,
+    ) -> DMatrix<f64> {
+        match &self.totals {
+            Some(totals) => totals.heard_means(moments, centre, seen, noise),
+            None => moments,
+        }
+    }
+
     /// The start's moments: totals as they were seen, and of the levels' means what noise does not
     /// explain.
     ///
