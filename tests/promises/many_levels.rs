@@ -161,7 +161,7 @@ fn an_intercept_is_not_lifted_with_lost_levels() {
     assert!(off < 4.0 && sds < 2.2, "{off} {stated} {sds}");
 }
 
-/// Where classes are even the stated noise was 1.0 posterior sds, and is 0.2.
+/// Where classes are even the stated noise was 1.0 posterior sds, and is 0.4.
 #[test]
 fn noise_that_declarations_exclude_is_not_stated() {
     let [off, stated, sds] = intercepts(&table(-1.0), &URGENT, 3.0, 4);

@@ -341,9 +341,9 @@ impl<'a> Path<'a> {
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let sd = seen.curvature_sd;
         let pooled = blocks.is_some_and(|b| b.blocks.iter().all(|b| b.law.is_pooled()));
-        // (Errors of some laws with shared parameters and uneven rows were twice as large.)
-        let even = slopes.score == Score::Logistic || slopes.has_even_weights();
-        let apart = even || scales.is_empty();
+        // (Of positive numbers and times, which start far off, errors were many times as large.)
+        let counted = slopes.weights_scores || slopes.score == Score::Poisson;
+        let apart = counted || slopes.has_even_weights();
         let known = match pooled && apart && sd > 0.0 {
             true => Known::new(&plan.structure, &factor)?,
             false => None,
@@ -707,11 +707,11 @@ impl<'a> Path<'a> {
         let noise = here.as_ref().map_or(whole, |known| known.noise(sd));
         let levels = self.levels(coordinates)?;
         let draw = |believed: &DMatrix<f64>, off: Target| -> Result<Seen, Halt> {
-            let target = match known {
-                Some(known) => whiten(l, &known.with_means(believed, &self.means))?,
-                None => whiten(l, believed)?,
+            let centre = match known {
+                Some(known) => known.with_means(believed, &self.means),
+                None => believed.clone(),
             };
-            let target = project(target);
+            let target = project(whiten(l, &centre)?);
             let (guess, kept) = shrink(&observed, &target, &noise, off);
             let guess = match last && known.is_none() {
                 true => self.without_lost_levels(guess, l, kept.sqrt() * sd)?,
@@ -724,7 +724,6 @@ impl<'a> Path<'a> {
             let guess = match known.filter(|_| sd > 0.0) {
                 Some(known) => {
                     let plain = |m: &DMatrix<f64>| l * m * l.transpose();
-                    let centre = known.with_means(believed, &self.means);
                     let (seen, noise) = (plain(&observed), l * sd.sqrt());
                     whiten(l, &known.heard_means(plain(&guess), &centre, &seen, &noise))?
                 }

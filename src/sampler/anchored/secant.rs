@@ -67,8 +67,8 @@ pub(super) fn change(
 ) -> Result<DMatrix<f64>, Halt> {
     let own = |v: DVector<f64>| v.rows(0, first).into_owned();
     let mut secants = Vec::new();
-    let last = observations.len().saturating_sub(PAIRS + 1);
-    for pair in observations[last..].windows(2) {
+    let start = observations.len().saturating_sub(PAIRS + 1);
+    for pair in observations[start..].windows(2) {
         let [from, to] = [&pair[0], &pair[1]];
         let s = factor.tr_mul(&(&to.at - &from.at));
         let between = 0.5 * (from.weight + to.weight);
