@@ -287,10 +287,45 @@ fn shim(place: &Place) -> PathBuf {
     to
 }
 
-/// Each call that changes a file fails in turn, once or from then on, up to the run's last one.
 #[test]
 #[ignore = "study"]
-fn faults_of_the_disk() {
+fn faults_of_a_full_disk() {
+    faults_at_each_call(&["ENOSPC"], &[false, true]);
+}
+
+#[test]
+#[ignore = "study"]
+fn faults_of_a_broken_disk() {
+    faults_at_each_call(&["EIO"], &[false, true]);
+}
+
+#[test]
+#[ignore = "study"]
+fn faults_where_no_file_can_be_opened() {
+    faults_at_each_call(&["EMFILE"], &[false, true]);
+}
+
+#[test]
+#[ignore = "study"]
+fn faults_where_no_lock_is_left() {
+    faults_at_each_call(&["ENOLCK"], &[false, true]);
+}
+
+#[test]
+#[ignore = "study"]
+fn faults_of_short_writes() {
+    faults_at_each_call(&["SHORT"], &[false, true]);
+}
+
+#[test]
+#[ignore = "study"]
+fn faults_of_kills_at_calls() {
+    faults_at_each_call(&KILLS, &[false]);
+}
+
+/// Each call that changes a file fails in turn, in each of these ways, once or, where that is asked
+/// for, from then on, up to the run's last one.
+fn faults_at_each_call(kinds: &[&str], staying: &[bool]) {
     let run = run_file("algorithm = \"dp-penalty\"\ntau = 3000.0\nstep = 0.0001");
     let run = edit(&run, "iterations = 2000000", "iterations = 17000");
     let place = Place::new(&run);
@@ -303,11 +338,10 @@ fn faults_of_the_disk() {
     };
     // A short study tries some calls of each part of a run, a long one all.
     let stride = if rounds() < 100 { 7 } else { 1 };
-    let errors = ["ENOSPC", "EIO", "EMFILE", "ENOLCK", "SHORT"];
-    let cases = errors
+    let cases = kinds
         .iter()
-        .flat_map(|kind| [(*kind, false), (*kind, true)]);
-    for (kind, stays) in cases.chain(KILLS.map(|kind| (kind, false))) {
+        .flat_map(|kind| staying.iter().map(move |stays| (*kind, *stays)));
+    for (kind, stays) in cases {
         let (mut ended, mut unharmed) = (0, 0);
         let killed = kind.starts_with("KILL");
         for at in (1..).step_by(stride) {
