@@ -83,6 +83,7 @@ fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
     let size = d as f64;
     let settings = AnchoredSettings {
         anchoring: Anchoring {
+            location: None,
             start: vec![0.0; d],
             stages: 6,
             rows,

@@ -367,7 +367,7 @@ impl Law {
     }
 
     /// The predictor that fits a label best.
-    fn best(self, label: f64, shared: &[f64]) -> f64 {
+    pub(super) fn best(self, label: f64, shared: &[f64]) -> f64 {
         let far = (1.1 * label.abs()).max(30.0);
         let sizes =
             (0..=PLACES).map(|k| far * (1e-3 / far).powf(1.0 - f64::from(k) / f64::from(PLACES)));

@@ -3,7 +3,7 @@
 
 use super::{Joint, Slopes, label_range};
 use crate::data::{LabelKind, Offset};
-use crate::expression::{Law, Range};
+use crate::expression::{Law, Location, Range, SUCCESSES};
 use crate::math::{log_factorial, normal, softplus, softplus_difference};
 use crate::model::{
     Density, Forms, GradientFunction, Model, ModelError, Prior, RowFunction, Score, Support,
@@ -383,6 +383,27 @@ impl Model for Regression {
     }
     /// What fits labels best that are spread evenly over their declared range: an intercept, if
     /// there is one, which takes off the middle of the offsets, and shared parameters.
+    /// None of laws whose scores end of themselves, which do not tell how far off a label is.
+    fn location(&self) -> Option<Location> {
+        let Likelihood::Declared(law) = self.likelihood else {
+            return None;
+        };
+        let labels = label_range(self.label);
+        // (Shares of trials are means of classes.)
+        let classes = labels.is_classes() || law.name() == SUCCESSES.0;
+        let column = self.intercept().filter(|_| !classes)?;
+        let start = self.usual_start();
+        let reach = law.located(&labels, &start[self.features..]).reach;
+        if reach.ends {
+            return None;
+        }
+        Some(Location {
+            law,
+            labels,
+            column,
+            offset: self.offset.map_or(0.0, Offset::middle),
+        })
+    }
     fn usual_start(&self) -> Vec<f64> {
         let mut start = vec![0.0; self.parameters.len()];
         let intercept = self.intercept();

@@ -143,6 +143,7 @@ impl Table {
         let settings = AnchoredSettings {
             anchoring: Anchoring {
                 start: AT.to_vec(),
+                location: None,
                 stages: 0,
                 rows: self.rows.len(),
                 row_norm: NORM,

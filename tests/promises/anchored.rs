@@ -68,6 +68,7 @@ fn anchor(noise: AnchorNoise, radius: f64) -> Anchor {
 fn settings(proposal: AnchoredProposal) -> AnchoredSettings {
     AnchoredSettings {
         anchoring: Anchoring {
+            location: None,
             start: AT.to_vec(),
             stages: 0,
             rows: 120,
@@ -297,6 +298,7 @@ fn an_anchor_of_separated_rows_is_known_to_be_unsettled() {
     let model = Arc::new(Regression::logistic(set.features(), 1.0, prior.clone(), 1.0).unwrap());
     let mut curator = Curator::private(set, model, EngineChoice::Cpu, large(), Some(1)).unwrap();
     let anchoring = Anchoring {
+        location: None,
         start: vec![0.0],
         stages: 4,
         rows: 40_000,

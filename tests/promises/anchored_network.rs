@@ -55,6 +55,7 @@ fn open(seed: u64) -> OpenCurator {
 
 fn anchoring() -> Anchoring {
     Anchoring {
+        location: None,
         start: START.to_vec(),
         stages: 20,
         rows: rows().len(),

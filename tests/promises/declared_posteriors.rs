@@ -210,6 +210,7 @@ fn check_anchored(
     {
         let settings = AnchoredSettings {
             anchoring: Anchoring {
+                location: None,
                 start: AT.to_vec(),
                 stages: 0,
                 rows: table.rows.len(),
@@ -333,6 +334,7 @@ fn check_expansion(
     let model: Arc<dyn Model> = Arc::new(model);
     let mut curator = Curator::not_private(set, model.clone(), EngineChoice::Cpu, 1).unwrap();
     let anchoring = Anchoring {
+        location: None,
         start: model.usual_start(),
         stages: 25,
         rows: rows.len(),

@@ -32,3 +32,4 @@ mod privacy_audit;
 mod ranks;
 mod rare_levels;
 mod row_bounds;
+mod wide_bounds;

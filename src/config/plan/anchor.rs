@@ -144,6 +144,9 @@ impl Plan {
                     true => NETWORK_STAGES,
                     false => stages(&slopes),
                 }),
+                location: model
+                    .location()
+                    .filter(|_| matches!(self.config.run.start, StartEntry::Usual)),
                 rows,
                 row_norm,
                 unit: model.tempering() * model.unit(),

@@ -262,6 +262,7 @@ mod tests {
 
     fn anchoring(rows: usize, features: usize, slopes: Slopes, unit: f64) -> Anchoring {
         Anchoring {
+            location: None,
             start: vec![0.0; features],
             stages: 25,
             rows,

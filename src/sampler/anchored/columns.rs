@@ -18,7 +18,7 @@ const ASKED: f64 = 3.0;
 /// A column that holds this share of all weight away from zero is not one of a rare level.
 const BULK: f64 = 0.1;
 /// Other columns are divided by so many times the longest row.
-const ASIDE: f64 = 1e3;
+pub(super) const ASIDE: f64 = 1e3;
 /// Columns of a less mean square, where their information lies, are said to be narrow.
 const SAID: f64 = 0.01;
 

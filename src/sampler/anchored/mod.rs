@@ -8,6 +8,7 @@ mod columns;
 mod denoise;
 mod drawn;
 mod levels;
+mod location;
 mod moments;
 mod moves;
 mod norms;

@@ -146,8 +146,13 @@ impl Purse {
         self.pays(share)
     }
 
+    /// The share that pays for a release of this τ; `None` without privacy.
+    pub(super) fn share_of(&self, tau: f64) -> Option<f64> {
+        self.rho.map(|rho| 0.5 / (tau * tau * rho))
+    }
+
     /// The same, before it is paid.
-    fn pays(&self, share: f64) -> f64 {
+    pub(super) fn pays(&self, share: f64) -> f64 {
         self.rho.map_or(0.0, |rho| multiplier(rho * share))
     }
 }
@@ -280,7 +285,12 @@ impl Anchoring {
             .split
             .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
         let blocks = prior.blocks();
-        let mut path = Path::begin(self, (&working, blocks), &mut purse, releases)?;
+        let found = self.located(&working, &mut purse, releases)?;
+        let plan = &Anchoring {
+            start: found.unwrap_or_else(|| self.start.clone()),
+            ..self.clone()
+        };
+        let mut path = Path::begin(plan, (&working, blocks), &mut purse, releases)?;
         for stage in 0..self.stages {
             if !path.stage(stage, kept, &mut purse, releases)? {
                 break;

@@ -4,6 +4,7 @@
 
 use super::moves::gaussian;
 use super::structure::Structure;
+use crate::expression::Location;
 use crate::model::{Anchor, Lower, Metric, Prior, Slopes};
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
@@ -54,6 +55,8 @@ pub struct Anchoring {
     pub start: Vec<f64>,
     /// A network's Newton steps, a regression's stages at most; 0 anchors about `start`.
     pub stages: u32,
+    /// What tells where labels lie; `None` where `start` is to stay.
+    pub location: Option<Location>,
     /// Rows N, or units.
     pub rows: usize,
     /// Declared bound B on a row's norm.
@@ -309,6 +312,7 @@ mod tests {
         Anchoring {
             start: vec![0.0; 12],
             stages: 6,
+            location: None,
             rows: 32_561,
             row_norm: 3.5,
             unit: 0.5,

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::{LabelKind, Offset};
-use crate::expression::Law;
+use crate::expression::{Law, Location};
 use crate::models::{MomentForm, NetworkShape, Slopes};
 use crate::network::Network;
 
@@ -289,6 +289,10 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     /// Score, weight and third derivative in a row's predictor, with public bounds: what it takes
     /// to be anchored.
     fn slopes(&self) -> Option<Slopes> {
+        None
+    }
+    /// What tells where labels lie, of declared likelihoods of numbers and counts.
+    fn location(&self) -> Option<Location> {
         None
     }
     /// Where chains start unless they are told otherwise, of declarations alone: a point of the
