@@ -331,9 +331,13 @@ impl Slopes {
         self.largest_third == 0.0
     }
 
-    /// Whether rows weigh about the same, whatever their predictors.
-    pub fn has_even_weights(&self) -> bool {
-        self.is_quadratic() || self.eta_unit != 1.0
+    /// Whether labels are numbers or counts, and no classes.
+    pub fn of_numbers(&self) -> bool {
+        match self.predictor {
+            Predictor::Linear => self.clips_residuals && !self.weights_scores,
+            Predictor::Network(_) => false,
+            Predictor::Joint(joint) => !label_range(joint.label).is_classes(),
+        }
     }
 
     /// The largest score that a row of usual norm comes to: less than the largest where rows are

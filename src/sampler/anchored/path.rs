@@ -351,9 +351,7 @@ impl<'a> Path<'a> {
         let seen = ask(releases, &metric, purse.pay(start[1]))?;
         let sd = seen.curvature_sd;
         let pooled = blocks.is_some_and(|b| b.blocks.iter().all(|b| b.law.is_pooled()));
-        // (Of positive numbers and times, which start far off, errors were many times as large.)
-        let counted = slopes.weights_scores || slopes.score == Score::Poisson;
-        let apart = counted || slopes.has_even_weights();
+        let apart = slopes.weights_scores || slopes.of_numbers();
         let known = match pooled && apart && sd > 0.0 {
             true => Known::new(&plan.structure, &factor)?,
             false => None,
