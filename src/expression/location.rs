@@ -17,21 +17,44 @@ pub struct Location {
 
 /// Halvings of a range of labels.
 const HALVINGS: usize = 80;
+/// Parts of a range over which scores are looked at, and what they rise by in each at least, of all
+/// that they do.
+const PARTS: u32 = 32;
+const LEAST_RISE: f64 = 1e-9;
 /// Where no smallest time is declared, the shortest is this share of the longest.
 const SHORTEST: f64 = 1e-9;
 
 impl Location {
+    /// Whether scores at η are the larger the larger a label is, over all of its range.
+    pub fn is_told(&self, eta: f64, shared: &[f64]) -> bool {
+        let Some([low, high]) = self.bounds() else {
+            return false;
+        };
+        let label = |k: u32| low + (high - low) * f64::from(k) / f64::from(PARTS);
+        let scores = (0..=PARTS).map(|k| self.law.slopes(label(k), eta, shared).0);
+        let scores: Vec<f64> = scores.collect();
+        let least = LEAST_RISE * (scores[PARTS as usize] - scores[0]);
+        least > 0.0 && scores.windows(2).all(|s| s[1] - s[0] > least)
+    }
+
+    /// The least and the largest label that tell of a value; `None` of classes.
+    fn bounds(&self) -> Option<[f64; 2]> {
+        match &self.labels {
+            LabelRange::Numbers { low, high } if *low < 0.0 && self.law.chooses() => {
+                Some([SHORTEST * high, *high])
+            }
+            LabelRange::Numbers { low, high } => Some([*low, *high]),
+            LabelRange::Counts(max) => Some([0.0, f64::from(*max)]),
+            LabelRange::Classes(_) => None,
+        }
+    }
+
     /// The predictor that fits best the one label whose score at η is `score`: that of all rows
     /// where they have such a label each, and of a law of the exponential family that of their
     /// mean. Beyond the declared range it is the range's end.
     pub fn predictor(&self, score: f64, eta: f64, shared: &[f64]) -> f64 {
-        let [low, high] = match &self.labels {
-            LabelRange::Numbers { low, high } if *low < 0.0 && self.law.chooses() => {
-                [SHORTEST * high, *high]
-            }
-            LabelRange::Numbers { low, high } => [*low, *high],
-            LabelRange::Counts(max) => [0.0, f64::from(*max)],
-            LabelRange::Classes(_) => return eta,
+        let Some([low, high]) = self.bounds() else {
+            return eta;
         };
         // By ratios where labels are positive, which may be of any order.
         let place = |share: f64| match low > 0.0 {
@@ -91,6 +114,36 @@ mod tests {
                 assert!((found - mean.ln()).abs() < 1e-3, "{name} {eta}: {found}");
             }
         }
+    }
+
+    /// Scores of laws with heavy tails fall again, and those of quantiles end.
+    #[test]
+    fn laws_whose_scores_end_do_not_tell_where_labels_lie() {
+        let numbers = || LabelRange::Numbers {
+            low: 0.01,
+            high: 1e7,
+        };
+        let told = |name: &str, labels: LabelRange, shared: &[f64]| {
+            location(name, labels).is_told(9.0, shared)
+        };
+        assert!(told("gamma", numbers(), &[0.5]) && told("log-normal", numbers(), &[0.0]));
+        assert!(told("weibull", numbers(), &[1.0]));
+        assert!(told("negative-binomial", LabelRange::Counts(9_000), &[0.0]));
+        // A zero may be of any rate.
+        let inflated = "zero-inflated-poisson";
+        assert!(!told(inflated, LabelRange::Counts(9_000), &[-1.0]));
+        assert!(!told("student-t", numbers(), &[2.0, 4.0]));
+        assert!(!told("quantile", numbers(), &[0.5, 1.0, 2.0]));
+        let own = Law::new("declared", "-eta - y * exp(-eta)", &[], &[]).expect("a law");
+        let labels = numbers();
+        let (column, offset) = (0, 0.0);
+        let own = Location {
+            law: own,
+            labels,
+            column,
+            offset,
+        };
+        assert!(own.is_told(16.0, &[]));
     }
 
     #[test]

@@ -383,7 +383,8 @@ impl Model for Regression {
     }
     /// What fits labels best that are spread evenly over their declared range: an intercept, if
     /// there is one, which takes off the middle of the offsets, and shared parameters.
-    /// None of laws whose scores end of themselves, which do not tell how far off a label is.
+    /// None of laws whose scores end, or fall again, far out: they do not tell how far off a label
+    /// is.
     fn location(&self) -> Option<Location> {
         let Likelihood::Declared(law) = self.likelihood else {
             return None;
@@ -391,18 +392,16 @@ impl Model for Regression {
         let labels = label_range(self.label);
         // (Shares of trials are means of classes.)
         let classes = labels.is_classes() || law.name() == SUCCESSES.0;
-        let column = self.intercept().filter(|_| !classes)?;
-        let start = self.usual_start();
-        let reach = law.located(&labels, &start[self.features..]).reach;
-        if reach.ends {
-            return None;
-        }
-        Some(Location {
+        let location = Location {
             law,
             labels,
-            column,
+            column: self.intercept().filter(|_| !classes)?,
             offset: self.offset.map_or(0.0, Offset::middle),
-        })
+        };
+        let start = self.usual_start();
+        let eta = start[location.column] + location.offset;
+        let told = location.is_told(eta, &start[self.features..]);
+        told.then_some(location)
     }
     fn usual_start(&self) -> Vec<f64> {
         let mut start = vec![0.0; self.parameters.len()];
