@@ -60,11 +60,12 @@ impl Bracket {
         }
     }
 
-    /// There, or the middle where it is known not to lie there.
+    /// There; or where it is known not to lie there, in the middle, or at the only end.
     fn hold(&self, to: f64) -> f64 {
+        let ends = self.low.is_finite() && self.high.is_finite();
         match (self.low..=self.high).contains(&to) {
-            true => to,
-            false => 0.5 * (self.low + self.high),
+            false if ends => 0.5 * (self.low + self.high),
+            _ => to.max(self.low).min(self.high),
         }
     }
 
@@ -120,7 +121,7 @@ impl Anchoring {
         let Some(share) = purse.share_of(NOISE / each) else {
             return Ok(None);
         };
-        let share = share.clamp(purse.least_share(), MOST_SHARE);
+        let share = share.min(MOST_SHARE).max(purse.least_share());
         if each * purse.pays(share) > MOST_NOISE {
             return Ok(None);
         }
@@ -247,13 +248,14 @@ impl Anchoring {
 mod tests {
     use super::*;
 
-    /// Scores of three sds and more narrow the place, others do not; beyond an end is the middle.
+    /// Scores of three sds and more narrow the place, others do not.
     #[test]
     fn a_place_is_narrowed_by_what_noise_cannot_be() {
         let mut place = Bracket::WHOLE;
         place.narrow(4.0, -0.2, 0.1);
         assert_eq!(place.hold(7.0), 7.0);
         place.narrow(4.0, -0.4, 0.1);
+        assert_eq!([-9.0, 7.0].map(|to| place.hold(to)), [-9.0, 4.0]);
         place.narrow(1.0, 0.4, 0.1);
         assert_eq!([0.0, 3.0, 7.0].map(|to| place.hold(to)), [2.5, 3.0, 2.5]);
         place.narrow(f64::NAN, f64::NAN, 0.1);
