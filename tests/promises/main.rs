@@ -23,6 +23,7 @@ mod gradient_posteriors;
 mod held_out;
 mod known_posteriors;
 mod long_rows;
+mod long_tails;
 mod many_levels;
 mod moments;
 mod network_posteriors;

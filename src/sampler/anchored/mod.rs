@@ -2,6 +2,7 @@
 //! found, and moves around it.
 
 mod algebra;
+mod beside_levels;
 mod boxed;
 mod centre;
 mod columns;

@@ -10,6 +10,7 @@ use super::Anchoring;
 use super::algebra::{
     backward, factor, forward, forward_matrix, lower, solve, solve_vector, square, whiten,
 };
+use super::beside_levels::{BesideLevels, Place};
 use super::boxed::nearest;
 use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
@@ -135,6 +136,10 @@ pub(super) struct Purse {
 }
 
 impl Purse {
+    pub(super) fn new(rho: Option<f64>) -> Self {
+        Purse { rho, left: 1.0 }
+    }
+
     /// Smallest share of a release whose noise can be drawn.
     pub(super) fn least_share(&self) -> f64 {
         self.rho.map_or(0.0, |rho| LEAST_RHO / rho)
@@ -197,6 +202,8 @@ struct Path<'a> {
     /// floors that keep them near the start.)
     known: Option<Known>,
     pooled: Option<Pooled>,
+    /// Columns that are no levels.
+    beside: Option<BesideLevels>,
     /// Whether curvatures of pooled levels are drawn in by themselves.
     apart: bool,
     /// How far the last step went, nats, root mean square.
@@ -275,10 +282,7 @@ impl Anchoring {
         prior: &Prior,
         releases: &mut dyn Releases,
     ) -> Result<Anchor, Halt> {
-        let mut purse = Purse {
-            rho: self.split.map(|s| s.start + s.gradient + s.curvature),
-            left: 1.0,
-        };
+        let mut purse = Purse::new(self.split.map(|s| s.start + s.gradient + s.curvature));
         let working = prior.working(self.start.len());
         // What the stages may not touch.
         let kept = self
@@ -322,10 +326,9 @@ impl<'a> Path<'a> {
         // Coordinates in which a shared parameter is as long as a feature of 1.
         let shared = d - scales.len();
         let units = DVector::from_fn(d, |k, _| if k < shared { 1.0 } else { scales[k - shared] });
-        let units = DMatrix::from_diagonal(&units);
         let longest = row_norm(plan.row_norm, &vec![1.0; scales.len()]);
         let plain = Metric {
-            factor: lower(&units)?,
+            factor: lower(&DMatrix::from_diagonal(&units))?,
             row_bound: longest,
         };
         let start = START.map(|share| share.max(purse.least_share()));
@@ -338,12 +341,32 @@ impl<'a> Path<'a> {
         let diagonal = &diagonal * (most / diagonal.sum()).min(1.0);
         let Columns { diagonal, far } =
             Columns::ask(plan, (diagonal, least), weight, purse, releases)?;
-        let floor = &far * (DIAGONAL_FLOOR * diagonal.max());
-        let factor = DMatrix::from_diagonal(&(&diagonal + &floor).map(f64::sqrt));
-        let target = DMatrix::from_diagonal(&diagonal.zip_map(&floor, |v, f| v / (v + f)));
+        let squares = units.component_mul(&units);
+        let mut floor = squares.component_mul(&far) * (DIAGONAL_FLOOR * diagonal.max());
+        let diagonal = squares.component_mul(&diagonal);
+        let mut moments = DMatrix::from_diagonal(&diagonal);
+        let beside = BesideLevels::new(&plan.structure, d).filter(|_| seen.curvature_sd > 0.0);
+        if let Some(beside) = &beside {
+            let place = Place {
+                plan,
+                at: &plan.start,
+                weight,
+                scales: &scales,
+            };
+            let plain = square(&seen.curvature, d).component_mul(&(&units * units.transpose()));
+            let sds = &units * seen.curvature_sd.sqrt();
+            let believed = beside.seen(&plain, &diagonal, &sds);
+            if let Some(part) = beside.ask(&place, believed, purse, releases)? {
+                moments = beside.with_part(moments, &part);
+                beside.columns().iter().for_each(|j| floor[*j] = 0.0);
+            }
+        }
+        // No row is longer than this.
+        let longest = row_norm(plan.row_norm, &scales);
+        let factor = factor(&(&moments + DMatrix::from_diagonal(&floor)))?;
+        let target = whiten(&factor, &moments)?;
         let usual = (target.trace() / weight).sqrt();
-        let bound = (2.0 * usual).min(longest / floor.min().sqrt());
-        let factor = units * factor;
+        let bound = (2.0 * usual).min(longest * lower(&factor)?.inverse_norm());
         let metric = Metric {
             factor: lower(&factor)?,
             row_bound: bound,
@@ -365,13 +388,14 @@ impl<'a> Path<'a> {
         }
         let (guess, kept) = shrink(&observed, &target, &noise, Target::Guessed);
         let least = target.diagonal().min().min(0.02);
-        let mut first = &factor * floored(&guess, least) * &factor;
+        let plain = |m: DMatrix<f64>| &factor * m * factor.transpose();
+        let mut first = plain(floored(&guess, least));
         if let Some(known) = &known {
-            let seen = &factor * &observed * &factor;
+            let seen = plain(observed);
             first = known.started(first, &seen, &(&factor * sd.sqrt()))?;
-            first = &factor * floored(&whiten(&factor, &first)?, least) * &factor;
+            first = plain(floored(&whiten(&factor, &first)?, least));
         }
-        let most = heaviest * row_norm(plan.row_norm, &scales).powi(2);
+        let most = heaviest * longest.powi(2);
         let first = &first * (most / first.trace()).min(1.0);
         Ok(Path {
             plan,
@@ -401,6 +425,7 @@ impl<'a> Path<'a> {
             far_to_go: false,
             known,
             pooled: Pooled::new(blocks.map(Arc::as_ref), &plan.structure, d),
+            beside,
             apart,
         })
     }
@@ -725,8 +750,8 @@ impl<'a> Path<'a> {
                 true => self.without_lost_levels(guess, l, kept.sqrt() * sd)?,
                 false => guess,
             };
-            let guess = match self.pooled.as_ref().filter(|_| self.apart) {
-                Some(pooled) => pooled.others_alone(guess, &observed, &target, sd, off),
+            let guess = match &self.beside {
+                Some(beside) => beside.alone(l, guess, [&observed, &target], sd, off),
                 None => guess,
             };
             let guess = match known.filter(|_| sd > 0.0) {

@@ -5,8 +5,6 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::algebra::{factor, forward, solve, solve_vector, whiten};
-use super::denoise::{Noise, Target, shrink};
-use super::drawn::Drawn;
 use super::structure::Structure;
 use crate::priors::{BlockLaw, Blocks};
 use crate::privacy::Halt;
@@ -124,27 +122,6 @@ impl Pooled {
         self.others.iter().copied().eq(0..k).then_some(k)
     }
 
-    /// A guess of a curvature whose part of the others, where these come first, is drawn to its
-    /// target by itself and is no less than its own noise is: what they have changed by is little
-    /// beside the noise of sixty levels.
-    pub fn others_alone(
-        &self,
-        mut guess: DMatrix<f64>,
-        observed: &DMatrix<f64>,
-        target: &DMatrix<f64>,
-        sd: f64,
-        off: Target,
-    ) -> DMatrix<f64> {
-        if let Some(k) = self.others_first().filter(|_| sd > 0.0) {
-            let own = |m: &DMatrix<f64>| m.view((0, 0), (k, k)).into_owned();
-            let noise = Noise::whole(k, sd);
-            let (others, kept) = shrink(&own(observed), &own(target), &noise, off);
-            let others = Drawn::new(&others, kept, &noise).raised();
-            guess.view_mut((0, 0), (k, k)).copy_from(&others);
-        }
-        guess
-    }
-
     /// Share of the levels' curvature that is of levels lost in noise.
     pub fn lost(&self, told: &Told) -> f64 {
         let (mut lost, mut all) = (0.0, 0.0);
@@ -205,10 +182,6 @@ fn block(matrix: &DMatrix<f64>, part: &[usize]) -> DMatrix<f64> {
 
 #[cfg(test)]
 mod tests {
-    use rand::{RngExt, SeedableRng};
-    use rand_chacha::ChaCha20Rng;
-    use rand_distr::StandardNormal;
-
     use super::*;
     use crate::sampler::anchored::Level;
 
@@ -374,34 +347,5 @@ mod tests {
         // nine tenths, and all coefficients together less than that.
         let [none, some, all] = sums;
         assert!(none < 0.3 && some > 0.9 && all < 0.6, "{sums:?}");
-    }
-
-    /// The others' curvature is three times what was believed, four sds of the noise, beside sixty
-    /// levels of which nothing has changed: with these it is nearly all taken for noise.
-    #[test]
-    fn levels_do_not_hide_what_the_others_curvature_has_become() {
-        let (pooled, d, sd) = (pooled(60), 62, 0.5);
-        let target: DMatrix<f64> = DMatrix::identity(d, d);
-        let truth = DMatrix::from_fn(d, d, |i, j| {
-            f64::from(u8::from(i == j)) * [1.0, 3.0][usize::from(i < 2)]
-        });
-        let mut rng = ChaCha20Rng::seed_from_u64(6);
-        let (mut together, mut alone, tries) = (0.0, 0.0, 50);
-        for _ in 0..tries {
-            let mut draw = || sd * rng.sample::<f64, _>(StandardNormal);
-            let noise = DMatrix::from_fn(d, d, |_, _| draw());
-            let seen = &truth + (&noise + noise.transpose()) * 0.5;
-            let off = Target::Told(0.01 * sd * sd);
-            let (guess, _) = shrink(&seen, &target, &Noise::whole(d, sd), off);
-            together += 0.5 * (guess[(0, 0)] + guess[(1, 1)]) / f64::from(tries);
-            let levels = guess[(30, 30)];
-            let guess = pooled.others_alone(guess, &seen, &target, sd, off);
-            alone += 0.5 * (guess[(0, 0)] + guess[(1, 1)]) / f64::from(tries);
-            assert_eq!(guess[(30, 30)], levels);
-        }
-        assert!(
-            together < 1.6 && (2.6..3.1).contains(&alone),
-            "{together} {alone}"
-        );
     }
 }
