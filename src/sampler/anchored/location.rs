@@ -71,14 +71,19 @@ impl Bracket {
 
     /// A step on the way that the last one went is longer: where rows are all on one side, a
     /// Newton step is about 1 however far there is to go.
-    fn go_on(&mut self, step: f64, settled: f64) -> f64 {
+    fn go_on(&mut self, step: f64, settled: f64, longest: f64) -> f64 {
         let goes_on = self.last * step > 0.0 && step.abs() > settled;
         let by = match goes_on {
             true => (2.0 * (self.last / step)).clamp(1.0, LONGER),
             false => 1.0,
         };
-        self.last = (by * step).clamp(-LONGEST, LONGEST);
+        self.last = (by * step).clamp(-longest, longest);
         self.last
+    }
+
+    /// Whether a score said on which side of it the answer lies.
+    fn is_narrowed(&self) -> bool {
+        self.low.is_finite() || self.high.is_finite()
     }
 }
 
@@ -137,15 +142,24 @@ impl Anchoring {
             let here = at[location.column] + location.offset;
             place.narrow(here, seen.scores[0], seen.sds[0]);
             let shared_here = self.shared(&at);
+            let settled = SETTLED * self.slopes.at(&at).eta_unit;
             let to = place.hold(location.predictor(seen.heard()[0], here, shared_here));
             if !to.is_finite() {
                 break;
             }
+            // (A time that was waited for is no label that a mean score tells of at once.)
+            let to = match all {
+                true => to,
+                false => {
+                    let by = place.go_on(to - here, settled, f64::INFINITY);
+                    place.hold(here + by)
+                }
+            };
             next[location.column] = to - location.offset;
             // A score that noise has made small says little of where it would go.
             let plain = location.predictor(seen.scores[0], here, shared_here);
             let far = if seen.is_noise(0) { to } else { plain } - here;
-            let mut settled = far.abs() < SETTLED * self.slopes.at(&at).eta_unit;
+            let mut settled = far.abs() < settled;
             if all {
                 let Some(steps) = self.shared_steps(&at, here, &seen, &mut spreads) else {
                     break;
@@ -162,7 +176,8 @@ impl Anchoring {
             }
             all = found;
         }
-        Ok(found.then_some(at))
+        // Where scores said on which side labels lie, it is nearer to them than the start at least.
+        Ok((found || place.is_narrowed()).then_some(at))
     }
 
     /// Where shared parameters go from θ, whose η is `here`; `None` where the law tells nothing of
@@ -186,7 +201,7 @@ impl Anchoring {
         let each = spreads.iter_mut().enumerate().map(|(k, bracket)| {
             let (from, start) = (at[first + k], self.start[first + k]);
             bracket.narrow(from, seen.scores[1 + k], seen.sds[1 + k]);
-            let by = bracket.go_on(steps[1 + k], SHARED_SETTLED);
+            let by = bracket.go_on(steps[1 + k], SHARED_SETTLED, LONGEST);
             start + (bracket.hold(from + by) - start).clamp(-FARTHEST, FARTHEST)
         });
         let to: Vec<f64> = each.collect();
@@ -271,7 +286,7 @@ mod tests {
         while log_sigma.abs() > SHARED_SETTLED {
             let score = (-2.0 * log_sigma).exp() - 1.0;
             bracket.narrow(log_sigma, score, 0.01);
-            let by = bracket.go_on(0.5 * score, SHARED_SETTLED);
+            let by = bracket.go_on(0.5 * score, SHARED_SETTLED, LONGEST);
             log_sigma = bracket.hold(log_sigma + by);
             steps += 1;
         }
