@@ -94,6 +94,7 @@ fn sampler(model: &dyn Model, rows: usize) -> RandomWalk {
             clip: None,
             radius: 4.0 * size.sqrt() + 4.0,
             split: Some(SPLIT),
+            undecided: false,
         },
         proposal: AnchoredProposal::Autoregressive { correlation: 0.0 },
         share: (4.0 / size.powf(1.5)).min(1.0),

@@ -49,13 +49,16 @@ impl Location {
         }
     }
 
-    /// The predictor that fits best the one label whose score at η is `score`: that of all rows
-    /// where they have such a label each, and of a law of the exponential family that of their
-    /// mean. Beyond the declared range it is the range's end.
-    pub fn predictor(&self, score: f64, eta: f64, shared: &[f64]) -> f64 {
-        let Some([low, high]) = self.bounds() else {
-            return eta;
-        };
+    /// What a label weighs whose best predictor is η, of a law without shared parameters; `None` of
+    /// classes.
+    pub fn weight(&self, eta: f64) -> Option<f64> {
+        self.bounds()?;
+        Some(self.law.slopes(self.label(0.0, eta, &[]), eta, &[]).1)
+    }
+
+    /// The label whose score at η is this, or the nearest end of the declared range.
+    fn label(&self, score: f64, eta: f64, shared: &[f64]) -> f64 {
+        let [low, high] = self.bounds().unwrap_or([0.0; 2]);
         // By ratios where labels are positive, which may be of any order.
         let place = |share: f64| match low > 0.0 {
             true => low * (high / low).powf(share),
@@ -69,7 +72,17 @@ impl Location {
                 false => above = middle,
             }
         }
-        self.law.best(place(0.5 * (below + above)), shared)
+        place(0.5 * (below + above))
+    }
+
+    /// The predictor that fits best the one label whose score at η is `score`: that of all rows
+    /// where they have such a label each, and of a law of the exponential family that of their
+    /// mean. Beyond the declared range it is the range's end.
+    pub fn predictor(&self, score: f64, eta: f64, shared: &[f64]) -> f64 {
+        match self.bounds() {
+            Some(_) => self.law.best(self.label(score, eta, shared), shared),
+            None => eta,
+        }
     }
 }
 

@@ -24,6 +24,8 @@ enum Likelihood {
     Declared(Law),
 }
 
+/// The likelihood of [`Likelihood::Poisson`] as an expression.
+const COUNTS: &str = "y * eta - exp(eta)";
 /// Name of the feature that is 1 in every row.
 const INTERCEPT: &str = "intercept";
 /// Bounds of labels are far from 0 where one is at least this share of the other.
@@ -386,8 +388,10 @@ impl Model for Regression {
     /// None of laws whose scores end, or fall again, far out: they do not tell how far off a label
     /// is.
     fn location(&self) -> Option<Location> {
-        let Likelihood::Declared(law) = self.likelihood else {
-            return None;
+        let law = match self.likelihood {
+            Likelihood::Declared(law) => law,
+            Likelihood::Poisson => Law::new("poisson", COUNTS, &[], &[]).ok()?,
+            Likelihood::Logistic | Likelihood::Linear { .. } => return None,
         };
         let labels = label_range(self.label);
         // (Shares of trials are means of classes.)

@@ -294,6 +294,16 @@ impl Slopes {
         }
     }
 
+    /// The same where weights are clipped at this, if it is a number above 0 and less.
+    #[must_use]
+    pub fn lighter(self, largest_weight: Option<f64>) -> Self {
+        let most = largest_weight.filter(|w| *w > 0.0).unwrap_or(f64::INFINITY);
+        Slopes {
+            largest_weight: self.largest_weight.min(most),
+            ..self
+        }
+    }
+
     /// The same where rows are expected to add this share of what the largest weight would make
     /// them add.
     #[must_use]

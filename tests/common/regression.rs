@@ -153,6 +153,7 @@ impl Table {
                 clip: Some(100.0),
                 radius: 3.0,
                 split: None,
+                undecided: false,
             },
             proposal,
             share: 1.0,

@@ -79,6 +79,7 @@ fn settings(proposal: AnchoredProposal) -> AnchoredSettings {
             clip: Some(100.0),
             radius: 3.0,
             split: None,
+            undecided: false,
         },
         proposal,
         share: 1.0,
@@ -299,6 +300,7 @@ fn an_anchor_of_separated_rows_is_known_to_be_unsettled() {
     let mut curator = Curator::private(set, model, EngineChoice::Cpu, large(), Some(1)).unwrap();
     let anchoring = Anchoring {
         location: None,
+        undecided: false,
         start: vec![0.0],
         stages: 4,
         rows: 40_000,

@@ -66,6 +66,7 @@ fn anchoring() -> Anchoring {
         clip: Some(100.0),
         radius: RADIUS,
         split: None,
+        undecided: false,
     }
 }
 

@@ -221,6 +221,7 @@ fn check_anchored(
                 clip: Some(100.0),
                 radius: 9.0,
                 split: None,
+                undecided: false,
             },
             proposal: AnchoredProposal::Autoregressive { correlation: 0.0 },
             // Wide enough that no remainder is clipped.
@@ -345,6 +346,7 @@ fn check_expansion(
         clip: None,
         radius: 12.0,
         split: None,
+        undecided: false,
     };
     let anchor = anchoring.run(&prior, &mut curator).unwrap();
     let mode = anchor.theta(&anchor.centre);

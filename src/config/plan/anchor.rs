@@ -155,6 +155,7 @@ impl Plan {
                 clip: section.clip.or(network.then_some(NETWORK_CLIP)),
                 radius: section.radius.unwrap_or(4.0 * root + 4.0),
                 split: None,
+                undecided: false,
             },
             proposal: s
                 .proposal
@@ -514,6 +515,7 @@ impl Plan {
             }
             settings.anchoring.split = Some(chosen);
         }
+        settings.anchoring.undecided = settings.decisions == Decisions::None;
         if settings.decisions == Decisions::None {
             let measure = self.measure_of_gaussians(budget)?;
             let rho = self.limit(budget, measure)?;

@@ -273,6 +273,7 @@ mod tests {
             clip: None,
             radius: 10.0,
             split: None,
+            undecided: false,
         }
     }
 

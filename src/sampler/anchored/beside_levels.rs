@@ -161,6 +161,7 @@ impl BesideLevels {
             let metric = self.metric(place, &l, bound)?;
             let noise = AnchorNoise {
                 curvature: Some(purse.pay(share)),
+                largest_weight: plan.largest_weight(),
                 ..AnchorNoise::default()
             };
             let seen = releases.anchor(place.at, &metric, noise)?;
@@ -358,6 +359,7 @@ mod tests {
             clip: None,
             radius: 18.0,
             split: None,
+            undecided: false,
         };
         let along = DVector::from_vec(vec![1.0, 0.0, 1.0, 0.0]);
         let mut ratios = Vec::new();

@@ -69,7 +69,7 @@ impl Columns {
         for j in asked {
             let unit = (known.diagonal[j] / weight).sqrt();
             let tau = purse.pay(share);
-            let seen = profile(&plan.start, (j, unit), longest, tau, releases)?;
+            let seen = profile(plan, (j, unit), longest, tau, releases)?;
             // At the start predictors are about 0.
             if let Some(told) = told(&seen, unit / plan.slopes.larger_score(0.0)) {
                 known.diagonal[j] = told.square;
@@ -94,25 +94,26 @@ pub(super) fn narrow(far: &DVector<f64>) -> usize {
     far.iter().filter(|far| **far < SAID).count()
 }
 
-/// The profile of column j at `at`, its values measured in `unit`.
+/// The profile of column j at the start, its values measured in `unit`.
 fn profile(
-    at: &[f64],
+    plan: &Anchoring,
     (j, unit): (usize, f64),
     longest: f64,
     tau: f64,
     releases: &mut dyn Releases,
 ) -> Result<Expansion, Halt> {
     let scale = |k| if k == j { unit } else { ASIDE * longest };
-    let scales = DVector::from_fn(at.len(), |k, _| scale(k));
+    let scales = DVector::from_fn(plan.start.len(), |k, _| scale(k));
     let metric = Metric {
         factor: lower(&DMatrix::from_diagonal(&scales))?,
         row_bound: 1.0,
     };
     let noise = AnchorNoise {
         profile: Some(tau),
+        largest_weight: plan.largest_weight(),
         ..AnchorNoise::default()
     };
-    releases.anchor(at, &metric, noise)
+    releases.anchor(&plan.start, &metric, noise)
 }
 
 /// `None`: the column is mostly zero, or lost in noise.

@@ -96,6 +96,9 @@ const SHORTEST_RESIDUAL: f64 = 0.125;
 /// Final gradients, and how much more each gets than the one before.
 const FINAL_GRADIENTS: usize = 4;
 const GROWTH: f64 = 2.0;
+/// Weights of counts and numbers are clipped at so many times their mean, where no decision asks for
+/// what is cut: their bound is that of the largest label declared, and noise grows with it.
+const HEAVIEST: f64 = 4.0;
 /// Share of the first curvature in the coordinates of gradients: keeps them from following a
 /// noisy curvature to where it is lost.
 const BLEND: f64 = 0.01;
@@ -273,6 +276,49 @@ struct Coordinates {
 }
 
 impl Anchoring {
+    /// Whether weights may be clipped below their model's bound: of counts and numbers, where no
+    /// decision asks for what is cut.
+    fn is_light(&self) -> bool {
+        let single = self.slopes.predictor == Predictor::Linear && self.slopes.of_numbers();
+        self.undecided && self.split.is_some() && single && !self.slopes.is_quadratic()
+    }
+
+    /// What weights are clipped at then.
+    pub(super) fn largest_weight(&self) -> Option<f64> {
+        self.is_light().then_some(self.slopes.largest_weight)
+    }
+
+    /// The same from where labels lie, whose rows weigh what a label does that lies there. Where that
+    /// was not found, rows may have any weight.
+    fn from(&self, found: Option<Vec<f64>>) -> Self {
+        let (Some(start), Some(location)) = (found, &self.location) else {
+            return Anchoring {
+                undecided: false,
+                ..self.clone()
+            };
+        };
+        let mut slopes = self.slopes;
+        if self.is_light() {
+            let weight = location.weight(start[location.column] + location.offset);
+            let known = weight.filter(|w| *w > 0.0 && w.is_finite());
+            slopes.first_weight = known.unwrap_or(slopes.first_weight);
+        }
+        Anchoring {
+            start,
+            slopes,
+            ..self.clone()
+        }
+    }
+
+    /// The same with weights that are clipped at a multiple of `mean`, where they may be.
+    fn lighter(&self, mean: f64) -> Self {
+        let most = self.is_light().then_some(HEAVIEST * mean);
+        Anchoring {
+            slopes: self.slopes.lighter(most),
+            ..self.clone()
+        }
+    }
+
     /// Finds and releases the anchor of a regression.
     ///
     /// # Errors
@@ -290,10 +336,7 @@ impl Anchoring {
             .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
         let blocks = prior.blocks();
         let found = self.located(&working, &mut purse, releases)?;
-        let plan = &Anchoring {
-            start: found.unwrap_or_else(|| self.start.clone()),
-            ..self.clone()
-        };
+        let plan = &self.from(found);
         let mut path = Path::begin(plan, (&working, blocks), &mut purse, releases)?;
         for stage in 0..self.stages {
             if !path.stage(stage, kept, &mut purse, releases)? {
@@ -316,9 +359,12 @@ impl<'a> Path<'a> {
         let (slopes, scales) = plan.slopes.and_scales(&plan.start);
         let weight = plan.unit * plan.expected_rows() * slopes.first_weight;
         let heaviest = plan.unit * plan.most_rows() * slopes.first_weight;
+        let light = plan.lighter(slopes.first_weight);
+        let slopes = slopes.lighter(light.largest_weight());
         let ask = |releases: &mut dyn Releases, metric: &Metric, tau| {
             let noise = AnchorNoise {
                 curvature: Some(tau),
+                largest_weight: light.largest_weight(),
                 ..AnchorNoise::default()
             };
             releases.anchor(&plan.start, metric, noise)
@@ -340,7 +386,7 @@ impl<'a> Path<'a> {
         let most = heaviest * longest * longest;
         let diagonal = &diagonal * (most / diagonal.sum()).min(1.0);
         let Columns { diagonal, far } =
-            Columns::ask(plan, (diagonal, least), weight, purse, releases)?;
+            Columns::ask(&light, (diagonal, least), weight, purse, releases)?;
         let squares = units.component_mul(&units);
         let mut floor = squares.component_mul(&far) * (DIAGONAL_FLOOR * diagonal.max());
         let diagonal = squares.component_mul(&diagonal);
@@ -348,7 +394,7 @@ impl<'a> Path<'a> {
         let beside = BesideLevels::new(&plan.structure, d).filter(|_| seen.curvature_sd > 0.0);
         if let Some(beside) = &beside {
             let place = Place {
-                plan,
+                plan: &light,
                 at: &plan.start,
                 weight,
                 scales: &scales,
@@ -589,6 +635,7 @@ impl<'a> Path<'a> {
             curvature: Some(purse.pay(share)),
             profile: Some(purse.pay(PROFILE_SHARE * share)),
             profile_of: Profile::Norms,
+            ..AnchorNoise::default()
         };
         let (_, seen) = self.release(&coordinates, [bound, wide], noise, releases)?;
         let sd = seen.gradient_sd;
@@ -645,6 +692,10 @@ impl<'a> Path<'a> {
         noise: AnchorNoise,
         releases: &mut dyn Releases,
     ) -> Result<(Metric, Expansion), Halt> {
+        let noise = AnchorNoise {
+            largest_weight: self.plan.is_light().then_some(self.slopes.largest_weight),
+            ..noise
+        };
         let metric = Metric {
             factor: lower(&coordinates.factor)?,
             row_bound: wide,
@@ -699,6 +750,7 @@ impl<'a> Path<'a> {
             // Of the start itself, where the weight was only guessed; the curvature there was seen.
             self.weight = sum.max(noise).max(1e-6 * self.weight);
             self.first_weight = self.weight;
+            self.lighten();
             return;
         }
         let least = noise.max(0.01 * self.first_weight);
@@ -717,6 +769,14 @@ impl<'a> Path<'a> {
         }
         self.told.1 *= ratio * ratio;
         self.weight = weight;
+        self.lighten();
+    }
+
+    /// Clips weights by what they are now, where they may be.
+    fn lighten(&mut self) {
+        if self.plan.is_light() {
+            self.slopes = self.plan.lighter(self.mean_weight()).slopes;
+        }
     }
 
     /// The curvature from a release, drawn towards what was believed; the last one is without what
@@ -1069,9 +1129,12 @@ impl<'a> Path<'a> {
         let to = super::warm_start::inside(to, &self.at, self.prior);
         let before = DVector::from_vec(std::mem::replace(&mut self.at, to));
         self.tilt(&before)?;
-        let (slopes, scales) = self.plan.slopes.and_scales(&self.at);
-        self.rescale(&slopes, &scales);
-        (self.slopes, self.scales) = (slopes, scales);
+        // (Of other laws these are the same everywhere.)
+        if self.is_joint() {
+            let (slopes, scales) = self.plan.slopes.and_scales(&self.at);
+            self.rescale(&slopes, &scales);
+            (self.slopes, self.scales) = (slopes, scales);
+        }
         Ok(())
     }
 
@@ -1473,7 +1536,7 @@ pub(super) fn expand(
         gradient: None,
         ..noise
     };
-    let alone = rest == AnchorNoise::default();
+    let alone = rest.curvature.is_none() && rest.profile.is_none();
     if noise.gradient.is_none() || narrow == metric.row_bound {
         return releases.anchor(at, metric, noise);
     }
@@ -1483,6 +1546,7 @@ pub(super) fn expand(
     };
     let gradient = AnchorNoise {
         gradient: noise.gradient,
+        largest_weight: noise.largest_weight,
         ..AnchorNoise::default()
     };
     let seen = releases.anchor(at, &own, gradient)?;

@@ -74,6 +74,8 @@ pub struct Anchoring {
     pub radius: f64,
     /// What may be spent; `None` in a non-private run, whose anchor is exact.
     pub split: Option<AnchorSplit>,
+    /// Whether no decisions are made at the anchor, so that rows' remainders do not matter.
+    pub undecided: bool,
 }
 
 impl Anchoring {
@@ -321,6 +323,7 @@ mod tests {
             clip: None,
             radius: 18.0,
             split: None,
+            undecided: false,
         }
     }
 

@@ -152,3 +152,57 @@ fn expansion_and_remainders_are_the_weighted_log_likelihood() {
         assert!((sum - left).abs() < 0.3, "{}: {sum} {left}", model.name());
     }
 }
+
+/// A smaller bound on weights than the model's: rows beyond it count so much less, in gradient and
+/// curvature alike, and noise falls with it. A larger one changes nothing.
+#[test]
+fn weights_may_be_clipped_below_their_models_bound() {
+    let at = [0.9, -0.6, 0.4];
+    let set = synthetic::poisson(500, &at, 200, 9).unwrap();
+    let (rows, labels) = (set.public_rows(), set.labels().to_vec());
+    let names: Vec<String> = ["a", "b", "c"].map(String::from).to_vec();
+    let (count, norm) = (LabelKind::Count { max: 200 }, set.row_norm());
+    let model = Regression::poisson(&names, count, norm, Prior::normal(3, 2.0), 1.0);
+    let model: Arc<dyn Model> = Arc::new(model.unwrap());
+    let bound = model.slopes().unwrap().largest_weight;
+    let metric = Metric::identity(3, norm);
+    let mut open = Curator::not_private(set, model, EngineChoice::Cpu, 1).unwrap();
+    let mut released = |tau: f64, largest_weight| {
+        let noise = AnchorNoise {
+            largest_weight,
+            ..AnchorNoise::expansion(tau, tau)
+        };
+        open.anchor(&at, &metric, noise).unwrap()
+    };
+    let most = 1.1;
+    let (mut gradient, mut curvature, mut heavy) = ([0.0; 3], [[0.0; 3]; 3], 0);
+    for (row, y) in rows.chunks(3).zip(&labels) {
+        let row: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
+        let eta: f64 = row.iter().zip(&at).map(|(x, t)| x * t).sum();
+        let kept = (most / eta.exp()).min(1.0);
+        heavy += usize::from(kept < 1.0);
+        for i in 0..3 {
+            gradient[i] += kept * (f64::from(*y) - eta.exp()) * row[i];
+            (0..3).for_each(|j| curvature[i][j] += kept * eta.exp() * row[i] * row[j]);
+        }
+    }
+    assert!((50..450).contains(&heavy), "{heavy}");
+    let light = released(0.0, Some(most));
+    for i in 0..3 {
+        assert!((light.gradient[i] - gradient[i]).abs() < 1e-3 * gradient[i].abs().max(1.0));
+        for j in 0..3 {
+            let gap = light.curvature[3 * i + j] - curvature[i][j];
+            assert!(gap.abs() < 1e-3 * curvature[i][i], "{i} {j}: {gap}");
+        }
+    }
+    let whole = released(0.0, None);
+    for other in [
+        released(0.0, Some(2.0 * bound)),
+        released(0.0, Some(f64::NAN)),
+    ] {
+        assert_eq!(other.curvature, whole.curvature);
+    }
+    assert!(whole.curvature[0] > 1.2 * light.curvature[0]);
+    let ratio = released(1.0, None).curvature_sd / released(1.0, Some(most)).curvature_sd;
+    assert!((ratio / (bound / most) - 1.0).abs() < 1e-6, "{ratio}");
+}

@@ -43,7 +43,8 @@ impl Curator {
         }
         let slopes = slopes
             .of_units(self.unit.as_ref().map_or(1, |u| u.rows))
-            .at(at);
+            .at(at)
+            .lighter(noise.largest_weight);
         let variances = variances(noise)?;
         self.charge_anchor(variances)?;
         let parts = AnchorParts {
