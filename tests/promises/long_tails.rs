@@ -1,5 +1,6 @@
 //! The promise: a number with a long tail, which must be declared far wider than it usually is, is
-//! told from the intercept beside tens of levels, and intervals hold what it is without privacy.
+//! told from the intercept beside tens of levels, and intervals hold what it is without privacy. So
+//! may a count be declared far larger than counts are.
 
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ use dpmc::config::Plan;
 use dpmc::engine::EngineChoice;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
-use rand_distr::{Exp1, StandardNormal};
+use rand_distr::{Exp1, Poisson, StandardNormal};
 
 const LEVELS: usize = 25;
 const RUNS: u64 = 6;
@@ -97,4 +98,21 @@ fn ratings_beside_a_number_with_a_long_tail_are_told() {
     );
     println!("{off:.2} {held}");
     assert!(off < 3.0 && held >= 4, "{off} {held}");
+}
+
+/// Visits, 3 in the mean, which are declared to be anything up to 200.
+#[test]
+fn counts_far_below_their_bound_are_told() {
+    let visits = table("visits", |rng, eta| {
+        let visits = Poisson::new(2.0 * eta.exp()).unwrap();
+        format!("{:.0}", rng.sample(visits).min(200.0))
+    });
+    let (off, held) = errors(
+        &visits,
+        "column = \"visits\"\ncount = 200",
+        "kind = \"poisson\"\nformula = \"visits ~ income + age + level\"",
+        1,
+    );
+    println!("{off:.2} {held}");
+    assert!(off < 6.0 && held >= 4, "{off} {held}");
 }

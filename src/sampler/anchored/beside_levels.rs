@@ -25,6 +25,8 @@ const MOST_NOISE: f64 = 0.7;
 /// was less than so many sds of the noise.
 const ROUNDS: usize = 2;
 const SETTLED: f64 = 3.0;
+/// … nor where the plain curvature of all these columns is less than so many sds of its noise.
+const LOUD: f64 = 4.0;
 /// Rows are clipped at this multiple of their usual norm.
 const BOUND: f64 = 2.0;
 
@@ -71,12 +73,19 @@ impl BesideLevels {
 
     /// Their part of a curvature that was released in plain coordinates, whose diagonal is now
     /// known; `sds`: the noise of entry i, j has the sd sᵢsⱼ. No direction has less than its noise.
+    /// `None` where all of it may be noise, as far from the mode, where rows have next to no weight.
     pub fn seen(
         &self,
         plain: &DMatrix<f64>,
         diagonal: &DVector<f64>,
         sds: &DVector<f64>,
-    ) -> DMatrix<f64> {
+    ) -> Option<DMatrix<f64>> {
+        let trace: f64 = (self.columns.iter())
+            .map(|&j| plain[(j, j)] / (sds[j] * sds[j]))
+            .sum();
+        if trace < LOUD * (self.columns.len() as f64).sqrt() {
+            return None;
+        }
         let units = DVector::from_fn(self.columns.len(), |a, _| diagonal[self.columns[a]].sqrt());
         let noise = |a: usize| sds[self.columns[a]] / units[a];
         let mut part = self.part(plain);
@@ -93,7 +102,7 @@ impl BesideLevels {
             values[k].max(noise.min(1.0))
         });
         let units = DMatrix::from_diagonal(&units);
-        &units * compose(&directions, &raised) * &units
+        Some(&units * compose(&directions, &raised) * &units)
     }
 
     /// Orthonormal directions of these columns in the coordinates of L = `l`: what is seen along
@@ -267,11 +276,13 @@ mod tests {
         (plain[(0, 62)], plain[(62, 0)]) = (-19.0, -19.0);
         let diagonal = DVector::from_fn(D, |j, _| [10.0, 40.0][usize::from(j == 62)]);
         let sds = DVector::from_fn(D, |j, _| [1.0, 2.0][usize::from(j == 62)]);
-        let seen = beside.seen(&plain, &diagonal, &sds);
+        let seen = beside.seen(&plain, &diagonal, &sds).unwrap();
         // In units of the diagonal −0.95, whose eigenvalue 0.05 is less than the noise, 0.1.
         let kept = 0.5 * (1.95 - 0.1);
         assert!((seen[(0, 2)] + kept * 20.0).abs() < 1e-9, "{seen}");
         assert!((seen[(1, 1)] - 10.0).abs() < 1e-9 && seen[(1, 3)].abs() < 1e-9);
+        let noise = &sds * 6.0;
+        assert_eq!(beside.seen(&plain, &diagonal, &noise), None);
     }
 
     /// Releases of one curvature, at its price.
@@ -380,7 +391,7 @@ mod tests {
             let sds = DVector::from_fn(D, |j, _| (0.1 * of[(j, j)]).sqrt());
             let by = &sds * sds.transpose();
             let plain = &of + noise(1.0, &mut releases.rng).component_mul(&by);
-            let believed = beside.seen(&plain, &of.diagonal(), &sds);
+            let believed = beside.seen(&plain, &of.diagonal(), &sds).unwrap();
             let found = beside.ask(&place, believed, &mut purse, &mut releases);
             let found = found.unwrap().expect("noise is little");
             assert!(releases.rho <= 0.05 * 0.05, "{}", releases.rho);

@@ -402,7 +402,8 @@ impl<'a> Path<'a> {
             let plain = square(&seen.curvature, d).component_mul(&(&units * units.transpose()));
             let sds = &units * seen.curvature_sd.sqrt();
             let believed = beside.seen(&plain, &diagonal, &sds);
-            if let Some(part) = beside.ask(&place, believed, purse, releases)? {
+            let part = believed.map(|b| beside.ask(&place, b, purse, releases));
+            if let Some(part) = part.transpose()?.flatten() {
                 moments = beside.with_part(moments, &part);
                 beside.columns().iter().for_each(|j| floor[*j] = 0.0);
             }
