@@ -44,6 +44,13 @@ pub(super) struct Place<'a> {
     pub scales: &'a [f64],
 }
 
+/// What these columns' part of the curvature was found to be, in θ, and the variance of its entries
+/// on the diagonal in coordinates in which it is about one.
+pub(super) struct Part {
+    pub curvature: DMatrix<f64>,
+    pub variance: f64,
+}
+
 impl BesideLevels {
     pub fn new(structure: &Structure, d: usize) -> Option<Self> {
         let is_level = |j: &usize| structure.levels.get(*j).is_some_and(|of| !of.is_empty());
@@ -116,7 +123,7 @@ impl BesideLevels {
 
     /// A guess of a curvature in the coordinates of L, whose part of these columns is drawn to its
     /// target by itself and is no less than its own noise is: what they have changed by is little
-    /// beside the noise of sixty levels.
+    /// beside the noise of sixty levels. With it, the variance of that part's entries on the diagonal.
     pub fn alone(
         &self,
         l: &DMatrix<f64>,
@@ -124,14 +131,14 @@ impl BesideLevels {
         [observed, target]: [&DMatrix<f64>; 2],
         sd: f64,
         off: Target,
-    ) -> DMatrix<f64> {
+    ) -> (DMatrix<f64>, f64) {
         let q = self.directions(l);
         let own = |m: &DMatrix<f64>| q.tr_mul(m) * &q;
         let noise = Noise::whole(self.columns.len(), sd);
         let (part, kept) = shrink(&own(observed), &own(target), &noise, off);
         let part = Drawn::new(&part, kept, &noise).raised();
         let change = part - own(&guess);
-        guess + &q * change * q.transpose()
+        (guess + &q * change * q.transpose(), kept * sd * sd)
     }
 
     /// Their part of the likelihood's curvature, in θ, given what is believed of it; `None` where they
@@ -145,7 +152,7 @@ impl BesideLevels {
         believed: DMatrix<f64>,
         purse: &mut Purse,
         releases: &mut dyn Releases,
-    ) -> Result<Option<DMatrix<f64>>, Halt> {
+    ) -> Result<Option<Part>, Halt> {
         let (plan, m) = (place.plan, self.columns.len());
         if 2 * m > place.at.len() {
             return Ok(None);
@@ -164,7 +171,7 @@ impl BesideLevels {
             return Ok(None);
         }
         let share = share.clamp(least, most);
-        let mut found = believed;
+        let (mut found, mut variance) = (believed, 0.0);
         for _ in 0..ROUNDS {
             let l = factor(&found)?;
             let metric = self.metric(place, &l, bound)?;
@@ -178,11 +185,15 @@ impl BesideLevels {
             let part = self.part(&square(&seen.curvature, d));
             let settled = eigen(&part).0.min() > SETTLED * sd;
             found = &l * floored(&part, sd) * l.transpose();
+            variance = sd * sd;
             if settled {
                 break;
             }
         }
-        Ok(Some(found))
+        Ok(Some(Part {
+            curvature: found,
+            variance,
+        }))
     }
 
     /// Coordinates L of these columns, in which levels are next to nothing.
@@ -259,7 +270,7 @@ mod tests {
             let (guess, _) = shrink(&seen, &believed, &Noise::whole(D, sd), off);
             let mean = |guess: &DMatrix<f64>| beside.part(&(&l * guess * l.transpose())).trace();
             together += 0.25 * mean(&guess) / f64::from(tries);
-            let guess = beside.alone(&l, guess, [&seen, &believed], sd, off);
+            let (guess, _) = beside.alone(&l, guess, [&seen, &believed], sd, off);
             alone += 0.25 * mean(&guess) / f64::from(tries);
         }
         assert!(
@@ -393,7 +404,7 @@ mod tests {
             let plain = &of + noise(1.0, &mut releases.rng).component_mul(&by);
             let believed = beside.seen(&plain, &of.diagonal(), &sds).unwrap();
             let found = beside.ask(&place, believed, &mut purse, &mut releases);
-            let found = found.unwrap().expect("noise is little");
+            let found = found.unwrap().expect("noise is little").curvature;
             assert!(releases.rho <= 0.05 * 0.05, "{}", releases.rho);
             let own = |m: &DMatrix<f64>| (along.transpose() * m * &along)[(0, 0)];
             ratios.push(own(&found) / own(&beside.part(&of)));

@@ -205,8 +205,10 @@ struct Path<'a> {
     /// floors that keep them near the start.)
     known: Option<Known>,
     pooled: Option<Pooled>,
-    /// Columns that are no levels.
+    /// Columns that are no levels, and the variance of their part of the curvature's entries on the
+    /// diagonal, in coordinates in which it is about one, where they were asked about.
     beside: Option<BesideLevels>,
+    beside_variance: Option<f64>,
     /// Whether curvatures of pooled levels are drawn in by themselves.
     apart: bool,
     /// How far the last step went, nats, root mean square.
@@ -226,6 +228,8 @@ struct Doubted {
 struct Seen {
     drawn: Drawn,
     guess: DMatrix<f64>,
+    /// Variance of the part of columns beside levels.
+    beside_variance: f64,
 }
 
 /// Coordinates of a release with levels, of which something is known or which are shorter there
@@ -392,6 +396,7 @@ impl<'a> Path<'a> {
         let diagonal = squares.component_mul(&diagonal);
         let mut moments = DMatrix::from_diagonal(&diagonal);
         let beside = BesideLevels::new(&plan.structure, d).filter(|_| seen.curvature_sd > 0.0);
+        let mut beside_variance = None;
         if let Some(beside) = &beside {
             let place = Place {
                 plan: &light,
@@ -404,7 +409,8 @@ impl<'a> Path<'a> {
             let believed = beside.seen(&plain, &diagonal, &sds);
             let part = believed.map(|b| beside.ask(&place, b, purse, releases));
             if let Some(part) = part.transpose()?.flatten() {
-                moments = beside.with_part(moments, &part);
+                moments = beside.with_part(moments, &part.curvature);
+                beside_variance = Some(part.variance);
                 beside.columns().iter().for_each(|j| floor[*j] = 0.0);
             }
         }
@@ -473,6 +479,7 @@ impl<'a> Path<'a> {
             known,
             pooled: Pooled::new(blocks.map(Arc::as_ref), &plan.structure, d),
             beside,
+            beside_variance,
             apart,
         })
     }
@@ -811,9 +818,13 @@ impl<'a> Path<'a> {
                 true => self.without_lost_levels(guess, l, kept.sqrt() * sd)?,
                 false => guess,
             };
-            let guess = match &self.beside {
-                Some(beside) => beside.alone(l, guess, [&observed, &target], sd, off),
-                None => guess,
+            let (guess, beside_variance) = match &self.beside {
+                Some(beside) => {
+                    let told = self.beside_variance.map(|v| Target::Told(v + self.drift()));
+                    let off = told.unwrap_or(off);
+                    beside.alone(l, guess, [&observed, &target], sd, off)
+                }
+                None => (guess, 0.0),
             };
             let guess = match known.filter(|_| sd > 0.0) {
                 Some(known) => {
@@ -828,7 +839,11 @@ impl<'a> Path<'a> {
                 None => (guess.clone(), guess),
             };
             let drawn = Drawn::new(&even, kept, &noise);
-            Ok(Seen { drawn, guess })
+            Ok(Seen {
+                drawn,
+                guess,
+                beside_variance,
+            })
         };
         // In θ and in the release's coordinates: floors lift what is known to be zero, and what
         // levels add up to.
@@ -867,6 +882,7 @@ impl<'a> Path<'a> {
             uncertain: uncertain(doubted.drawn.kept),
         };
         self.told = (even.clone(), drawn.drawn.kept * sd * sd);
+        self.beside_variance = self.beside_variance.map(|_| drawn.beside_variance);
         self.gone = 0.0;
         Ok(Bent {
             lift: raised - &believed,
@@ -909,11 +925,15 @@ impl<'a> Path<'a> {
     fn variance(&self, factor: &DMatrix<f64>) -> Result<f64, Halt> {
         let (before, variance) = &self.told;
         let stretched = forward_matrix(factor, before)?.norm_squared() / self.dim() as f64;
-        let drift = match self.slopes.is_quadratic() {
+        Ok(variance * stretched * stretched + self.drift())
+    }
+
+    /// Variance of what entries have changed by since the last release.
+    fn drift(&self) -> f64 {
+        match self.slopes.is_quadratic() {
             true => 0.0,
-            false => DRIFT * self.gone,
-        };
-        Ok(variance * stretched * stretched + drift * drift)
+            false => (DRIFT * self.gone).powi(2),
+        }
     }
 
     fn observe(&mut self, coordinates: &Coordinates, seen: &Expansion, share: f64) {
