@@ -287,6 +287,12 @@ impl Anchoring {
         self.undecided && self.split.is_some() && single && !self.slopes.is_quadratic()
     }
 
+    /// Whether neither labels nor columns beside levels are asked about: of counts beside pooled
+    /// levels, whose intervals were wider for it where numbers have no long tails.
+    fn is_as_declared(&self, pooled: bool) -> bool {
+        pooled && self.slopes.score == Score::Poisson
+    }
+
     /// What weights are clipped at then.
     pub(super) fn largest_weight(&self) -> Option<f64> {
         self.is_light().then_some(self.slopes.largest_weight)
@@ -339,7 +345,10 @@ impl Anchoring {
             .split
             .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
         let blocks = prior.blocks();
-        let found = self.located(&working, &mut purse, releases)?;
+        let found = match self.is_as_declared(blocks.is_some()) {
+            true => None,
+            false => self.located(&working, &mut purse, releases)?,
+        };
         let plan = &self.from(found);
         let mut path = Path::begin(plan, (&working, blocks), &mut purse, releases)?;
         for stage in 0..self.stages {
@@ -397,7 +406,10 @@ impl<'a> Path<'a> {
         let mut moments = DMatrix::from_diagonal(&diagonal);
         let beside = BesideLevels::new(&plan.structure, d).filter(|_| seen.curvature_sd > 0.0);
         let mut beside_variance = None;
-        if let Some(beside) = &beside {
+        let asked = beside
+            .as_ref()
+            .filter(|_| !plan.is_as_declared(blocks.is_some()));
+        if let Some(beside) = asked {
             let place = Place {
                 plan: &light,
                 at: &plan.start,
@@ -419,7 +431,12 @@ impl<'a> Path<'a> {
         let factor = factor(&(&moments + DMatrix::from_diagonal(&floor)))?;
         let target = whiten(&factor, &moments)?;
         let usual = (target.trace() / weight).sqrt();
-        let bound = (2.0 * usual).min(longest * lower(&factor)?.inverse_norm());
+        let least = floor.component_div(&squares).min();
+        let longest_here = match beside_variance {
+            Some(_) => longest * lower(&factor)?.inverse_norm(),
+            None => plain.row_bound / least.sqrt(),
+        };
+        let bound = (2.0 * usual).min(longest_here);
         let metric = Metric {
             factor: lower(&factor)?,
             row_bound: bound,
