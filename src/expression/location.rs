@@ -129,6 +129,27 @@ mod tests {
         }
     }
 
+    /// Of Poisson counts a label weighs its rate; classes have no such label.
+    #[test]
+    fn a_label_where_labels_lie_has_their_weight() {
+        let law = Law::new("poisson", "y * eta - exp(eta)", &[], &[]).expect("a law");
+        let mut location = Location {
+            law,
+            labels: LabelRange::Counts(200),
+            column: 0,
+            offset: 0.0,
+        };
+        for eta in [-1.0, 0.5, 3.0] {
+            let weight = location.weight(eta).expect("counts");
+            assert!(
+                (weight / f64::exp(eta) - 1.0).abs() < 1e-9,
+                "{eta}: {weight}"
+            );
+        }
+        location.labels = LabelRange::Classes(vec![0.0, 1.0]);
+        assert_eq!(location.weight(0.5), None);
+    }
+
     /// Scores of laws with heavy tails fall again, and those of quantiles end.
     #[test]
     fn laws_whose_scores_end_do_not_tell_where_labels_lie() {

@@ -109,8 +109,8 @@ pub struct Slopes {
     /// Whether labels are two classes and scores are multiplied by what does not follow the label:
     /// long rows' scores are then not clipped.
     pub weights_scores: bool,
-    /// Whether bounding scores leaves their mean zero where the model holds: they are multiplied so,
-    /// or clipped ones are less what clipping is expected to leave of them.
+    /// Whether bounding scores leaves their mean zero where the model holds: they are multiplied
+    /// so, or clipped ones are less what clipping is expected to leave of them.
     pub centred: bool,
     /// Whether scores of numbers end of themselves before they are clipped.
     pub ends: bool,

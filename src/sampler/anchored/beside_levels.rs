@@ -1,7 +1,7 @@
 //! Curvature of the columns beside levels, asked for by itself (docs/proofs/anchors.md, "Columns
 //! beside levels"). A number declared far wider than it usually is says nearly what the intercept
-//! says, and what is left of it is lost in the noise of a curvature of all levels. Without them rows
-//! are short and noise is little.
+//! says, and what is left of it is lost in the noise of a curvature of all levels. Without them
+//! rows are short and noise is little.
 
 use nalgebra::{DMatrix, DVector};
 
@@ -36,10 +36,10 @@ pub(super) struct BesideLevels {
     columns: Vec<usize>,
 }
 
-/// Where they are asked about: Σ κw of the rows at θ, and the scales of shared parameters there.
+/// What is known of the start, where they are asked about: Σ κw of the rows, and the scales of
+/// shared parameters.
 pub(super) struct Place<'a> {
     pub plan: &'a Anchoring,
-    pub at: &'a [f64],
     pub weight: f64,
     pub scales: &'a [f64],
 }
@@ -80,7 +80,8 @@ impl BesideLevels {
 
     /// Their part of a curvature that was released in plain coordinates, whose diagonal is now
     /// known; `sds`: the noise of entry i, j has the sd sᵢsⱼ. No direction has less than its noise.
-    /// `None` where all of it may be noise, as far from the mode, where rows have next to no weight.
+    /// `None` where all of it may be noise, as far from the mode, where rows have next to no
+    /// weight.
     pub fn seen(
         &self,
         plain: &DMatrix<f64>,
@@ -123,7 +124,8 @@ impl BesideLevels {
 
     /// A guess of a curvature in the coordinates of L, whose part of these columns is drawn to its
     /// target by itself and is no less than its own noise is: what they have changed by is little
-    /// beside the noise of sixty levels. With it, the variance of that part's entries on the diagonal.
+    /// beside the noise of sixty levels. With it, the variance of that part's entries on the
+    /// diagonal.
     pub fn alone(
         &self,
         l: &DMatrix<f64>,
@@ -141,8 +143,8 @@ impl BesideLevels {
         (guess + &q * change * q.transpose(), kept * sd * sd)
     }
 
-    /// Their part of the likelihood's curvature, in θ, given what is believed of it; `None` where they
-    /// are more than half of all, or too much noise would be in it.
+    /// Their part of the likelihood's curvature, in θ, given what is believed of it; `None` where
+    /// they are more than half of all, or too much noise would be in it.
     ///
     /// # Errors
     /// [`Halt`] of the curator, and where what was released cannot be used.
@@ -154,12 +156,13 @@ impl BesideLevels {
         releases: &mut dyn Releases,
     ) -> Result<Option<Part>, Halt> {
         let (plan, m) = (place.plan, self.columns.len());
-        if 2 * m > place.at.len() {
+        let d = plan.start.len();
+        if 2 * m > d {
             return Ok(None);
         }
         let usual = (m as f64 / place.weight).sqrt();
         let bound = BOUND * usual;
-        let weight = plan.slopes.at(place.at).unit_weight();
+        let weight = plan.slopes.at(&plan.start).unit_weight();
         // Noise has the sd √2 κW b² τ on the diagonal.
         let tau = NOISE / (2f64.sqrt() * plan.unit * weight * bound * bound);
         let Some(share) = purse.share_of(tau) else {
@@ -180,8 +183,8 @@ impl BesideLevels {
                 largest_weight: plan.largest_weight(),
                 ..AnchorNoise::default()
             };
-            let seen = releases.anchor(place.at, &metric, noise)?;
-            let (d, sd) = (place.at.len(), seen.curvature_sd);
+            let seen = releases.anchor(&plan.start, &metric, noise)?;
+            let sd = seen.curvature_sd;
             let part = self.part(&square(&seen.curvature, d));
             let settled = eigen(&part).0.min() > SETTLED * sd;
             found = &l * floored(&part, sd) * l.transpose();
@@ -200,7 +203,7 @@ impl BesideLevels {
     fn metric(&self, place: &Place<'_>, l: &DMatrix<f64>, bound: f64) -> Result<Metric, Halt> {
         let longest = row_norm(place.plan.row_norm, place.scales);
         let aside = ASIDE * longest / bound;
-        let d = place.at.len();
+        let d = place.plan.start.len();
         let whole = self.with_part(DMatrix::from_diagonal_element(d, d, aside), l);
         Ok(Metric {
             factor: lower(&whole)?,
@@ -352,8 +355,8 @@ mod tests {
     }
 
     /// A number that is nearly the intercept: what is left of it, a hundredth, is told by plain
-    /// curvature with ten times as much noise, and by two more releases to about a third of itself, for
-    /// a twentieth of the budget.
+    /// curvature with ten times as much noise, and by two more releases to about a third of itself,
+    /// for a twentieth of the budget.
     #[test]
     fn a_number_that_is_nearly_the_intercept_is_told_from_it() {
         let beside = BesideLevels::new(&structure(), D).unwrap();
@@ -395,7 +398,6 @@ mod tests {
             let mut purse = Purse::new(Some(0.05));
             let place = Place {
                 plan: &plan,
-                at: &plan.start,
                 weight,
                 scales: &[],
             };

@@ -96,8 +96,8 @@ const SHORTEST_RESIDUAL: f64 = 0.125;
 /// Final gradients, and how much more each gets than the one before.
 const FINAL_GRADIENTS: usize = 4;
 const GROWTH: f64 = 2.0;
-/// Weights of counts and numbers are clipped at so many times their mean, where no decision asks for
-/// what is cut: their bound is that of the largest label declared, and noise grows with it.
+/// Weights of counts and numbers are clipped at so many times their mean, where no decision asks
+/// for what is cut: their bound is that of the largest label declared, and noise grows with it.
 const HEAVIEST: f64 = 4.0;
 /// Share of the first curvature in the coordinates of gradients: keeps them from following a
 /// noisy curvature to where it is lost.
@@ -287,19 +287,19 @@ impl Anchoring {
         self.undecided && self.split.is_some() && single && !self.slopes.is_quadratic()
     }
 
-    /// Whether neither labels nor columns beside levels are asked about: of counts beside pooled
-    /// levels, whose intervals were wider for it where numbers have no long tails.
-    fn is_as_declared(&self, pooled: bool) -> bool {
-        pooled && self.slopes.score == Score::Poisson
-    }
-
-    /// What weights are clipped at then.
+    /// What weights are clipped at where they are clipped below their model's bound.
     pub(super) fn largest_weight(&self) -> Option<f64> {
         self.is_light().then_some(self.slopes.largest_weight)
     }
 
-    /// The same from where labels lie, whose rows weigh what a label does that lies there. Where that
-    /// was not found, rows may have any weight.
+    /// Whether the rows are asked neither where labels lie nor about columns beside levels: of
+    /// Poisson counts beside pooled levels some intervals were far too wide for it.
+    fn is_as_declared(&self, pooled: bool) -> bool {
+        pooled && self.slopes.score == Score::Poisson
+    }
+
+    /// The same from where labels lie: rows weigh about what a label does that lies there. Where
+    /// that was not found they may have any weight, and the model's bound on it stays.
     fn from(&self, found: Option<Vec<f64>>) -> Self {
         let (Some(start), Some(location)) = (found, &self.location) else {
             return Anchoring {
@@ -412,7 +412,6 @@ impl<'a> Path<'a> {
         if let Some(beside) = asked {
             let place = Place {
                 plan: &light,
-                at: &plan.start,
                 weight,
                 scales: &scales,
             };
@@ -555,8 +554,8 @@ impl<'a> Path<'a> {
         (DVector::from_vec(gradient), precision)
     }
 
-    /// Coordinates for gradients that get about this share: about the posterior's own, but not where
-    /// that is not known, and not so fine in rare levels that their rows are long.
+    /// Coordinates for gradients that get about this share: about the posterior's own, but not
+    /// where that is not known, and not so fine in rare levels that their rows are long.
     fn coordinates(&self, share: f64, purse: &Purse) -> Result<Coordinates, Halt> {
         let ratio = self.weight / self.first_weight;
         let (_, prior) = self.prior_slopes();
@@ -729,9 +728,9 @@ impl<'a> Path<'a> {
         Ok((metric, seen))
     }
 
-    /// The row bound of a curvature released at τ: as wide as rows by the last profile need, so that
-    /// what is cut off them is lost in noise, or little. (A curvature that is cut makes steps that
-    /// go too far, and coordinates in which its rows are longer still.)
+    /// The row bound of a curvature released at τ: as wide as rows by the last profile need, so
+    /// that what is cut off them is lost in noise, or little. (A curvature that is cut makes steps
+    /// that go too far, and coordinates in which its rows are longer still.)
     fn curvature_bound(&self, coordinates: &Coordinates, longest: f64, tau: f64) -> f64 {
         let d = self.dim() as f64;
         let usual = coordinates.usual;
@@ -1279,8 +1278,8 @@ impl<'a> Path<'a> {
         };
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
         let first = self.observations.len();
-        // (Farther from the mode it is the law's own bending that gradients show, and without noise,
-        // which lets a path arrive, rounding.)
+        // (Farther from the mode it is the law's own bending that gradients show, and without
+        // noise, which lets a path arrive, rounding.)
         let private = purse.rho.is_some();
         let misfit = match private && self.is_joint() && residuals.is_some() {
             true => MISFIT,

@@ -256,8 +256,9 @@ mod tests {
     }
 
     /// Of sixty levels of twelve rows' worth, which the budget tells next to nothing of, the noise
-    /// is left to the levels: that of the others falls to a quarter, and what is known of a level by
-    /// a sixteenth. Little noise is divided evenly enough for both. (By hand, in another language.)
+    /// is left to the levels: that of the others falls to a quarter, and what is known of a level
+    /// by a sixteenth. Little noise is divided evenly enough for both. (By hand, in another
+    /// language.)
     #[test]
     fn noise_goes_where_nothing_is_told() {
         let (levels, n) = (60, 720.0);

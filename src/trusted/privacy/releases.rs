@@ -128,8 +128,8 @@ pub struct AnchorNoise {
     pub profile: Option<f64>,
     /// … and what it tells rows apart by.
     pub profile_of: Profile,
-    /// Rows' weights are clipped at this, a public number, where their model's bound is larger; noise
-    /// of curvature and profile is the less.
+    /// Rows' weights are clipped at this, a public number, where their model's bound is larger;
+    /// noise of curvature and profile is the less.
     pub largest_weight: Option<f64>,
 }
 
