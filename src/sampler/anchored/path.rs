@@ -463,6 +463,12 @@ impl<'a> Path<'a> {
             let seen = plain(observed);
             first = known.started(first, &seen, &(&factor * sd.sqrt()))?;
             first = plain(floored(&whiten(&factor, &first)?, least));
+            if let (Some(beside), Some(variance)) = (&beside, beside_variance) {
+                let told = beside.with_part(first.clone(), &beside.part(&moments));
+                first = known
+                    .with_told(&first, &told, variance.sqrt())?
+                    .unwrap_or(first);
+            }
         }
         let most = heaviest * longest.powi(2);
         let first = &first * (most / first.trace()).min(1.0);
@@ -774,6 +780,10 @@ impl<'a> Path<'a> {
             // Of the start itself, where the weight was only guessed; the curvature there was seen.
             self.weight = sum.max(noise).max(1e-6 * self.weight);
             self.first_weight = self.weight;
+            let doubted = &self.doubted.curvature;
+            let [first, own, doubted] = [&self.first, &self.curvature, doubted]
+                .map(|matrix| self.within_weight(matrix.clone()));
+            (self.first, self.curvature, self.doubted.curvature) = (first, own, doubted);
             self.lighten();
             return;
         }
@@ -794,6 +804,25 @@ impl<'a> Path<'a> {
         self.told.1 *= ratio * ratio;
         self.weight = weight;
         self.lighten();
+    }
+
+    /// A curvature beside pooled levels with features scaled so that a constant has no more than
+    /// all rows' weight: noise and floors of a hierarchy's curvature add up to much more.
+    fn within_weight(&self, matrix: DMatrix<f64>) -> DMatrix<f64> {
+        let constant = self
+            .plan
+            .structure
+            .constant
+            .filter(|_| self.known.is_some());
+        let Some(k) = constant.filter(|k| matrix[(*k, *k)] > self.weight) else {
+            return matrix;
+        };
+        let scale = (self.weight / matrix[(k, k)]).sqrt();
+        let features = self.dim() - self.scales.len();
+        let by = |j: usize| if j < features { scale } else { 1.0 };
+        DMatrix::from_fn(self.dim(), self.dim(), |i, j| {
+            by(i) * matrix[(i, j)] * by(j)
+        })
     }
 
     /// Clips weights by what they are now, where they may be.
@@ -871,11 +900,15 @@ impl<'a> Path<'a> {
                 Some(there) => {
                     let matrix = even * there.spanned(&matrix) * even.transpose();
                     let noise = even * (seen.drawn.kept.sqrt() * sd).sqrt();
-                    let seen = l * &seen.guess * l.transpose();
-                    there.known.with_totals(matrix, &seen, Some(&noise))?
+                    let told = l * &seen.guess * l.transpose();
+                    let plain = there.known.with_totals(matrix, &told, Some(&noise))?;
+                    let asked = self.beside_variance.map(|_| seen.beside_variance.sqrt());
+                    let own = asked.map(|sd| there.known.with_told(&plain, &told, sd));
+                    own.transpose()?.flatten().unwrap_or(plain)
                 }
                 None => even * matrix * even.transpose(),
             };
+            let plain = self.within_weight(plain);
             let own = whiten(l, &plain)?;
             Ok([plain, own])
         };

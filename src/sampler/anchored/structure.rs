@@ -15,6 +15,10 @@ use crate::privacy::Halt;
 /// Solutions by conjugate gradients: steps at most, and the share of the residual that is left.
 const MOST_STEPS: usize = 100;
 const LEFT: f64 = 1e-4;
+/// Share of a column's curvature that is within levels at least: as much as its noise is, between
+/// these.
+const LEAST_WITHIN: f64 = 0.1;
+const MOST_WITHIN: f64 = 0.9;
 /// Draws of noise by which its spectrum's edge is found.
 const DRAWS: usize = 2;
 
@@ -125,6 +129,23 @@ impl Known {
         match &self.totals {
             Some(totals) => totals.kept(moments, seen, noise),
             None => Ok(moments),
+        }
+    }
+
+    /// Moments with what was `told` of the columns beside levels, whose noise has this sd in
+    /// coordinates in which they are about one ([`Totals::told`]).
+    ///
+    /// # Errors
+    /// [`Halt`] of moments without an inverse.
+    pub fn with_told(
+        &self,
+        moments: &DMatrix<f64>,
+        told: &DMatrix<f64>,
+        sd: f64,
+    ) -> Result<Option<DMatrix<f64>>, Halt> {
+        match &self.totals {
+            Some(totals) => totals.told(moments, told, sd.clamp(LEAST_WITHIN, MOST_WITHIN)),
+            None => Ok(None),
         }
     }
 

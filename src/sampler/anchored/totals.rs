@@ -14,6 +14,10 @@ use crate::privacy::Halt;
 const LEAST: f64 = 0.1;
 const SDS: f64 = 2.0;
 
+/// What was told of columns beside levels is followed where a direction has less than this share of
+/// what it is believed to have.
+const ALIKE: f64 = 0.3;
+
 /// Levels' means differ by as much as their squares are larger than noise makes them, beyond so
 /// many sds of that.
 const DOUBT: f64 = 2.0;
@@ -172,6 +176,74 @@ impl Totals {
         matrix
     }
 
+    /// A curvature in which the constant and the columns beside the levels of one factor have the
+    /// products that were `told`, and levels their share of the constant's and the means that were
+    /// told, drawn in where these would leave less than `least` of a direction within levels.
+    /// `None` where other columns than the constant have levels that add up to them, or there are
+    /// several factors.
+    ///
+    /// # Errors
+    /// [`Halt`] of a matrix that has no inverse.
+    pub fn told(
+        &self,
+        matrix: &DMatrix<f64>,
+        told: &DMatrix<f64>,
+        least: f64,
+    ) -> Result<Option<DMatrix<f64>>, Halt> {
+        let (Some(k), [levels]) = (self.constant, &self.factors[..]) else {
+            return Ok(None);
+        };
+        let there = |j: usize| told[(j, j)] > 0.0 && matrix[(j, j)] > 0.0;
+        if self.whole.len() != self.beside.len() + 1
+            || !there(k)
+            || !levels.iter().all(|g| there(*g))
+        {
+            return Ok(None);
+        }
+        let part = |m: &DMatrix<f64>| m.select_rows(&self.whole).select_columns(&self.whole);
+        let Ok(root) = factor(&part(matrix)) else {
+            return Ok(None);
+        };
+        if eigen(&whiten(&root, &part(told))?).0.min() > ALIKE {
+            return Ok(None);
+        }
+        let mut matrix = matrix.clone();
+        let own: f64 = levels.iter().map(|&g| matrix[(g, g)]).sum();
+        for &g in levels {
+            matrix[(g, g)] *= told[(k, k)] / own;
+        }
+        for (&i, &j) in pairs(&self.whole) {
+            matrix[(i, j)] = told[(i, j)];
+        }
+        let mut matrix = self.with_means(matrix, told);
+        // Moments about the mean, and what the levels' means are of them.
+        let mean = DVector::from_fn(self.beside.len(), |a, _| matrix[(k, self.beside[a])])
+            / matrix[(k, k)];
+        let off =
+            |m: &DMatrix<f64>, g: usize, a: usize| m[(g, self.beside[a])] - m[(g, g)] * mean[a];
+        let m = self.beside.len();
+        let whole = DMatrix::from_fn(m, m, |a, b| {
+            let own = matrix[(self.beside[a], self.beside[b])];
+            own - mean[a] * mean[b] * matrix[(k, k)]
+        });
+        let between = DMatrix::from_fn(m, m, |a, b| {
+            let each = |&g: &usize| off(&matrix, g, a) * off(&matrix, g, b) / matrix[(g, g)];
+            levels.iter().map(each).sum()
+        });
+        let Ok(root) = factor(&whole) else {
+            return Ok(None);
+        };
+        let explained = eigen(&whiten(&root, &between)?).0.max().max(1e-12);
+        let share = ((1.0 - least) / explained).clamp(0.0, 1.0).sqrt();
+        for &g in levels {
+            for (a, &j) in self.beside.iter().enumerate() {
+                let own = matrix[(g, g)] * mean[a] + share * off(&matrix, g, a);
+                (matrix[(g, j)], matrix[(j, g)]) = (own, own);
+            }
+        }
+        Ok(Some(matrix))
+    }
+
     /// The first curvature, in which what was seen of the levels' means is drawn to the mean of all
     /// rows, as much of it as noise explains (rows of `noise` as in [`Totals::kept`]).
     pub fn first_means(
@@ -232,6 +304,12 @@ impl Totals {
         let means = matrix.clone();
         self.with_means(matrix, &means)
     }
+}
+
+fn pairs(columns: &[usize]) -> impl Iterator<Item = (&usize, &usize)> {
+    columns
+        .iter()
+        .flat_map(|i| columns.iter().map(move |j| (i, j)))
 }
 
 #[cfg(test)]
@@ -343,6 +421,55 @@ mod tests {
         let noise = DMatrix::identity(D, D) * 1e3;
         let left = totals.kept(truth.clone(), &(&truth * 0.5), Some(&noise));
         assert!((left.unwrap() - &truth).amax() < 1e-9 * truth.amax());
+    }
+
+    /// A constant and two numbers beside twelve levels, without products.
+    fn plain(means: impl Fn(usize) -> f64) -> (Totals, DMatrix<f64>) {
+        let d = 3 + LEVELS;
+        let mut structure = structure();
+        structure.levels.truncate(d);
+        structure.sums.remove(0);
+        let moments = moments(means).view((0, 0), (d, d)).into_owned();
+        (Totals::new(&structure, d).unwrap(), moments)
+    }
+
+    /// Where a number was told to have a tenth of what it is believed to have, it has that, and
+    /// levels have their part and their means; where both are alike nothing is done.
+    #[test]
+    fn what_was_told_of_a_number_beside_levels_is_kept() {
+        let (totals, truth) = plain(|level| -0.4 + 0.01 * level as f64);
+        let mut raised = &truth * 1.2;
+        raised[(2, 2)] *= 10.0;
+        (raised[(4, 4)], raised[(5, 2)]) = (1.5 * truth[(4, 4)], 0.0);
+        let told = totals.told(&raised, &truth, 0.1).unwrap().unwrap();
+        let part = |m: &DMatrix<f64>| m.view((0, 0), (3, 3)).into_owned();
+        assert!((part(&told) - part(&truth)).amax() < 1e-9 * truth.amax());
+        let of_levels = told.row(0).columns(3, LEVELS).sum();
+        assert!((of_levels / truth[(0, 0)] - 1.0).abs() < 1e-12);
+        for g in 3..3 + LEVELS {
+            let usual = |m: &DMatrix<f64>| m[(g, 2)] / m[(g, g)] - m[(0, 2)] / m[(0, 0)];
+            assert!((usual(&told) - usual(&truth)).abs() < 2e-3, "{g}");
+        }
+        assert!(eigen(&told).0.min() > -1e-9 * truth.amax());
+        assert_eq!(totals.told(&(&truth * 1.2), &truth, 0.1).unwrap(), None);
+        let sums = Totals::new(&structure(), D).unwrap();
+        let moments = moments(|_| 0.0);
+        assert_eq!(sums.told(&(&moments * 9.0), &moments, 0.1).unwrap(), None);
+    }
+
+    /// Means that would leave a hundredth of a number within levels leave the half that is asked
+    /// for.
+    #[test]
+    fn means_that_were_told_leave_some_of_a_number_within_levels() {
+        let (totals, truth) = plain(|level| if level % 2 == 0 { 3.0 } else { -3.0 });
+        let within = |m: &DMatrix<f64>| {
+            let levels = 3..3 + LEVELS;
+            let explained: f64 = levels.map(|g| m[(g, 2)].powi(2) / m[(g, g)]).sum();
+            (m[(2, 2)] - explained) / (m[(2, 2)] - m[(0, 2)].powi(2) / m[(0, 0)])
+        };
+        assert!(within(&truth) < 0.02, "{}", within(&truth));
+        let told = totals.told(&(&truth * 9.0), &truth, 0.5).unwrap().unwrap();
+        assert!((within(&told) - 0.5).abs() < 0.01, "{}", within(&told));
     }
 
     /// Means that noise alone sets apart are drawn together, and others are not.
