@@ -179,8 +179,8 @@ impl Totals {
     /// A curvature in which the constant and the columns beside the levels of one factor have the
     /// products that were `told`, and levels their share of the constant's and the means that were
     /// told, drawn in where these would leave less than `least` of a direction within levels.
-    /// `None` where other columns than the constant have levels that add up to them, or there are
-    /// several factors.
+    /// `None` where other columns than the constant have levels that add up to them, there are
+    /// several factors or nothing but levels, or both are about alike.
     ///
     /// # Errors
     /// [`Halt`] of a matrix that has no inverse.
@@ -194,7 +194,8 @@ impl Totals {
             return Ok(None);
         };
         let there = |j: usize| told[(j, j)] > 0.0 && matrix[(j, j)] > 0.0;
-        if self.whole.len() != self.beside.len() + 1
+        if self.beside.is_empty()
+            || self.whole.len() != self.beside.len() + 1
             || !there(k)
             || !levels.iter().all(|g| there(*g))
         {
@@ -452,6 +453,19 @@ mod tests {
         }
         assert!(eigen(&told).0.min() > -1e-9 * truth.amax());
         assert_eq!(totals.told(&(&truth * 1.2), &truth, 0.1).unwrap(), None);
+        // Levels alone, and numbers that have levels of their own.
+        let mut alone = structure();
+        alone.levels = std::iter::once(Vec::new())
+            .chain(alone.levels.drain(3..3 + LEVELS))
+            .collect();
+        alone.sums = vec![Sum {
+            whole: 0,
+            parts: (1..=LEVELS).collect(),
+        }];
+        let of = |j: usize| if j == 0 { 0 } else { j + 2 };
+        let few = DMatrix::from_fn(1 + LEVELS, 1 + LEVELS, |i, j| truth[(of(i), of(j))]);
+        let alone = Totals::new(&alone, 1 + LEVELS).unwrap();
+        assert_eq!(alone.told(&(&few * 9.0), &few, 0.1).unwrap(), None);
         let sums = Totals::new(&structure(), D).unwrap();
         let moments = moments(|_| 0.0);
         assert_eq!(sums.told(&(&moments * 9.0), &moments, 0.1).unwrap(), None);
