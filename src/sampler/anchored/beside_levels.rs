@@ -21,10 +21,10 @@ const NOISE: f64 = 0.2;
 const SHARES: [f64; 2] = [0.001, 0.02];
 /// Nothing is asked where its noise would be more than this.
 const MOST_NOISE: f64 = 0.7;
-/// Releases at most, each in the coordinates that those before it gave, until no direction is less
-/// than so many sds of its noise. (A floor by noise of a third falls to a two-hundredth in five, and
-/// in one that costs as much to a seventh.)
+/// Releases at most, each in the coordinates that those before it gave. (A floor by noise of a third
+/// falls to a two-hundredth in five, and in one that costs as much as all to a seventh.) …
 const ROUNDS: usize = 5;
+/// … unless each direction is more than so many sds of its noise.
 const SETTLED: f64 = 3.0;
 /// … nor where the plain curvature of all these columns is less than so many sds of its noise.
 const LOUD: f64 = 4.0;
@@ -52,8 +52,8 @@ pub(super) struct Part {
     pub variance: f64,
 }
 
-/// What is known of their part of the curvature, B diag(values) Bᵀ, and how well: in the coordinates
-/// B entry i, j has noise of the sd √(sᵢsⱼ), s the `sds` (over √2 off the diagonal).
+/// What is known of their part of the curvature, B diag(values) Bᵀ, and how well: in the
+/// coordinates B entry i, j has noise of the sd √(sᵢsⱼ), s the `sds` (over √2 off the diagonal).
 struct Estimate {
     basis: DMatrix<f64>,
     values: DVector<f64>,
@@ -355,7 +355,7 @@ mod tests {
         );
     }
 
-    /// A direction of a fiftieth beside three of one, seen five times with a noise of a third: it is
+    /// A direction of a fiftieth beside three of one, seen five times with a noise of a third, is
     /// found, and the others are known by the five. Once at five times the price, a noise of 0.15,
     /// would leave it at that.
     #[test]

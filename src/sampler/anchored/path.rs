@@ -24,6 +24,7 @@ use super::scales;
 use super::secant::{self, Observation};
 use super::structure::{Known, Whitened};
 use super::tilt::Features;
+use super::totals::at_most;
 use super::warm_start::multiplier;
 use crate::model::{
     Anchor, Blocks, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes, Support,
@@ -806,23 +807,14 @@ impl<'a> Path<'a> {
         self.lighten();
     }
 
-    /// A curvature beside pooled levels with features scaled so that a constant has no more than
-    /// all rows' weight: noise and floors of a hierarchy's curvature add up to much more.
+    /// A curvature beside pooled levels in which a constant has no more than all rows' weight: noise
+    /// and floors of a hierarchy add up to much more.
     fn within_weight(&self, matrix: DMatrix<f64>) -> DMatrix<f64> {
-        let constant = self
-            .plan
-            .structure
-            .constant
-            .filter(|_| self.known.is_some());
-        let Some(k) = constant.filter(|k| matrix[(*k, *k)] > self.weight) else {
-            return matrix;
-        };
-        let scale = (self.weight / matrix[(k, k)]).sqrt();
         let features = self.dim() - self.scales.len();
-        let by = |j: usize| if j < features { scale } else { 1.0 };
-        DMatrix::from_fn(self.dim(), self.dim(), |i, j| {
-            by(i) * matrix[(i, j)] * by(j)
-        })
+        match (self.plan.structure.constant, &self.known) {
+            (Some(k), Some(_)) => at_most(matrix, k, self.weight, features),
+            _ => matrix,
+        }
     }
 
     /// Clips weights by what they are now, where they may be.

@@ -213,8 +213,10 @@ impl Totals {
         for &g in levels {
             matrix[(g, g)] *= told[(k, k)] / own;
         }
-        for (&i, &j) in pairs(&self.whole) {
-            matrix[(i, j)] = told[(i, j)];
+        for &i in &self.whole {
+            self.whole
+                .iter()
+                .for_each(|&j| matrix[(i, j)] = told[(i, j)]);
         }
         let mut matrix = self.with_means(matrix, told);
         // Moments about the mean, and what the levels' means are of them.
@@ -307,10 +309,13 @@ impl Totals {
     }
 }
 
-fn pairs(columns: &[usize]) -> impl Iterator<Item = (&usize, &usize)> {
-    columns
-        .iter()
-        .flat_map(|i| columns.iter().map(move |j| (i, j)))
+/// A curvature with the first `features` columns scaled so that column k has at most this much.
+pub(super) fn at_most(matrix: DMatrix<f64>, k: usize, most: f64, features: usize) -> DMatrix<f64> {
+    let scale = (most / matrix[(k, k)].max(most)).sqrt();
+    let by = |j: usize| if j < features { scale } else { 1.0 };
+    DMatrix::from_fn(matrix.nrows(), matrix.ncols(), |i, j| {
+        by(i) * matrix[(i, j)] * by(j)
+    })
 }
 
 #[cfg(test)]
@@ -469,6 +474,16 @@ mod tests {
         let sums = Totals::new(&structure(), D).unwrap();
         let moments = moments(|_| 0.0);
         assert_eq!(sums.told(&(&moments * 9.0), &moments, 0.1).unwrap(), None);
+    }
+
+    /// A constant with four times what all rows weigh: features have a quarter, products with what
+    /// rows share a half, and that itself stays.
+    #[test]
+    fn a_constant_has_no_more_than_all_rows_weigh() {
+        let much = DMatrix::from_row_slice(3, 3, &[8.0, 4.0, 2.0, 4.0, 6.0, 1.0, 2.0, 1.0, 5.0]);
+        let less = DMatrix::from_row_slice(3, 3, &[2.0, 1.0, 1.0, 1.0, 1.5, 0.5, 1.0, 0.5, 5.0]);
+        assert_eq!(at_most(much.clone(), 0, 2.0, 2), less);
+        assert_eq!(at_most(much.clone(), 0, 8.5, 2), much);
     }
 
     /// Means that would leave a hundredth of a number within levels leave the half that is asked
