@@ -38,12 +38,14 @@ pub(super) struct Cut {
 impl Residuals {
     /// From a profile that was released where the largest gradient that is kept is `longest`, nats.
     /// Beyond what is seen rows grow fewer from range to range, by the square of what the range
-    /// before was fewer by: so do those of normal and of log-normal residuals, about.
+    /// before was fewer by: so do those of normal and of log-normal residuals, about. They are no
+    /// more than noise may hide there, in any case.
     pub fn new(seen: &Expansion, longest: f64) -> Self {
         let sides: Vec<[f64; 2]> = seen.profile.as_chunks::<2>().0.to_vec();
         let lengths: Vec<f64> = (0..sides.len()).map(|k| 2f64.powi(k as i32)).collect();
         let sum = |k: usize| sides[k][0] + sides[k][1];
-        let loud = |k: usize| sum(k) > LOUD * 2f64.sqrt() * seen.profile_sd;
+        let unheard = LOUD * 2f64.sqrt() * seen.profile_sd;
+        let loud = |k: usize| sum(k) > unheard;
         let peak = (0..sides.len()).fold(0, |best, k| if sum(k) > sum(best) { k } else { best });
         let heard = match (peak..sides.len()).find(|k| !loud(*k)) {
             // Noise alone.
@@ -58,7 +60,9 @@ impl Residuals {
         };
         while let (true, Some(last)) = (ranges.len() < lengths.len(), ranges.last()) {
             ratio *= ratio;
-            let next = last.map(|rows| rows * ratio);
+            let most = sum(ranges.len()).max(0.0) + unheard;
+            let by = ratio.min(most / last.iter().sum::<f64>());
+            let next = last.map(|rows| rows * by);
             ranges.push(next);
         }
         let middle = longest / 2f64.sqrt();
@@ -161,7 +165,7 @@ mod tests {
         let mut profile = vec![0.0; 18];
         (profile[0], profile[1]) = (3000.0, 3000.0);
         (profile[2], profile[3]) = (900.0, 900.0);
-        (profile[4], profile[17]) = (600.0, 34.0);
+        (profile[4], profile[6], profile[17]) = (600.0, 33.0, 34.0);
         Residuals::new(&profile_of(profile), 0.5)
     }
 
@@ -216,6 +220,19 @@ mod tests {
             let cut = Residuals::new(&profile_of(profile), 0.5).cut(0.1);
             assert_eq!(cut, Cut::default(), "{peak}");
         }
+    }
+
+    /// Where all rows that are seen are in the first range, there are no more beyond it than noise
+    /// hides: a half of them would be 4,000.
+    #[test]
+    fn rows_that_were_not_seen_are_no_more_than_noise_hides() {
+        let mut profile = vec![0.0; 18];
+        (profile[0], profile[1]) = (1500.0, 6500.0);
+        let cut = Residuals::new(&profile_of(profile), 0.5).cut(0.5);
+        let hidden = LOUD * 200f64.sqrt();
+        let next = hidden * excess(0.5f64.sqrt(), 0.5);
+        // (A quarter of these in the octave after it, and then a sixteenth.)
+        assert!(cut.all >= next && cut.all < 2.5 * next, "{cut:?} {next}");
     }
 
     /// A difference between the sides of the last range that was seen, as large as its noise, is
