@@ -293,12 +293,6 @@ impl Anchoring {
         self.is_light().then_some(self.slopes.largest_weight)
     }
 
-    /// Whether the rows are asked neither where labels lie nor about columns beside levels: of
-    /// Poisson counts beside pooled levels some intervals were far too wide for it.
-    fn is_as_declared(&self, pooled: bool) -> bool {
-        pooled && self.slopes.score == Score::Poisson
-    }
-
     /// The same from where labels lie: rows weigh about what a label does that lies there. Where
     /// that was not found they may have any weight, and the model's bound on it stays.
     fn from(&self, found: Option<Vec<f64>>) -> Self {
@@ -346,11 +340,7 @@ impl Anchoring {
             .split
             .map_or(0.5, |s| 1.0 - s.start / purse.rho.unwrap_or(1.0));
         let blocks = prior.blocks();
-        let found = match self.is_as_declared(blocks.is_some()) {
-            true => None,
-            false => self.located(&working, &mut purse, releases)?,
-        };
-        let plan = &self.from(found);
+        let plan = &self.from(self.located(&working, &mut purse, releases)?);
         let mut path = Path::begin(plan, (&working, blocks), &mut purse, releases)?;
         for stage in 0..self.stages {
             if !path.stage(stage, kept, &mut purse, releases)? {
@@ -407,10 +397,7 @@ impl<'a> Path<'a> {
         let mut moments = DMatrix::from_diagonal(&diagonal);
         let beside = BesideLevels::new(&plan.structure, d).filter(|_| seen.curvature_sd > 0.0);
         let mut beside_variance = None;
-        let asked = beside
-            .as_ref()
-            .filter(|_| !plan.is_as_declared(blocks.is_some()));
-        if let Some(beside) = asked {
+        if let Some(beside) = &beside {
             let place = Place {
                 plan: &light,
                 weight,
