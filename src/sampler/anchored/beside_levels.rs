@@ -6,7 +6,7 @@
 use nalgebra::{DMatrix, DVector};
 
 use super::Anchoring;
-use super::algebra::{factor, lower, square};
+use super::algebra::{factor, forward_matrix, lower, square};
 use super::columns::ASIDE;
 use super::denoise::{Noise, Target, compose, eigen, shrink};
 use super::drawn::Drawn;
@@ -131,6 +131,23 @@ impl BesideLevels {
             }
         }
         matrix
+    }
+
+    /// A curvature in which these columns are changed to others of this part: what they have with
+    /// levels follows.
+    ///
+    /// # Errors
+    /// [`Halt`] of matrices without an inverse.
+    pub fn scaled_to(
+        &self,
+        matrix: DMatrix<f64>,
+        part: &DMatrix<f64>,
+    ) -> Result<DMatrix<f64>, Halt> {
+        let (d, m) = (matrix.nrows(), part.nrows());
+        let old = factor(&self.part(&matrix))?;
+        let to = factor(part)? * forward_matrix(&old, &DMatrix::identity(m, m))?;
+        let by = self.with_part(DMatrix::identity(d, d), &to);
+        Ok(&by * matrix * by.transpose())
     }
 
     /// Their part of a curvature that was released in plain coordinates, whose diagonal is now

@@ -16,9 +16,11 @@ use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
 use super::denoise::{Noise, Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
+use super::independent;
 use super::levels;
 use super::norms::{LEAST_KEPT, Norms};
 use super::pooled::{Pooled, Told};
+use super::reference;
 use super::residuals::{Cut, Residuals};
 use super::scales;
 use super::secant::{self, Observation};
@@ -394,7 +396,15 @@ impl<'a> Path<'a> {
         let squares = units.component_mul(&units);
         let mut floor = squares.component_mul(&far) * (DIAGONAL_FLOOR * diagonal.max());
         let diagonal = squares.component_mul(&diagonal);
-        let mut moments = DMatrix::from_diagonal(&diagonal);
+        let sds = &units * seen.curvature_sd.sqrt();
+        let plain_curvature =
+            square(&seen.curvature, d).component_mul(&(&units * units.transpose()));
+        let together = match blocks {
+            None => independent::moments(&plan.structure, &diagonal, &plain_curvature, &sds),
+            Some(_) => None,
+        };
+        let is_diagonal = together.is_none();
+        let mut moments = together.unwrap_or_else(|| DMatrix::from_diagonal(&diagonal));
         let beside = BesideLevels::new(&plan.structure, d).filter(|_| seen.curvature_sd > 0.0);
         let mut beside_variance = None;
         if let Some(beside) = &beside {
@@ -403,12 +413,10 @@ impl<'a> Path<'a> {
                 weight,
                 scales: &scales,
             };
-            let plain = square(&seen.curvature, d).component_mul(&(&units * units.transpose()));
-            let sds = &units * seen.curvature_sd.sqrt();
-            let believed = beside.seen(&plain, &diagonal, &sds);
+            let believed = beside.seen(&plain_curvature, &diagonal, &sds);
             let part = believed.map(|b| beside.ask(&place, b, purse, releases));
             if let Some(part) = part.transpose()?.flatten() {
-                moments = beside.with_part(moments, &part.curvature);
+                moments = beside.scaled_to(moments, &part.curvature)?;
                 beside_variance = Some(part.variance);
                 beside.columns().iter().for_each(|j| floor[*j] = 0.0);
             }
@@ -419,9 +427,9 @@ impl<'a> Path<'a> {
         let target = whiten(&factor, &moments)?;
         let usual = (target.trace() / weight).sqrt();
         let least = floor.component_div(&squares).min();
-        let longest_here = match beside_variance {
-            Some(_) => longest * lower(&factor)?.inverse_norm(),
-            None => plain.row_bound / least.sqrt(),
+        let longest_here = match is_diagonal && beside_variance.is_none() {
+            true => plain.row_bound / least.sqrt(),
+            false => longest * lower(&factor)?.inverse_norm(),
         };
         let bound = (2.0 * usual).min(longest_here);
         let metric = Metric {
@@ -894,7 +902,12 @@ impl<'a> Path<'a> {
         let drawn = draw(&self.curvature, Target::Told(self.variance(l)?))?;
         let doubted = draw(&self.doubted.curvature, Target::Guessed)?;
         let [curvature, raised] = clear(drawn.drawn.raised(), &drawn)?;
-        let [_, believed] = clear(doubted.drawn.believed(), &doubted)?;
+        let [mut believed, _] = clear(doubted.drawn.believed(), &doubted)?;
+        if last && sd > 0.0 {
+            let released = l * square(&seen.curvature, self.dim()) * l.transpose();
+            believed = reference::held(believed, &released, (l, sd), &self.plan.structure);
+        }
+        let believed = whiten(l, &believed)?;
         let [doubted_curvature, _] = clear(doubted.drawn.raised(), &doubted)?;
         // (A level of no weight has no means.)
         let seen = l * &drawn.guess * l.transpose();

@@ -2,6 +2,8 @@
 //! which hold anything in one row have no products, and levels that add up to a column do so in
 //! all sums (docs/proofs/anchors.md, "What declarations say").
 
+use std::collections::BTreeMap;
+
 use nalgebra::DMatrix;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -56,8 +58,28 @@ pub struct Sum {
 }
 
 impl Structure {
+    /// The columns of each factor that are 1 where a row has one level of it.
+    pub(super) fn factors(&self) -> Vec<Vec<usize>> {
+        let mut factors: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (j, levels) in self.levels.iter().enumerate() {
+            if let [level] = levels[..] {
+                factors.entry(level.factor).or_default().push(j);
+            }
+        }
+        factors.into_values().collect()
+    }
+
+    /// Those of them with a level that has no column, beside a constant.
+    pub(super) fn factors_with_reference(&self) -> Vec<Vec<usize>> {
+        let of_constant = |sum: &&Sum| Some(sum.whole) == self.constant;
+        let complete: Vec<&Sum> = self.sums.iter().filter(of_constant).collect();
+        let mut factors = self.factors();
+        factors.retain(|own| !complete.iter().any(|sum| sum.parts.contains(&own[0])));
+        factors
+    }
+
     /// Whether one of two columns is 0 in every row.
-    fn excludes(&self, i: usize, j: usize) -> bool {
+    pub(super) fn excludes(&self, i: usize, j: usize) -> bool {
         let of = |j: usize| self.levels.get(j).map_or(&[][..], Vec::as_slice);
         let differ = |a: &Level, b: &Level| a.factor == b.factor && a.level != b.level;
         (of(i).iter()).any(|a| of(j).iter().any(|b| differ(a, b)))

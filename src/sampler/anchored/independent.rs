@@ -1,0 +1,122 @@
+//! What a curvature is expected to be, before its products are seen, where a factor's level without
+//! a column has few rows (docs/proofs/anchors.md, "The level without a column").
+
+use nalgebra::{Cholesky, DMatrix, DVector};
+
+use super::path::LONGEST_LEVEL;
+use super::structure::Structure;
+
+/// A level without a column has few rows where it seems to have less than this share.
+const RARE: f64 = 0.1;
+/// Of a number's square its mean's is at most this share.
+const MOST: f64 = 0.9;
+
+/// Σ κw xxᵀ from the `squares`, its diagonal, where levels of such factors, numbers and the
+/// constant do not depend on one another, but for levels of one factor, which exclude each other;
+/// other levels have no products. Means of numbers are those of a `plain` curvature, whose entry
+/// i, j has noise of the sd sᵢsⱼ/√2. `None` where there is no such factor, or where declarations
+/// and what was seen contradict each other.
+///
+/// A level's product with the constant is its square. If all of these were zero, the rows without
+/// such a level would be all rows, and it takes long until noise shows that they are few.
+pub(super) fn moments(
+    structure: &Structure,
+    squares: &DVector<f64>,
+    plain: &DMatrix<f64>,
+    sds: &DVector<f64>,
+) -> Option<DMatrix<f64>> {
+    let d = squares.len();
+    let constant = structure.constant?;
+    let whole = squares[constant];
+    let share = |levels: &[usize]| levels.iter().map(|j| squares[*j] / whole).sum::<f64>();
+    let (rare, others): (Vec<_>, Vec<_>) = (structure.factors_with_reference().into_iter())
+        .partition(|levels| share(levels) > 1.0 - RARE);
+    if rare.is_empty() {
+        return None;
+    }
+    // For the level without a column as much is left as noise may hide, up to the share from which
+    // on coordinates are raised for rare levels.
+    let raised = 1.0 / (LONGEST_LEVEL * LONGEST_LEVEL * d as f64);
+    let mut squares = squares.clone();
+    for levels in &rare {
+        let noise: f64 = levels.iter().map(|j| sds[*j].powi(4)).sum();
+        let least = (noise.sqrt() / whole).clamp(1e-6, raised);
+        let by = ((1.0 - least) / share(levels)).min(1.0);
+        levels.iter().for_each(|j| squares[*j] *= by);
+    }
+    let mean_of_number = |j: usize| {
+        let (seen, sd) = (plain[(constant, j)], sds[constant] * sds[j]);
+        let heard = seen * (1.0 - 0.5 * sd * sd / (seen * seen)).max(0.0) / whole;
+        let most = (MOST * squares[j] / whole).sqrt();
+        heard.clamp(-most, most)
+    };
+    let mut means = DVector::from_fn(d, |j, _| mean_of_number(j));
+    means[constant] = 1.0;
+    rare.iter()
+        .flatten()
+        .for_each(|&j| means[j] = squares[j] / whole);
+    others.iter().flatten().for_each(|&j| means[j] = 0.0);
+    let product = |i: usize, j: usize| match i == j {
+        true => squares[i],
+        false if structure.excludes(i, j) => 0.0,
+        false => whole * means[i] * means[j],
+    };
+    let matrix = DMatrix::from_fn(d, d, product);
+    Cholesky::new(matrix.clone()).map(|_| matrix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::structure::Level;
+    use super::*;
+
+    /// A constant, two levels of one factor, one of another, and a number.
+    fn structure() -> Structure {
+        let level = |factor, level| vec![Level { factor, level }];
+        Structure {
+            flags: vec![true, true, true, true, false],
+            constant: Some(0),
+            levels: vec![vec![], level(1, 0), level(1, 1), level(2, 0), vec![]],
+            ..Structure::default()
+        }
+    }
+
+    /// Of 1000 rows 960 have one of two levels; a number is 0.5 in the mean, and seen without noise.
+    #[test]
+    fn levels_have_the_products_that_declarations_say() {
+        let squares = DVector::from_vec(vec![1000.0, 600.0, 360.0, 200.0, 400.0]);
+        let mut plain = DMatrix::zeros(5, 5);
+        plain[(0, 4)] = 500.0;
+        let found = moments(&structure(), &squares, &plain, &DVector::zeros(5)).unwrap();
+        #[rustfmt::skip]
+        let expected = DMatrix::from_row_slice(5, 5, &[
+            1000.0, 600.0, 360.0, 0.0, 500.0,
+            600.0, 600.0, 0.0, 0.0, 300.0,
+            360.0, 0.0, 360.0, 0.0, 180.0,
+            0.0, 0.0, 0.0, 200.0, 0.0,
+            500.0, 300.0, 180.0, 0.0, 400.0,
+        ]);
+        assert!((found - expected).amax() < 1e-9);
+        // Noise of that size leaves nothing of the mean.
+        let sds = DVector::from_vec(vec![30.0, 2.0, 2.0, 2.0, 30.0]);
+        let found = moments(&structure(), &squares, &plain, &sds).unwrap();
+        assert_eq!((found[(0, 4)], found[(0, 1)]), (0.0, 600.0));
+    }
+
+    /// Levels that seem to have more rows than there are leave as much as noise hides, up to a
+    /// coordinate's floor.
+    #[test]
+    fn something_is_left_for_the_level_without_a_column() {
+        let squares = DVector::from_vec(vec![1000.0, 700.0, 450.0, 200.0, 400.0]);
+        let nothing = DMatrix::zeros(5, 5);
+        let floor = 1000.0 / (1.44 * 5.0);
+        for (sd, expected) in [(1.0, 2f64.sqrt()), (1000.0, floor)] {
+            let sds = DVector::from_element(5, f64::sqrt(sd));
+            let found = moments(&structure(), &squares, &nothing, &sds).unwrap();
+            let left = found[(0, 0)] - found[(1, 1)] - found[(2, 2)];
+            assert!((left - expected).abs() < 1e-9, "{left}");
+        }
+        let squares = DVector::from_vec(vec![1000.0, 500.0, 300.0, 200.0, 400.0]);
+        assert!(moments(&structure(), &squares, &nothing, &DVector::zeros(5)).is_none());
+    }
+}
