@@ -75,6 +75,12 @@ impl Location {
         place(0.5 * (below + above))
     }
 
+    /// Scores of the least and the largest label at η.
+    pub fn ends(&self, eta: f64, shared: &[f64]) -> Option<[f64; 2]> {
+        let score = |label| self.law.slopes(label, eta, shared).0;
+        self.bounds().map(|ends| ends.map(score))
+    }
+
     /// The predictor that fits best the one label whose score at η is `score`: that of all rows
     /// where they have such a label each, and of a law of the exponential family that of their
     /// mean. Beyond the declared range it is the range's end.

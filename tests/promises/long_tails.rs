@@ -35,16 +35,15 @@ fn table(names: &str, draw: impl Fn(&mut ChaCha20Rng, f64) -> String) -> String 
 }
 
 /// How far income and age are off from the run without privacy, in posterior sds, root mean square
-/// over runs at ε = 3, and in how many runs a 90 % interval holds income, whose place in θ is
-/// `income`.
-fn errors(table: &str, label: &str, model: &str, income: usize) -> (f64, u64) {
+/// over runs at ε, and in how many runs a 90 % interval holds income, whose place in θ is `income`.
+fn errors(table: &str, label: &str, model: &str, income: usize, epsilon: f64) -> (f64, u64) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.csv"), table).unwrap();
     let all: Vec<String> = (0..LEVELS).map(|i| format!("\"L{i}\"")).collect();
     let all = all.join(", ");
     let run = |privacy: &str, seed| {
         let text = format!(
-            "[data]\nfile = \"t.csv\"\n[data.label]\n{label}\n[columns]\nlevel = {{ levels = [{all}], strict = true }}\nincome = {{ scale = [0, 30] }}\nage = {{ scale = [18, 95] }}\n[model]\n{model}\nprior = {{ kind = \"normal\", sd = 5 }}\n[sampler]\nalgorithm = \"anchored-barker\"\n[run]\nchains = 1\niterations = 2000\n{privacy}"
+            "[data]\nfile = \"t.csv\"\n[data.label]\n{label}\n[columns]\nlevel = {{ levels = [{all}], strict = true }}\nincome = {{ scale = [0, 30] }}\nage = {{ scale = [18, 95] }}\n[model]\nprior = {{ kind = \"normal\", sd = 5 }}\n{model}\n[sampler]\nalgorithm = \"anchored-barker\"\n[run]\nchains = 1\niterations = 2000\n{privacy}"
         );
         let plan = Plan::parse(&folder.path().join("run.toml"), text).unwrap();
         let data = plan.load_data().unwrap();
@@ -53,8 +52,9 @@ fn errors(table: &str, label: &str, model: &str, income: usize) -> (f64, u64) {
     };
     let exact = run("[privacy]\nnot_private = true\n", 0);
     let (mut squares, mut held) = (0.0, 0);
+    let privacy = format!("[privacy]\nepsilon = {epsilon:?}\ndelta = 1e-6\n");
     for seed in 0..RUNS {
-        let noisy = run("[privacy]\nepsilon = 3.0\ndelta = 1e-6\n", seed);
+        let noisy = run(&privacy, seed);
         for ((to, _, _), (mean, sd, _)) in noisy.iter().zip(&exact) {
             squares += ((to - mean) / sd).powi(2) / (2 * RUNS) as f64;
         }
@@ -76,6 +76,7 @@ fn times_beside_a_number_with_a_long_tail_are_told() {
         "column = \"time\"\nclamp = [0.01, 300]\nevent = { column = \"seen\", in = [\"1\"] }",
         "kind = \"weibull\"\nparameters = { log_shape = { mean = 0, sd = 1 } }\nformula = \"time ~ income + age + level\"",
         1,
+        3.0,
     );
     println!("{off:.2} {held}");
     assert!(off < 4.0 && held >= 4, "{off} {held}");
@@ -95,24 +96,37 @@ fn ratings_beside_a_number_with_a_long_tail_are_told() {
         "column = \"rating\"\nlevels = [\"1\", \"2\", \"3\", \"4\"]",
         "kind = \"ordinal\"\nformula = \"rating ~ income + age + level\"",
         0,
+        3.0,
     );
     println!("{off:.2} {held}");
     assert!(off < 3.0 && held >= 4, "{off} {held}");
 }
 
-/// Visits, 3 in the mean, which are declared to be anything up to 200.
-#[test]
-fn counts_far_below_their_bound_are_told() {
-    let visits = table("visits", |rng, eta| {
+/// Visits, 3 in the mean.
+fn visits() -> String {
+    table("visits", |rng, eta| {
         let visits = Poisson::new(2.0 * eta.exp()).unwrap();
         format!("{:.0}", rng.sample(visits).min(200.0))
-    });
-    let (off, held) = errors(
-        &visits,
-        "column = \"visits\"\ncount = 200",
-        "kind = \"poisson\"\nformula = \"visits ~ income + age + level\"",
-        1,
-    );
+    })
+}
+
+const VISITS: &str = "column = \"visits\"\ncount = 200";
+
+/// They are declared to be anything up to 200.
+#[test]
+fn counts_far_below_their_bound_are_told() {
+    let model = "kind = \"poisson\"\nformula = \"visits ~ income + age + level\"";
+    let (off, held) = errors(&visits(), VISITS, model, 1, 3.0);
     println!("{off:.2} {held}");
     assert!(off < 6.0 && held >= 4, "{off} {held}");
+}
+
+/// The same beside levels that share a prior, at a third of that budget. While these were asked
+/// neither where labels lie nor about income it was 53 posterior sds off, and one run in six held it.
+#[test]
+fn counts_beside_pooled_levels_are_told() {
+    let model = "kind = \"poisson\"\nformula = \"visits ~ income + age + (1 | level)\"\n[[model.hierarchy]]\nname = \"level\"\nscale = 1.0";
+    let (off, held) = errors(&visits(), VISITS, model, 1, 1.0);
+    println!("{off:.2} {held}");
+    assert!(off < 10.0 && held >= 4, "{off} {held}");
 }

@@ -100,6 +100,16 @@ impl MeanScores {
         self.scores.zip_map(&self.sds, heard)
     }
 
+    /// A mean score in η, no nearer to those of the least and the largest label than noise: rare
+    /// events are not told from none, which have no rate.
+    fn off(&self, ends: Option<[f64; 2]>, score: f64) -> f64 {
+        let sd = self.sds[0];
+        match ends {
+            Some([low, high]) if low + sd < high - sd => score.clamp(low + sd, high - sd),
+            _ => score,
+        }
+    }
+
     fn is_noise(&self, k: usize) -> bool {
         self.scores[k].abs() < NO_MORE * self.sds[k]
     }
@@ -143,7 +153,9 @@ impl Anchoring {
             place.narrow(here, seen.scores[0], seen.sds[0]);
             let shared_here = self.shared(&at);
             let settled = SETTLED * self.slopes.at(&at).eta_unit;
-            let to = place.hold(location.predictor(seen.heard()[0], here, shared_here));
+            let ends = location.ends(here, shared_here);
+            let there = |score| location.predictor(seen.off(ends, score), here, shared_here);
+            let to = place.hold(there(seen.heard()[0]));
             if !to.is_finite() {
                 break;
             }
@@ -157,7 +169,7 @@ impl Anchoring {
             };
             next[location.column] = to - location.offset;
             // A score that noise has made small says little of where it would go.
-            let plain = location.predictor(seen.scores[0], here, shared_here);
+            let plain = there(seen.scores[0]);
             let far = if seen.is_noise(0) { to } else { plain } - here;
             let mut settled = far.abs() < settled;
             if all {
@@ -301,5 +313,10 @@ mod tests {
         };
         assert!((seen.heard() - DVector::from_vec(vec![-0.8, 0.2, 0.0])).amax() < 1e-12);
         assert_eq!([0, 1, 2].map(|k| seen.is_noise(k)), [false, false, true]);
+        // Labels whose scores lie between −1 and 3.
+        let off = |score| seen.off(Some([-1.0, 3.0]), score);
+        assert_eq!([-2.0, -0.9, 0.5, 2.9].map(off), [-0.8, -0.8, 0.5, 2.8]);
+        assert_eq!(seen.off(Some([0.0, 0.3]), 0.4), 0.4);
+        assert_eq!(seen.off(None, -2.0), -2.0);
     }
 }
