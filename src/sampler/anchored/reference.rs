@@ -55,6 +55,7 @@ mod tests {
     #[test]
     fn a_level_without_a_column_has_what_was_seen_of_it() {
         let structure = Structure {
+            flags: vec![true, true, true, false],
             constant: Some(0),
             levels: vec![
                 vec![],

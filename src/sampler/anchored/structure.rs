@@ -58,15 +58,18 @@ pub struct Sum {
 }
 
 impl Structure {
-    /// The columns of each factor that are 1 where a row has one level of it.
-    pub(super) fn factors(&self) -> Vec<Vec<usize>> {
-        let mut factors: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    /// A column of each level of each factor that is 1 where a row has it, or has it with something
+    /// else: products with numbers are not, and of two columns of a level it is the first.
+    fn factors(&self) -> Vec<Vec<usize>> {
+        let mut factors: BTreeMap<usize, BTreeMap<usize, usize>> = BTreeMap::new();
         for (j, levels) in self.levels.iter().enumerate() {
-            if let [level] = levels[..] {
-                factors.entry(level.factor).or_default().push(j);
+            if let ([level], Some(true)) = (&levels[..], self.flags.get(j)) {
+                let own = factors.entry(level.factor).or_default();
+                own.entry(level.level).or_insert(j);
             }
         }
-        factors.into_values().collect()
+        let columns = |own: BTreeMap<usize, usize>| own.into_values().collect();
+        factors.into_values().map(columns).collect()
     }
 
     /// Those of them with a level that has no column, beside a constant.
@@ -376,6 +379,20 @@ mod tests {
             sum += &x * x.transpose() * rng.random_range(0.1..1.0);
         }
         sum / 500.0
+    }
+
+    /// Of two factors one adds up to the constant. Its levels, products of the other's with a number
+    /// and with a flag, and what is not declared to be 0 or 1 are left out.
+    #[test]
+    fn levels_of_factors_are_told_from_their_products() {
+        let mut structure = structure();
+        assert!(structure.factors_with_reference().is_empty());
+        structure.flags = (0..D).map(|j| j != 1).collect();
+        for (level, is_flag) in [(10, false), (11, true)] {
+            structure.levels.push(vec![Level { factor: 1, level }]);
+            structure.flags.push(is_flag);
+        }
+        assert_eq!(structure.factors_with_reference(), [[10, 11, 12, 13]]);
     }
 
     /// What is true stays, in coordinates that mix all columns and are all but singular along what
