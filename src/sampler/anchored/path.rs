@@ -573,6 +573,7 @@ impl<'a> Path<'a> {
             };
             matrix[(j, j)] += (far * least - ratio * self.first[(j, j)]).max(0.0);
         }
+        matrix = reference::raised(matrix, least, &self.plan.structure);
         let even = factor(&matrix)?;
         if let (Some(pooled), true) = (&self.pooled, purse.rho.is_some()) {
             let noise = |matrix: &DMatrix<f64>| {

@@ -9,6 +9,28 @@ use super::structure::Structure;
 /// many sds of its noise.
 const LEAST: f64 = 0.5;
 
+/// The direction in θ along which no other level's rows change.
+fn direction(constant: usize, levels: &[usize], d: usize) -> DVector<f64> {
+    let mut own = DVector::zeros(d);
+    own[constant] = 1.0;
+    levels.iter().for_each(|j| own[*j] = -1.0);
+    own
+}
+
+/// A matrix of coordinates in which a level without a column has this weight at least, as rare
+/// levels have that have one: the constant's column is that level's and all others'.
+pub(super) fn raised(mut matrix: DMatrix<f64>, least: f64, structure: &Structure) -> DMatrix<f64> {
+    let Some(constant) = structure.constant else {
+        return matrix;
+    };
+    for levels in structure.factors_with_reference() {
+        let own = direction(constant, &levels, matrix.nrows());
+        let weight = own.dot(&(&matrix * &own));
+        matrix[(constant, constant)] += (least - weight).max(0.0);
+    }
+    matrix
+}
+
 /// A believed curvature in which no level without a column has more weight than was `observed`; the
 /// noise of that is `factor` times a symmetric matrix of sd `sd` on the diagonal.
 ///
@@ -25,9 +47,7 @@ pub(super) fn held(
     };
     let d = believed.nrows();
     for levels in structure.factors_with_reference() {
-        let mut own = DVector::zeros(d);
-        own[constant] = 1.0;
-        levels.iter().for_each(|j| own[*j] = -1.0);
+        let own = direction(constant, &levels, d);
         let weight = |matrix: &DMatrix<f64>| own.dot(&(matrix * &own));
         let noise = sd * factor.tr_mul(&own).norm_squared();
         let most = weight(observed).max(LEAST * noise);
@@ -98,5 +118,9 @@ mod tests {
                 table([60.0, 30.0, 10.0]).view((1, 1), (3, 3))
             );
         }
+        let few = table([1.0, 30.0, 10.0]);
+        let raised = raised(few.clone(), 5.0, &structure);
+        assert!((weight(&raised) - 5.0).abs() < 1e-9);
+        assert!(((raised - few).norm() - 4.0).abs() < 1e-9);
     }
 }
