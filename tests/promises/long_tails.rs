@@ -122,7 +122,8 @@ fn counts_far_below_their_bound_are_told() {
 }
 
 /// The same beside levels that share a prior, at a third of that budget. While these were asked
-/// neither where labels lie nor about income it was 53 posterior sds off, and one run in six held it.
+/// neither where labels lie nor about income it was 53 posterior sds off, and held in one run of
+/// six.
 #[test]
 fn counts_beside_pooled_levels_are_told() {
     let model = "kind = \"poisson\"\nformula = \"visits ~ income + age + (1 | level)\"\n[[model.hierarchy]]\nname = \"level\"\nscale = 1.0";

@@ -21,8 +21,8 @@ const NOISE: f64 = 0.2;
 const SHARES: [f64; 2] = [0.001, 0.02];
 /// Nothing is asked where its noise would be more than this.
 const MOST_NOISE: f64 = 0.7;
-/// Releases at most, each in the coordinates that those before it gave. (A floor by noise of a third
-/// falls to a two-hundredth in five, and in one that costs as much as all to a seventh.) …
+/// Releases at most, each in the coordinates that those before it gave. (A floor by noise of a
+/// third falls to a two-hundredth in five, and in one that costs as much as all to a seventh.) …
 const ROUNDS: usize = 5;
 /// … unless each direction is more than so many sds of its noise.
 const SETTLED: f64 = 3.0;

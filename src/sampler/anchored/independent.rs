@@ -78,8 +78,8 @@ mod tests {
         }
     }
 
-    /// Of 1000 rows 975 seem to have one of two levels, and a seventh is left for the third; a number
-    /// is 0.5 in the mean.
+    /// Of 1000 rows 975 seem to have one of two levels, and a seventh is left for the third; a
+    /// number is 0.5 in the mean.
     #[test]
     fn levels_have_the_products_that_declarations_say() {
         let squares = DVector::from_vec(vec![1000.0, 650.0, 325.0, 200.0, 400.0]);

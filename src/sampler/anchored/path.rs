@@ -803,8 +803,8 @@ impl<'a> Path<'a> {
         self.lighten();
     }
 
-    /// A curvature beside pooled levels in which a constant has no more than all rows' weight: noise
-    /// and floors of a hierarchy add up to much more.
+    /// A curvature beside pooled levels in which a constant has no more than all rows' weight:
+    /// noise and floors of a hierarchy add up to much more.
     fn within_weight(&self, matrix: DMatrix<f64>) -> DMatrix<f64> {
         let features = self.dim() - self.scales.len();
         match (self.plan.structure.constant, &self.known) {

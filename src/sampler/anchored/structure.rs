@@ -381,8 +381,8 @@ mod tests {
         sum / 500.0
     }
 
-    /// Of two factors one adds up to the constant. Its levels, products of the other's with a number
-    /// and with a flag, and what is not declared to be 0 or 1 are left out.
+    /// Of two factors one adds up to the constant. Its levels, products of the other's with a
+    /// number and with a flag, and what is not declared to be 0 or 1 are left out.
     #[test]
     fn levels_of_factors_are_told_from_their_products() {
         let mut structure = structure();
