@@ -349,7 +349,7 @@ fn a_rare_level_without_a_column_is_told() {
 
 /// Without privacy 30 rows of 20,030 tell the intercept where only they have no other level: in a
 /// linear regression it is their mean. Where coordinates made their rows 26 times as long as others
-/// these were clipped, and it was 7 off.
+/// these were clipped, and it was 2 off.
 #[test]
 fn a_rare_level_without_a_column_is_told_without_privacy() {
     let mut rng = ChaCha20Rng::seed_from_u64(43);
