@@ -42,6 +42,8 @@ pub struct Regression {
     /// What rows add to η beside their features.
     offset: Option<Offset>,
     label: LabelKind,
+    /// Trials of a row at most, where its label is the share of successes in them.
+    trials: Option<f64>,
     row_norm: f64,
     prior: Prior,
     tempering: f64,
@@ -169,6 +171,7 @@ impl Regression {
             features: features.len(),
             offset: None,
             label,
+            trials: None,
             row_norm,
             prior,
             tempering,
@@ -185,6 +188,15 @@ impl Regression {
     pub fn with_offset(mut self, offset: Offset) -> Self {
         self.offset = Some(offset);
         self.rate = self.rate();
+        self.slopes = self.bounds();
+        self
+    }
+
+    /// The same where labels are the shares of successes in so many trials at most, and rows weigh
+    /// as their trials do.
+    #[must_use]
+    pub fn with_trials(mut self, most: f64) -> Self {
+        self.trials = Some(most);
         self.slopes = self.bounds();
         self
     }
@@ -294,7 +306,8 @@ impl Regression {
                 Slopes::poisson(self.label.bound(), largest)
             }
             Likelihood::Declared(law) if law.shared().is_empty() => {
-                Slopes::declared(law, self.label)
+                let slopes = Slopes::declared(law, self.label);
+                self.trials.map_or(slopes, |most| slopes.of_trials(most))
             }
             Likelihood::Declared(law) => {
                 let joint = Joint {

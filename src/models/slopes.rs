@@ -116,9 +116,11 @@ pub struct Slopes {
     pub ends: bool,
     /// Rows of a unit at most, whose sums are clipped together; 1 where rows are units.
     pub rows_of_unit: u32,
-    /// What a row is expected to add of what it would add with the largest weight of rows; 1 where
-    /// rows have no weights.
+    /// What a row is expected to weigh, over the largest weight of rows; 1 where rows have none.
     pub mean_share: f64,
+    /// Trials that a row of the largest weight has, whose label is the mean of so many: the
+    /// variance of its score is its weight over that. 1 of other labels.
+    pub trials: f64,
 }
 
 /// How a row beyond the row bound enters an expansion and its remainder.
@@ -152,6 +154,7 @@ impl Slopes {
             ends: false,
             rows_of_unit: 1,
             mean_share: 1.0,
+            trials: 1.0,
         }
     }
 
@@ -193,6 +196,7 @@ impl Slopes {
             ends: false,
             rows_of_unit: 1,
             mean_share: 1.0,
+            trials: 1.0,
         }
     }
 
@@ -221,6 +225,7 @@ impl Slopes {
             ends: false,
             rows_of_unit: 1,
             mean_share: 1.0,
+            trials: 1.0,
         }
     }
 
@@ -276,12 +281,13 @@ impl Slopes {
             },
             first_weight: reach.first_weight,
             eta_unit: reach.eta_unit,
-            clips_residuals: !classes || joint || weights_scores,
+            clips_residuals: !classes || joint || weights_scores || law.name() == SUCCESSES.0,
             weights_scores,
             centred: reach.centred || weights_scores,
             ends: reach.ends,
             rows_of_unit: 1,
             mean_share: 1.0,
+            trials: 1.0,
         }
     }
 
@@ -304,11 +310,23 @@ impl Slopes {
         }
     }
 
-    /// The same where rows are expected to add this share of what the largest weight would make
-    /// them add.
+    /// The same where rows are expected to have this share of the largest weight.
     #[must_use]
     pub fn of_weights(self, mean_share: f64) -> Self {
         Slopes { mean_share, ..self }
+    }
+
+    /// The same where labels are the shares of successes in so many trials at most.
+    #[must_use]
+    pub fn of_trials(self, trials: f64) -> Self {
+        // A share of n has an sd of 1/(2√n) at most.
+        let most = self.largest_score.min(MOST_SDS * 0.5 / trials.sqrt());
+        Slopes {
+            trials,
+            largest_score: most,
+            common_score: most,
+            ..self
+        }
     }
 
     /// What a unit's gradient is clipped to, over the row bound: √k times the largest score of its
@@ -330,10 +348,9 @@ impl Slopes {
         self.largest_weight * f64::from(self.rows_of_unit)
     }
 
-    /// Rows of a unit that are expected, before anything is seen of them, as so many of the largest
-    /// weight.
+    /// Rows of a unit that are expected, before anything is seen of them.
     pub fn expected_rows(&self) -> f64 {
-        0.5 * (1.0 + f64::from(self.rows_of_unit)) * self.mean_share
+        0.5 * (1.0 + f64::from(self.rows_of_unit))
     }
 
     /// Whether the log likelihood is its own quadratic: remainders are zero.
@@ -369,7 +386,7 @@ impl Slopes {
         };
         match self.score {
             Score::Linear => MOST_SDS,
-            _ => self.largest_score / (self.overdispersion() * mean.sqrt()),
+            _ => self.largest_score / (self.overdispersion() * (mean / self.trials).sqrt()),
         }
     }
 
@@ -452,10 +469,11 @@ impl Slopes {
     }
 
     /// Score and weight of a row that is shortened by `share`, within their bounds; NaN stays.
-    pub fn score_and_weight(&self, share: f64, eta: f64, label: f64) -> (f64, f64) {
+    /// `root`: the root of the row's own weight over the largest, which its score is multiplied by.
+    pub fn score_and_weight(&self, root: f64, share: f64, eta: f64, label: f64) -> (f64, f64) {
         let (score, weight) = self.score.slopes(eta, label);
         let most = self.largest_score;
-        let score = score * self.score_share(share, weight, eta);
+        let score = root * score * self.score_share(share, weight, eta);
         let weight = self.influence(share, weight).weight;
         (score.clamp(-most, most), weight.min(self.largest_weight))
     }
@@ -558,7 +576,7 @@ mod tests {
             let likelier = p.max(1.0 - p);
             for share in [1.0, 0.9, 0.6, 0.3, 0.01] {
                 // Over the row bound, as the row's z is shortened to it.
-                let [up, down] = [1.0, -1.0].map(|y| slopes.score_and_weight(share, eta, y).0);
+                let [up, down] = [1.0, -1.0].map(|y| slopes.score_and_weight(1.0, share, eta, y).0);
                 assert!((p * up + (1.0 - p) * down).abs() < 1e-12, "{eta} {share}");
                 assert!((slopes.larger_score(eta) - likelier).abs() < 1e-12, "{eta}");
                 let largest = up.abs().max(down.abs());
@@ -587,7 +605,7 @@ mod tests {
                 let larger = scores.map(f64::abs).into_iter().fold(0.0, f64::max);
                 above |= larger > slopes.largest_score;
                 for share in [1.0, 0.6, 0.1] {
-                    let kept = [1.0, -1.0].map(|y| slopes.score_and_weight(share, eta, y).0);
+                    let kept = [1.0, -1.0].map(|y| slopes.score_and_weight(1.0, share, eta, y).0);
                     let mean = chances[0] * kept[0] + chances[1] * kept[1];
                     assert!(mean.abs() < 1e-9 * larger, "{law:?} {eta} {share}: {mean}");
                     let most = kept.map(f64::abs).into_iter().fold(0.0, f64::max);

@@ -33,4 +33,5 @@ mod privacy_audit;
 mod ranks;
 mod rare_levels;
 mod row_bounds;
+mod row_weights;
 mod wide_bounds;

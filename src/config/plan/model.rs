@@ -109,10 +109,15 @@ impl Plan {
         let tempering = self.tempering()?;
         let offset = self.offset()?.as_ref().map(Offset::of).transpose();
         let offset = offset.map_err(|what| self.refuse("data.offset", what))?;
+        let trials = self.most_trials();
         let regression = |model: Result<Regression, ModelError>| {
             let model = model.map_err(refuse)?;
             let model = match offset {
                 Some(offset) => model.with_offset(offset),
+                None => model,
+            };
+            let model = match trials {
+                Some(most) => model.with_trials(most),
                 None => model,
             };
             Ok::<Arc<dyn Model>, ConfigError>(Arc::new(model))

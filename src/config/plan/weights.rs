@@ -104,6 +104,12 @@ impl Plan {
         })
     }
 
+    /// Trials of a row at most, where labels are shares of successes.
+    pub(super) fn most_trials(&self) -> Option<f64> {
+        let trials = self.config.data.label.as_ref()?.trials.as_ref()?;
+        Some(trials.most)
+    }
+
     /// So many rows of the largest weight are expected to tell what `rows` rows do.
     pub(super) fn weighed(&self, rows: usize) -> usize {
         (rows as f64 * self.mean_share()).ceil() as usize

@@ -42,14 +42,15 @@ struct Told {
 
 impl Columns {
     /// Asks for the profiles of columns that may be narrow by the released diagonal, whose noise
-    /// has this sd, and are no flags by declaration; `weight`: Σ κw.
+    /// has this sd, and are no flags by declaration; `weight`: Σ κw, and rows' mean weight over the
+    /// largest.
     ///
     /// # Errors
     /// [`Halt`] of the curator.
     pub fn ask(
         plan: &Anchoring,
         (diagonal, sd): (DVector<f64>, f64),
-        weight: f64,
+        (weight, share): (f64, f64),
         purse: &mut Purse,
         releases: &mut dyn Releases,
     ) -> Result<Self, Halt> {
@@ -57,23 +58,23 @@ impl Columns {
         let far = DVector::from_element(d, 1.0);
         let mut known = Columns { diagonal, far };
         let (_, scales) = plan.slopes.and_scales(&plan.start);
-        let raised = weight / (LONGEST_LEVEL * LONGEST_LEVEL * d as f64);
+        let raised = share * weight / (LONGEST_LEVEL * LONGEST_LEVEL * d as f64);
         let features = known.diagonal.rows(0, d - scales.len());
         let asked = asked(&(features / raised), sd / raised, &plan.structure.flags);
-        let share = SHARE / asked.len().max(1) as f64;
+        let each = SHARE / asked.len().max(1) as f64;
         // A unit's rows are added up: their profile says nothing of single columns.
-        if plan.slopes.rows_of_unit > 1 || share < purse.least_share() {
+        if plan.slopes.rows_of_unit > 1 || each < purse.least_share() {
             return Ok(known);
         }
         let longest = row_norm(plan.row_norm, &scales);
         for j in asked {
             let unit = (known.diagonal[j] / weight).sqrt();
-            let tau = purse.pay(share);
+            let tau = purse.pay(each);
             let seen = profile(plan, (j, unit), longest, tau, releases)?;
             // At the start predictors are about 0.
             if let Some(told) = told(&seen, unit / plan.slopes.larger_score(0.0)) {
                 known.diagonal[j] = told.square;
-                known.far[j] = told.far.min(1.0);
+                known.far[j] = (told.far / share).min(1.0);
             }
         }
         Ok(known)

@@ -132,7 +132,7 @@ impl Anchoring {
         };
         let units = f64::from(self.slopes.rows_of_unit).sqrt();
         // Noise of a mean score, over a row's sd, at τ = 1.
-        let each = 2.0 * CLIP_SDS * units / self.expected_rows();
+        let each = 2.0 * CLIP_SDS * units / self.expected_weights();
         let Some(share) = purse.share_of(NOISE / each) else {
             return Ok(None);
         };
@@ -256,7 +256,7 @@ impl Anchoring {
             ..AnchorNoise::default()
         };
         let seen = releases.anchor(at, &metric, noise)?;
-        let whole = self.unit * self.expected_rows();
+        let whole = self.unit * self.expected_weights();
         let places: Vec<usize> = [location.column]
             .into_iter()
             .chain(first..at.len())

@@ -52,6 +52,8 @@ enum Labels {
     Numbers,
     /// The same of a law with heavy tails.
     Tailed,
+    /// Shares of successes, which lie within 0 and 1.
+    Shares,
     /// Less what clipping is expected to leave of them.
     Classes,
     /// Waited for until so many events are expected: hazards add up to an exponential number.
@@ -62,6 +64,7 @@ impl Labels {
     fn of(slopes: &Slopes) -> Self {
         match (slopes.centred, slopes.waits()) {
             (false, _) if slopes.ends => Labels::Tailed,
+            (false, _) if slopes.trials > 1.0 => Labels::Shares,
             (false, _) => Labels::Numbers,
             (true, false) => Labels::Classes,
             (true, true) => Labels::Times,
@@ -71,7 +74,7 @@ impl Labels {
     /// Share of the information of rows whose residuals are clipped at so many sds.
     fn kept(self, clip: f64) -> f64 {
         match self {
-            Labels::Numbers | Labels::Tailed | Labels::Classes => within(clip),
+            Labels::Numbers | Labels::Tailed | Labels::Shares | Labels::Classes => within(clip),
             Labels::Times => 1.0 - (-clip).exp(),
         }
     }
@@ -93,7 +96,7 @@ impl Labels {
     fn misfit(self) -> f64 {
         match self {
             Labels::Numbers => SKEWED,
-            Labels::Tailed | Labels::Classes => CENTRED,
+            Labels::Tailed | Labels::Shares | Labels::Classes => CENTRED,
             Labels::Times => 1.0,
         }
     }
@@ -102,14 +105,14 @@ impl Labels {
     fn doubt(self) -> f64 {
         match self {
             Labels::Numbers => SKEWED_IN_INTERVALS,
-            Labels::Tailed | Labels::Classes | Labels::Times => 1.0,
+            Labels::Tailed | Labels::Shares | Labels::Classes | Labels::Times => 1.0,
         }
     }
 
     /// What predictors are off by, nats, root mean square.
     fn off(self) -> f64 {
         match self {
-            Labels::Numbers | Labels::Tailed => 0.0,
+            Labels::Numbers | Labels::Tailed | Labels::Shares => 0.0,
             Labels::Classes => OFF,
             Labels::Times => OFF_TIMES,
         }

@@ -36,6 +36,8 @@ use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 /// Shares of the whole: plain curvature at the start, of which the diagonal is used, and the
 /// curvature there in the coordinates which that gives.
 const START: [f64; 2] = [0.02, 0.05];
+/// A mean weight of rows is at least so much of what is declared.
+const LEAST_SHARE: f64 = 0.05;
 /// The coordinates' floor, over the largest diagonal entry.
 const DIAGONAL_FLOOR: f64 = 0.01;
 /// A stage's gradient gets so much that its noise changes η by this, root mean square …
@@ -102,6 +104,8 @@ const GROWTH: f64 = 2.0;
 /// Weights of counts and numbers are clipped at so many times their mean, where no decision asks
 /// for what is cut: their bound is that of the largest label declared, and noise grows with it.
 const HEAVIEST: f64 = 4.0;
+/// … and those of times at so many, which their model bounds as if every event was seen.
+const HEAVIEST_TIME: f64 = 16.0;
 /// Share of the first curvature in the coordinates of gradients: keeps them from following a
 /// noisy curvature to where it is lost.
 const BLEND: f64 = 0.01;
@@ -194,6 +198,8 @@ struct Path<'a> {
     /// Σ κw, now and at the start.
     weight: f64,
     first_weight: f64,
+    /// Mean weight of rows over the largest: features are as long as its root makes them.
+    share: f64,
     /// Gradients that were released on the way, and how uncertain the curvature's entries are since
     /// its last release.
     observations: Vec<Observation>,
@@ -288,6 +294,19 @@ impl Anchoring {
     fn is_light(&self) -> bool {
         let single = self.slopes.predictor == Predictor::Linear && self.slopes.of_numbers();
         self.undecided && self.split.is_some() && single && !self.slopes.is_quadratic()
+    }
+
+    /// Mean weight of rows over the largest: what `square`, the constant's mean square in rows of
+    /// the largest weight, tells where curvatures do not depend on labels, else what is declared.
+    fn mean_share(&self, square: impl Fn(usize) -> f64) -> f64 {
+        let declared = self.slopes.mean_share;
+        let of_labels = matches!(self.slopes.score, Score::Declared(_));
+        match self.structure.constant {
+            Some(k) if declared < 1.0 && (self.slopes.trials > 1.0 || !of_labels) => {
+                square(k).clamp(LEAST_SHARE * declared, 1.0)
+            }
+            _ => declared,
+        }
     }
 
     /// What weights are clipped at where they are clipped below their model's bound.
@@ -391,8 +410,9 @@ impl<'a> Path<'a> {
         // like much curvature.
         let most = heaviest * longest * longest;
         let diagonal = &diagonal * (most / diagonal.sum()).min(1.0);
+        let share = plan.mean_share(|k| diagonal[k] / weight);
         let Columns { diagonal, far } =
-            Columns::ask(&light, (diagonal, least), weight, purse, releases)?;
+            Columns::ask(&light, (diagonal, least), (weight, share), purse, releases)?;
         let squares = units.component_mul(&units);
         let mut floor = squares.component_mul(&far) * (DIAGONAL_FLOOR * diagonal.max());
         let diagonal = squares.component_mul(&diagonal);
@@ -487,6 +507,7 @@ impl<'a> Path<'a> {
             far,
             weight,
             first_weight: weight,
+            share,
             observations: Vec::new(),
             uncertain: 0.0,
             longest: LONGEST_STEP,
@@ -535,6 +556,15 @@ impl<'a> Path<'a> {
         self.weight / (self.plan.unit * self.plan.expected_rows())
     }
 
+    /// What weights are clipped at here.
+    fn largest_weight(&self) -> f64 {
+        let most = match self.slopes.waits() && self.plan.split.is_some() {
+            true => HEAVIEST_TIME * self.mean_weight(),
+            false => f64::INFINITY,
+        };
+        self.slopes.largest_weight.min(most)
+    }
+
     /// What steps are measured in: the first curvature, and for parameters that rows share what
     /// their scales stand for.
     fn ruler(&self) -> DMatrix<f64> {
@@ -544,7 +574,7 @@ impl<'a> Path<'a> {
             ruler.row_mut(shared + k).fill(0.0);
             ruler.column_mut(shared + k).fill(0.0);
             let scale = SHARED_LENGTH * scale;
-            ruler[(shared + k, shared + k)] = self.first_weight * scale * scale;
+            ruler[(shared + k, shared + k)] = self.share * self.first_weight * scale * scale;
         }
         ruler
     }
@@ -563,7 +593,7 @@ impl<'a> Path<'a> {
         let (_, prior) = self.prior_slopes();
         let mut matrix = &self.curvature + &self.first * (BLEND * ratio) + &prior;
         let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
-        let least = 1.0 / (LONGEST_LEVEL * LONGEST_LEVEL * squares);
+        let least = self.share / (LONGEST_LEVEL * LONGEST_LEVEL * squares);
         let shared = self.dim() - self.scales.len();
         for j in 0..self.dim() {
             // A shared parameter is as long as a feature of its scale.
@@ -600,7 +630,7 @@ impl<'a> Path<'a> {
     /// which residuals are clipped at four of.
     fn change(&self, step: &DVector<f64>) -> f64 {
         let square = (step.transpose() * self.ruler() * step)[(0, 0)].max(0.0);
-        (square / self.first_weight).sqrt() / self.slopes.eta_unit
+        (square / (self.share * self.first_weight)).sqrt() / self.slopes.eta_unit
     }
 
     fn is_long(&self, step: &DVector<f64>) -> bool {
@@ -642,7 +672,8 @@ impl<'a> Path<'a> {
         let noise = (spread.transpose() * &self.first * &spread)
             .trace()
             .max(0.0);
-        let change = whole * (noise / self.first_weight).sqrt() / self.slopes.eta_unit;
+        let change = (noise / (self.share * self.first_weight)).sqrt() / self.slopes.eta_unit;
+        let change = whole * change;
         let least = least.max(purse.least_share());
         // Labels far off take so many stages in any case.
         let needed = (self.slopes.crossing.ceil() + 3.0 - f64::from(stage)).max(1.0);
@@ -720,7 +751,7 @@ impl<'a> Path<'a> {
         releases: &mut dyn Releases,
     ) -> Result<(Metric, Expansion), Halt> {
         let noise = AnchorNoise {
-            largest_weight: self.plan.is_light().then_some(self.slopes.largest_weight),
+            largest_weight: Some(self.largest_weight()),
             ..noise
         };
         let metric = Metric {
@@ -738,7 +769,7 @@ impl<'a> Path<'a> {
         let d = self.dim() as f64;
         let usual = coordinates.usual;
         let slopes = &self.slopes;
-        let noise = 2.0 * self.plan.unit * slopes.largest_weight * tau;
+        let noise = 2.0 * self.plan.unit * self.largest_weight() * tau;
         let mean = self.mean_weight();
         let longest = longest.min(WIDEST * usual);
         let mut bound = STAGE_BOUND * usual;
@@ -1135,7 +1166,8 @@ impl<'a> Path<'a> {
     ) -> Result<DVector<f64>, Halt> {
         let (mut step, mut damping) = (step, 1e-7);
         while self.reach(&step) > 1.0 && damping < 1.0 {
-            let ruler = DMatrix::from_diagonal(&(&self.far * (damping * self.first_weight)));
+            let weight = damping * self.share * self.first_weight;
+            let ruler = DMatrix::from_diagonal(&(&self.far * weight));
             let damped = precision + ruler;
             step = self.held(solve_vector(&damped, gradient)?, &damped);
             damping *= 2.0;
@@ -1402,7 +1434,7 @@ impl<'a> Path<'a> {
             let squared = gap.dot(&pull).max(0.0) / d;
             let bent = match self.slopes.is_quadratic() {
                 true => 0.0,
-                false => 0.15 * squared * usual * d.sqrt(),
+                false => 0.15 * squared * usual * (d / self.share).sqrt(),
             };
             let noise = one * one / o.share;
             let weight = match noise + bent * bent {

@@ -221,6 +221,11 @@ impl Anchoring {
         self.rows as f64 * self.slopes.expected_rows()
     }
 
+    /// The same as so many rows of the largest weight.
+    pub(super) fn expected_weights(&self) -> f64 {
+        self.expected_rows() * self.slopes.mean_share
+    }
+
     /// Rows of all units at most.
     pub(super) fn most_rows(&self) -> f64 {
         self.rows as f64 * f64::from(self.slopes.rows_of_unit)

@@ -276,7 +276,7 @@ pub(super) fn quantize_to(most: u128, z: &[f64], scale: f64, q: &mut [i64]) {
 /// 2^14: |score| ≤ 2^20, 0 ≤ weight ≤ 2^14 whatever η, the label and the bounds are. NaN becomes 0.
 pub(super) fn quantize_slopes(slopes: &Slopes, share: f64, eta: f64, label: f64) -> (i64, i64) {
     let (steepest, heaviest) = (1i64 << GRADIENT_BITS, 1i64 << WEIGHT_BITS);
-    let (score, weight) = slopes.score_and_weight(share, eta, label);
+    let (score, weight) = slopes.score_and_weight(1.0, share, eta, label);
     let units = |value: f64, limit: i64, bound: f64| {
         (value * (limit as f64 / bound)).round_ties_even() as i64
     };

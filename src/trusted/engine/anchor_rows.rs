@@ -135,7 +135,11 @@ pub(super) fn weights(mut rows: TileRows<'_>, first: usize, out: &mut [f32]) {
         rows.read(first + t);
         for (i, weight) in out.iter_mut().enumerate() {
             let (_, w) = query.slopes.score.slopes(rows.eta[i], 0.0);
-            let share = share_of_ball(rows.norms[i], query.metric.row_bound);
+            // (As their sums are made: see VectorRows.)
+            let shares = rows.data.shares();
+            let part = shares.get((first + t) * TILE + i);
+            let root = part.map_or(1.0, |s| f64::from(*s).sqrt());
+            let share = share_of_ball(root * rows.norms[i], query.metric.row_bound);
             *weight = query.slopes.influence(share, w).omega as f32;
         }
     }

@@ -121,12 +121,14 @@ impl<'a> VectorRows<'a> {
         sums
     }
 
-    /// Adds a row to its unit; of several rows none counts more than one alone may.
+    /// Adds a row to its unit; of several rows none counts more than one alone may. One of a share
+    /// of the largest weight is as long as the root of that share makes it, and its score as much
+    /// less.
     fn add_row(&self, i: usize, row: &mut Row, unit: &mut Unit) {
         let (d, parts) = (self.query.at.len(), self.query.parts);
         let p = d - self.directions.len();
         let bound = self.query.metric.row_bound;
-        // What is clipped once more below: a row by itself, before its share is taken.
+        // What is clipped once more below: a row by itself.
         let several = self.data.units().is_some() || self.data.weighted();
         let z = &mut row.z;
         self.data.copy_row(i, &mut row.x);
@@ -136,26 +138,30 @@ impl<'a> VectorRows<'a> {
         let eta = eta + row.x.get(p).copied().unwrap_or(0.0);
         let label = f64::from(self.data.labels()[i]);
         let part = self.data.shares().get(i).map_or(1.0, |s| f64::from(*s));
+        let root = part.sqrt();
         self.query.metric.factor.solve(z);
-        let norm = (square(z) + self.lengths).sqrt();
+        let norm = root * (square(z) + self.lengths).sqrt();
         let alone = self.shared.is_none().then(|| {
             let share = share_of_ball(norm, bound);
-            z.iter_mut().for_each(|z| *z *= share);
-            self.slopes.score_and_weight(share, eta, label)
+            z.iter_mut().for_each(|z| *z *= root * share);
+            self.slopes.score_and_weight(root, share, eta, label)
         });
         if parts.gradient {
             let mut v = vec![0.0; d];
             let most = self.slopes.largest_score * bound;
             match (self.shared, alone) {
-                (Some(joint), _) => self.score(joint, z, [label, eta], &mut row.gram, &mut v),
+                (Some(joint), _) => {
+                    let most = most / part.max(f64::MIN_POSITIVE);
+                    self.score(joint, z, ([label, eta], most), &mut row.gram, &mut v);
+                    v.iter_mut().for_each(|v| *v *= part);
+                }
                 (None, Some((score, _))) => self.combine(z, &[score], &mut v),
                 (None, None) => {}
             }
             if several {
                 shorten(&mut v, most);
             }
-            let sum = unit.gradient.iter_mut().zip(v);
-            sum.for_each(|(g, v)| *g += part * v);
+            unit.gradient.iter_mut().zip(v).for_each(|(g, v)| *g += v);
         }
         if parts.profile == Some(Profile::Gradients) {
             let (length, score) = match self.shared {
@@ -164,17 +170,17 @@ impl<'a> VectorRows<'a> {
                     let scores = joint.law.scores(label, eta, joint.shared(self.query.at));
                     let mut v = vec![0.0; d];
                     self.combine(z, &scores, &mut v);
-                    (square(&v).sqrt(), scores[0])
+                    (part * square(&v).sqrt(), scores[0])
                 }
                 None => {
                     let (score, _) = self.slopes.score.slopes(eta, label);
-                    ((score * norm).abs(), score)
+                    ((root * score * norm).abs(), score)
                 }
             };
             let longest = self.slopes.largest_score * bound;
             let place = AnchorSums::place_of_gradient(length / longest, score);
             let rows = f64::from(self.slopes.rows_of_unit);
-            unit.profile[place] += in_profile(part / rows);
+            unit.profile[place] += in_profile(1.0 / rows);
         }
         let by_norms = parts.profile == Some(Profile::Norms);
         if !(parts.curvature || by_norms) {
@@ -199,38 +205,39 @@ impl<'a> VectorRows<'a> {
         unit.minus.extend_from_slice(&row.parts.minus);
         if by_norms {
             let weight = match self.shared {
-                None => self.slopes.score_and_weight(1.0, eta, label).1,
+                None => self.slopes.score_and_weight(1.0, 1.0, eta, label).1,
                 Some(_) => {
                     let vectors = unit.vectors[first..].chunks_exact(d);
                     let signed = vectors.zip(&row.parts.minus);
                     let trace: f64 = signed
                         .map(|(v, minus)| if *minus { -square(v) } else { square(v) })
                         .sum();
-                    trace / (norm * norm)
+                    trace / (square(z) + self.lengths)
                 }
             };
             let norm = norm * self.slopes.larger_score(eta);
-            let share = part * weight / self.slopes.profile_weight();
+            let share = weight / self.slopes.profile_weight();
             unit.profile[place(norm, bound)] += in_profile(share);
+        }
+        if self.shared.is_some() {
+            let vectors = unit.vectors[first..].iter_mut();
+            vectors.for_each(|v| *v *= root);
         }
         if several {
             let most = self.slopes.largest_weight.sqrt() * bound;
             shorten(&mut unit.vectors[first..], most);
         }
-        let vectors = unit.vectors[first..].iter_mut();
-        vectors.for_each(|v| *v *= part.sqrt());
     }
 
-    /// The score of a row in whitened coordinates, clipped by what the law says of it.
+    /// The score of a row in whitened coordinates, clipped to `most` by what the law says of it.
     fn score(
         &self,
         (joint, located): (Joint, &Located),
         z: &[f64],
-        [label, eta]: [f64; 2],
+        ([label, eta], most): ([f64; 2], f64),
         gram: &mut [f64],
         out: &mut [f64],
     ) {
-        let most = self.slopes.largest_score * self.query.metric.row_bound;
         let (law, shared) = (joint.law, joint.shared(self.query.at));
         if located.information.is_centred() {
             self.measure(z, gram);

@@ -60,8 +60,8 @@ pub(super) fn regressions() -> impl Iterator<Item = Case> {
         .filter(is_one)
 }
 
-/// A profile of gradients has each row in the entry of its gradient's length and its score's sign,
-/// of whole rows as of rows with weights, and a unit's rows count as shares of it.
+/// A profile of gradients has each row in the entry of its gradient's length and its score's sign; a
+/// row with a weight is so much shorter, and a unit's rows count as shares of it.
 #[test]
 fn profiles_of_gradients_count_rows_by_length_and_sign() {
     let number = LabelKind::Number {
@@ -92,7 +92,6 @@ fn profiles_of_gradients_count_rows_by_length_and_sign() {
     for slopes in [Slopes::linear(number, 4.0), joint] {
         let at = [0.4, -0.3, 0.7];
         let at = &at[..slopes.predictor.dim(2)];
-        let metric = Metric::identity(at.len(), bound);
         let slopes = slopes.at(at);
         let mut expected = vec![0i128; 18];
         for [a, b, y] in &rows {
@@ -112,10 +111,10 @@ fn profiles_of_gradients_count_rows_by_length_and_sign() {
         }
         let filled = expected.iter().filter(|n| **n > 3 << 22);
         assert!(filled.count() >= 9, "{expected:?}");
-        let profile = |data: Dataset, rows_of_unit: u32| {
+        let profile_at = |bound: f64, data: Dataset, rows_of_unit: u32| {
             let query = AnchorQuery {
                 at,
-                metric: &metric,
+                metric: &Metric::identity(at.len(), bound),
                 slopes: slopes.of_units(rows_of_unit),
                 parts: AnchorParts {
                     gradient: false,
@@ -126,12 +125,14 @@ fn profiles_of_gradients_count_rows_by_length_and_sign() {
             let sums = CpuEngine::new(Arc::new(data)).anchor_sums(&query);
             sums.unwrap().profile
         };
+        let profile = |data, rows_of_unit| profile_at(bound, data, rows_of_unit);
         let of =
             |weight: Option<f64>, unit| with_shares(&data, (0..700).map(|i| (i, weight)), unit);
         assert_eq!(profile(of(None, None), 1), expected);
         assert_eq!(profile(of(Some(1.0), None), 1), expected);
-        let halves = expected.iter().map(|n| n / 2).collect::<Vec<_>>();
-        assert_eq!(profile(of(Some(0.5), None), 1), halves);
+        let quarters = profile_at(4.0 * bound, of(None, None), 1);
+        assert!(quarters != expected);
+        assert_eq!(profile(of(Some(0.25), None), 1), quarters);
         // Of three rows each a third, to a unit.
         let thirds = profile(of(None, Some(3)), 3);
         for (third, whole) in thirds.iter().zip(&expected) {
@@ -240,7 +241,9 @@ fn near(part: &AnchorSums, whole: &AnchorSums, share: f64) {
 }
 
 /// An anchor's sums, of single rows, of units and of models with shared parameters, are those of
-/// the rows that have a weight, where all others have none; rows of a small weight add a small share.
+/// the rows that have a weight, where all others have none. Rows of a share of it are as if they
+/// were shorter, and their scores less, by its root: in units of their bounds they add what whole
+/// rows do where bounds are so much wider.
 #[test]
 fn anchors_are_the_shares_of_rows() {
     let fixed = synthetic::linear(1_103, &[0.8, -1.1, 0.3], 0.6, 2.5, 5).unwrap();
@@ -255,35 +258,41 @@ fn anchors_are_the_shares_of_rows() {
     for (data, slopes, d) in all {
         for unit in [None, Some(3)] {
             let at: Vec<f64> = (0..d).map(|j| 0.3 - 0.2 * j as f64).collect();
-            let query = AnchorQuery {
-                at: &at,
-                metric: &Metric::identity(d, 0.8 * data.row_norm()),
-                slopes: slopes.at(&at).of_units(unit.map_or(1, |_| 3)),
-                parts: AnchorParts {
-                    gradient: true,
-                    curvature: true,
-                    profile: Some(Profile::Norms),
-                },
-            };
-            let n = data.rows();
-            let sums = |rows: Vec<(usize, Option<f64>)>| -> AnchorSums {
+            let slopes = slopes.at(&at).of_units(unit.map_or(1, |_| 3));
+            let sums_at = |root: f64, rows: Vec<(usize, Option<f64>)>| -> AnchorSums {
+                let query = AnchorQuery {
+                    at: &at,
+                    metric: &Metric::identity(d, 0.8 * data.row_norm() / root),
+                    slopes: Slopes {
+                        largest_score: slopes.largest_score / root,
+                        ..slopes
+                    },
+                    parts: AnchorParts {
+                        gradient: true,
+                        curvature: true,
+                        profile: Some(Profile::Norms),
+                    },
+                };
                 let data = with_shares(data, rows.into_iter(), unit);
                 let mut engine = CpuEngine::new(Arc::new(data));
                 engine.anchor_sums(&query).unwrap()
             };
+            let n = data.rows();
+            let sums = |rows| sums_at(1.0, rows);
             let kept = |i: usize| i % 3 != 1;
-            let some = sums((0..n).map(|i| (i, Some(kept(i).into()))).collect());
+            let mut some = sums((0..n).map(|i| (i, Some(kept(i).into()))).collect());
             let rest = (0..n).filter(|i| kept(*i));
-            assert_eq!(some, sums(rest.clone().map(|i| (i, Some(1.0))).collect()));
-            near(&some, &sums(rest.map(|i| (i, None)).collect()), 1.0);
-            // (A unit's sum may be clipped in one and not in the other.)
-            if unit.is_some() {
-                continue;
-            }
-            let whole = sums((0..n).map(|i| (i, Some(1.0))).collect());
-            for share in [0.5, 1.0 / 128.0] {
+            let mut others = sums(rest.clone().map(|i| (i, Some(1.0))).collect());
+            near(&others, &sums(rest.map(|i| (i, None)).collect()), 1.0);
+            // Rows of no weight are counted, too, with norms of 0.
+            let more = some.profile[0] - others.profile[0];
+            assert!(more > 0);
+            (some.profile[0], others.profile[0]) = (0, 0);
+            assert_eq!(some, others);
+            for share in [0.25, 1.0 / 256.0] {
                 let part = sums((0..n).map(|i| (i, Some(share))).collect());
-                near(&part, &whole, share);
+                let whole = sums_at(f64::sqrt(share), (0..n).map(|i| (i, None)).collect());
+                near(&part, &whole, 1.0);
             }
         }
     }
