@@ -13,6 +13,8 @@ pub struct Location {
     pub column: usize,
     /// The middle of what rows add to their predictors.
     pub offset: f64,
+    /// Share of rows whose event is seen, of times.
+    pub events: f64,
 }
 
 /// Halvings of a range of labels.
@@ -23,6 +25,12 @@ const PARTS: u32 = 32;
 const LEAST_RISE: f64 = 1e-9;
 /// Where no smallest time is declared, the shortest is this share of the longest.
 const SHORTEST: f64 = 1e-9;
+/// Events that are not seen may lie so many times as far as the longest time that was waited.
+const LATEST: f64 = 1e3;
+/// An event is early where its score is within this share of that of no time at all; predictors
+/// are tried up to so many times as far as times lie, in nats.
+const EARLY: f64 = 0.05;
+const FARTHEST: u32 = 40;
 
 impl Location {
     /// Whether scores at η are the larger the larger a label is, over all of its range.
@@ -41,7 +49,7 @@ impl Location {
     fn bounds(&self) -> Option<[f64; 2]> {
         match &self.labels {
             LabelRange::Numbers { low, high } if *low < 0.0 && self.law.chooses() => {
-                Some([SHORTEST * high, *high])
+                Some([SHORTEST * high, LATEST * high])
             }
             LabelRange::Numbers { low, high } => Some([*low, *high]),
             LabelRange::Counts(max) => Some([0.0, f64::from(*max)]),
@@ -73,6 +81,24 @@ impl Location {
             }
         }
         place(0.5 * (below + above))
+    }
+
+    /// A predictor at which all events are early, and the score of an event there; `None` of labels
+    /// that are no times, or where scores grow without end the later an event is expected.
+    pub fn early(&self, shared: &[f64]) -> Option<(f64, f64)> {
+        let LabelRange::Numbers { low, high } = &self.labels else {
+            return None;
+        };
+        if *low >= 0.0 || !self.law.chooses() {
+            return None;
+        }
+        let far = (0..FARTHEST).map(|k| high.ln() + 0.5 * f64::from(k));
+        far.into_iter().find_map(|eta| {
+            let score = |label: f64| self.law.slopes(label, eta, shared).0;
+            let (event, soonest, none) = (score(*high), score(SHORTEST * high), score(-high));
+            let near = (event - soonest).abs() < EARLY * soonest.abs();
+            (near && none.abs() < EARLY * soonest.abs()).then_some((eta, soonest))
+        })
     }
 
     /// Scores of the least and the largest label at η.
@@ -109,6 +135,7 @@ mod tests {
             labels,
             column: 0,
             offset: 0.0,
+            events: 1.0,
         }
     }
 
@@ -135,6 +162,27 @@ mod tests {
         }
     }
 
+    /// Far out, a Weibull row has the score −k if its event was seen, and none if not. A log-normal
+    /// one has the larger a score the farther out, and rows without events have none to be early.
+    #[test]
+    fn early_events_are_counted() {
+        let times = |low| LabelRange::Numbers { low, high: 30.0 };
+        let weibull = location("weibull", times(-30.0));
+        for log_shape in [-1.0f64, 0.0, 1.2] {
+            let shared = [log_shape];
+            let (eta, score) = weibull.early(&shared).expect("a place");
+            assert!((score + log_shape.exp()).abs() < 1e-6, "{score}");
+            for (label, expected) in [(0.01, score), (30.0, score), (-0.5, 0.0), (-30.0, 0.0)] {
+                let gap = weibull.law.slopes(label, eta, &shared).0 - expected;
+                assert!(gap.abs() < 0.05 * score.abs(), "{label}: {gap}");
+            }
+        }
+        let log_normal = location("log-normal-survival", times(-30.0));
+        assert!(log_normal.early(&[0.0]).is_none());
+        assert!(location("weibull", times(0.1)).early(&[0.0]).is_none());
+        assert!(location("gamma", times(0.1)).early(&[0.0]).is_none());
+    }
+
     /// Of Poisson counts a label weighs its rate; classes have no such label.
     #[test]
     fn a_label_where_labels_lie_has_their_weight() {
@@ -144,6 +192,7 @@ mod tests {
             labels: LabelRange::Counts(200),
             column: 0,
             offset: 0.0,
+            events: 1.0,
         };
         for eta in [-1.0, 0.5, 3.0] {
             let weight = location.weight(eta).expect("counts");
@@ -182,6 +231,7 @@ mod tests {
             labels,
             column,
             offset,
+            events: 1.0,
         };
         assert!(own.is_told(16.0, &[]));
     }

@@ -414,6 +414,7 @@ impl Model for Regression {
             labels,
             column: self.intercept().filter(|_| !classes)?,
             offset: self.offset.map_or(0.0, Offset::middle),
+            events: 1.0,
         };
         let start = self.usual_start();
         let eta = start[location.column] + location.offset;

@@ -19,8 +19,12 @@ const NOISE: f64 = 0.05;
 const MOST_SHARE: f64 = 0.015;
 const MOST_OF_ALL: f64 = 0.12;
 const MOST_NOISE: f64 = 0.3;
-/// A row's score is clipped at so many of its sds.
+/// A row's score is clipped at so many of its sds, that of a time, which has an end on one side and
+/// falls off like an exponential law on the other, at so many.
 const CLIP_SDS: f64 = 8.0;
+const CLIP_SDS_OF_TIMES: f64 = 2.0;
+/// No more events are taken to be seen than this many sds of the noise, if that is more than are.
+const FEWEST: f64 = 1.5;
 /// Asks at most. There is another as long as η changes by more than this, in large changes, or a
 /// shared parameter by more than that.
 const ASKS: usize = 16;
@@ -115,9 +119,16 @@ impl MeanScores {
     }
 }
 
+/// Where labels lie.
+pub(super) struct Found {
+    /// The start, with intercept and shared parameters where labels of these rows have them.
+    pub start: Vec<f64>,
+    /// Share of rows whose event is seen.
+    pub events: f64,
+}
+
 impl Anchoring {
-    /// The start, with intercept and shared parameters where labels of these rows have them; `None`
-    /// where that is not asked.
+    /// Where labels lie; `None` where that is not asked, or not heard.
     ///
     /// # Errors
     /// [`Halt`] of the curator.
@@ -126,13 +137,13 @@ impl Anchoring {
         prior: &Prior,
         purse: &mut Purse,
         releases: &mut dyn Releases,
-    ) -> Result<Option<Vec<f64>>, Halt> {
+    ) -> Result<Option<Found>, Halt> {
         let Some(location) = self.location.as_ref().filter(|_| self.stages > 0) else {
             return Ok(None);
         };
         let units = f64::from(self.slopes.rows_of_unit).sqrt();
         // Noise of a mean score, over a row's sd, at τ = 1.
-        let each = 2.0 * CLIP_SDS * units / self.expected_weights();
+        let each = 2.0 * self.clip_sds() * units / self.expected_weights();
         let Some(share) = purse.share_of(NOISE / each) else {
             return Ok(None);
         };
@@ -141,6 +152,13 @@ impl Anchoring {
             return Ok(None);
         }
         let mut at = self.start.clone();
+        let location = &Location {
+            events: self.seen_events(location, &at, purse.pay(share), releases)?,
+            ..location.clone()
+        };
+        // Scores are those of an event each, so that fewer are heard less.
+        let heard = purse.share_of(NOISE * location.events / each);
+        let share = heard.map_or(share, |heard| heard.min(MOST_SHARE).max(share));
         let shared = at.len() - self.shared(&at).len()..at.len();
         let mut place = Bracket::WHOLE;
         let mut spreads = vec![Bracket::WHOLE; shared.len()];
@@ -150,6 +168,10 @@ impl Anchoring {
             let seen = self.mean_scores(location, &at, all, purse.pay(share), releases)?;
             let mut next = at.clone();
             let here = at[location.column] + location.offset;
+            if all && self.slopes.waits() {
+                // Where times lie follows from how they spread.
+                (place.low, place.high) = (Bracket::WHOLE.low, Bracket::WHOLE.high);
+            }
             place.narrow(here, seen.scores[0], seen.sds[0]);
             let shared_here = self.shared(&at);
             let settled = SETTLED * self.slopes.at(&at).eta_unit;
@@ -177,7 +199,8 @@ impl Anchoring {
                     break;
                 };
                 for (k, to) in steps.into_iter().enumerate() {
-                    settled &= (to - at[shared.start + k]).abs() < SHARED_SETTLED;
+                    let noise = self.slopes.waits() && seen.is_noise(1 + k);
+                    settled &= noise || (to - at[shared.start + k]).abs() < SHARED_SETTLED;
                     next[shared.start + k] = to;
                 }
             }
@@ -189,7 +212,35 @@ impl Anchoring {
             all = found;
         }
         // Where scores said on which side labels lie, it is nearer to them than the start at least.
-        Ok((found || place.is_narrowed()).then_some(at))
+        let events = location.events;
+        Ok((found || place.is_narrowed()).then_some(Found { start: at, events }))
+    }
+
+    /// So many sds are scores clipped at.
+    fn clip_sds(&self) -> f64 {
+        match self.slopes.waits() {
+            true => CLIP_SDS_OF_TIMES,
+            false => CLIP_SDS,
+        }
+    }
+
+    /// The share of rows whose event is seen: where all are early, rows have the score of an event
+    /// or none. 1 of labels that are no times.
+    fn seen_events(
+        &self,
+        location: &Location,
+        start: &[f64],
+        tau: f64,
+        releases: &mut dyn Releases,
+    ) -> Result<f64, Halt> {
+        let Some((eta, score)) = location.early(self.shared(start)) else {
+            return Ok(1.0);
+        };
+        let mut at = start.to_vec();
+        at[location.column] = eta - location.offset;
+        let seen = self.mean_scores(location, &at, false, tau, releases)?;
+        let (share, sd) = (seen.scores[0] / score, seen.sds[0] / score.abs());
+        Ok(share.max(FEWEST * sd).clamp(1e-6, 1.0))
     }
 
     /// Where shared parameters go from θ, whose η is `here`; `None` where the law tells nothing of
@@ -228,7 +279,7 @@ impl Anchoring {
         }
     }
 
-    /// The mean score of rows in η, and where `all` are asked for in shared parameters: a gradient
+    /// The mean score of rows, by the share of events, in η, and where `all` are asked for in shared parameters: a gradient
     /// in coordinates in which all other columns are next to nothing.
     fn mean_scores(
         &self,
@@ -249,14 +300,14 @@ impl Anchoring {
         let asked = if all { scales.len() } else { 0 };
         let metric = Metric {
             factor: lower(&DMatrix::from_diagonal(&units))?,
-            row_bound: row_norm(1.0, &vec![1.0; asked]),
+            row_bound: row_norm(1.0, &vec![1.0; asked]) * self.clip_sds() / CLIP_SDS,
         };
         let noise = AnchorNoise {
             gradient: Some(tau),
             ..AnchorNoise::default()
         };
         let seen = releases.anchor(at, &metric, noise)?;
-        let whole = self.unit * self.expected_weights();
+        let whole = self.unit * self.expected_weights() * location.events;
         let places: Vec<usize> = [location.column]
             .into_iter()
             .chain(first..at.len())

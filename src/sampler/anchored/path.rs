@@ -18,6 +18,7 @@ use super::denoise::{Noise, Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
 use super::independent;
 use super::levels;
+use super::location::Found;
 use super::norms::{LEAST_KEPT, Norms};
 use super::pooled::{Pooled, Told};
 use super::reference;
@@ -28,6 +29,7 @@ use super::structure::{Known, Whitened};
 use super::tilt::Features;
 use super::totals::at_most;
 use super::warm_start::multiplier;
+use crate::expression::Location;
 use crate::model::{
     Anchor, Blocks, Doubts, Metric, Predictor, Prior, Profile, Score, Slopes, Support,
 };
@@ -45,6 +47,8 @@ const STAGE_CHANGE: f64 = 0.3;
 /// … but between these shares; its curvature gets as much, its profile a tenth.
 const STAGE_SHARES: [f64; 2] = [0.01, 0.06];
 const PROFILE_SHARE: f64 = 0.1;
+/// … and of times more, whose rows may weigh next to nothing.
+const PROFILE_OF_TIMES: f64 = 0.5;
 /// A last stage that gets less than this of the least share, and of what its noise asks for, is
 /// left out.
 const LEAST_OF_STAGE: f64 = 0.5;
@@ -104,8 +108,10 @@ const GROWTH: f64 = 2.0;
 /// Weights of counts and numbers are clipped at so many times their mean, where no decision asks
 /// for what is cut: their bound is that of the largest label declared, and noise grows with it.
 const HEAVIEST: f64 = 4.0;
-/// … and those of times at so many, which their model bounds as if every event was seen.
-const HEAVIEST_TIME: f64 = 16.0;
+/// … and those of times at so many, or at so many times what rows weigh whose event is seen, where
+/// that is more: their model bounds them as if every event was.
+const HEAVIEST_TIME: f64 = 5.0;
+const HEAVIEST_EVENT: f64 = 0.7;
 /// Share of the first curvature in the coordinates of gradients: keeps them from following a
 /// noisy curvature to where it is lost.
 const BLEND: f64 = 0.01;
@@ -316,8 +322,8 @@ impl Anchoring {
 
     /// The same from where labels lie: rows weigh about what a label does that lies there. Where
     /// that was not found they may have any weight, and the model's bound on it stays.
-    fn from(&self, found: Option<Vec<f64>>) -> Self {
-        let (Some(start), Some(location)) = (found, &self.location) else {
+    fn from(&self, found: Option<Found>) -> Self {
+        let (Some(Found { start, events }), Some(location)) = (found, &self.location) else {
             return Anchoring {
                 undecided: false,
                 ..self.clone()
@@ -330,10 +336,26 @@ impl Anchoring {
             slopes.first_weight = known.unwrap_or(slopes.first_weight);
         }
         Anchoring {
+            location: Some(Location {
+                events,
+                ..location.clone()
+            }),
             start,
             slopes,
             ..self.clone()
         }
+    }
+
+    /// Share of rows whose event is seen, as far as that is known: the others weigh next to nothing.
+    fn events(&self) -> f64 {
+        self.location.as_ref().map_or(1.0, |l| l.events)
+    }
+
+    /// What weights of times are clipped at whose mean is this, with the law's bounds where the path
+    /// stands.
+    fn largest_time(&self, mean: f64, slopes: &Slopes) -> Option<f64> {
+        let times = slopes.waits() && self.split.is_some();
+        times.then_some((HEAVIEST_TIME * mean).max(HEAVIEST_EVENT * slopes.first_weight))
     }
 
     /// The same with weights that are clipped at a multiple of `mean`, where they may be.
@@ -382,14 +404,15 @@ impl<'a> Path<'a> {
     ) -> Result<Self, Halt> {
         let d = plan.start.len();
         let (slopes, scales) = plan.slopes.and_scales(&plan.start);
-        let weight = plan.unit * plan.expected_rows() * slopes.first_weight;
+        let mean = plan.events() * slopes.first_weight;
+        let weight = plan.unit * plan.expected_rows() * mean;
         let heaviest = plan.unit * plan.most_rows() * slopes.first_weight;
         let light = plan.lighter(slopes.first_weight);
         let slopes = slopes.lighter(light.largest_weight());
         let ask = |releases: &mut dyn Releases, metric: &Metric, tau| {
             let noise = AnchorNoise {
                 curvature: Some(tau),
-                largest_weight: light.largest_weight(),
+                largest_weight: light.largest_weight().or(plan.largest_time(mean, &slopes)),
                 ..AnchorNoise::default()
             };
             releases.anchor(&plan.start, metric, noise)
@@ -558,11 +581,10 @@ impl<'a> Path<'a> {
 
     /// What weights are clipped at here.
     fn largest_weight(&self) -> f64 {
-        let most = match self.slopes.waits() && self.plan.split.is_some() {
-            true => HEAVIEST_TIME * self.mean_weight(),
-            false => f64::INFINITY,
-        };
-        self.slopes.largest_weight.min(most)
+        let most = self.plan.largest_time(self.mean_weight(), &self.slopes);
+        self.slopes
+            .largest_weight
+            .min(most.unwrap_or(f64::INFINITY))
     }
 
     /// What steps are measured in: the first curvature, and for parameters that rows share what
@@ -677,11 +699,15 @@ impl<'a> Path<'a> {
         let least = least.max(purse.least_share());
         // Labels far off take so many stages in any case.
         let needed = (self.slopes.crossing.ceil() + 3.0 - f64::from(stage)).max(1.0);
-        let even = (purse.left - kept) / ((2.0 + PROFILE_SHARE) * needed);
+        let profile = match self.slopes.waits() {
+            true => PROFILE_OF_TIMES,
+            false => PROFILE_SHARE,
+        };
+        let even = (purse.left - kept) / ((2.0 + profile) * needed);
         let asked = (change / STAGE_CHANGE).powi(2);
         let share = asked.clamp(least, most.max(least));
         let share = share.min(even.max(purse.least_share()));
-        let spent = purse.left - (2.0 + PROFILE_SHARE) * share < kept;
+        let spent = purse.left - (2.0 + profile) * share < kept;
         // (What is left over is too little for a stage.)
         let too_little = needed <= 1.0 && share < LEAST_OF_STAGE * least.min(asked);
         if purse.rho.is_some() && (spent || too_little) {
@@ -691,7 +717,7 @@ impl<'a> Path<'a> {
         let noise = AnchorNoise {
             gradient: Some(purse.pay(share)),
             curvature: Some(purse.pay(share)),
-            profile: Some(purse.pay(PROFILE_SHARE * share)),
+            profile: Some(purse.pay(profile * share)),
             profile_of: Profile::Norms,
             ..AnchorNoise::default()
         };
