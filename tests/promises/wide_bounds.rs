@@ -118,7 +118,7 @@ fn rare_events_are_told() {
 }
 
 /// Times of which one in twelve ends with the event. Their weights were bounded as if all did, and
-/// noise of the curvature left intervals far too wide: WAS posterior sds were stated.
+/// noise of the curvature left intervals far too wide: 12 posterior sds were stated.
 #[test]
 fn times_of_rare_events_are_told() {
     let times = table("time,seen", |rng, eta| {
