@@ -27,10 +27,10 @@ const LEAST_RISE: f64 = 1e-9;
 const SHORTEST: f64 = 1e-9;
 /// Events that are not seen may lie so many times as far as the longest time that was waited.
 const LATEST: f64 = 1e3;
-/// An event is early where its score is within this share of that of no time at all; predictors
-/// are tried up to so many times as far as times lie, in nats.
+/// An event is early where its score is within this share of that of no time at all. As many
+/// predictors are tried, half a nat apart, from the longest time on.
 const EARLY: f64 = 0.05;
-const FARTHEST: u32 = 40;
+const TRIED: u32 = 40;
 
 impl Location {
     /// Whether scores at η are the larger the larger a label is, over all of its range.
@@ -92,8 +92,8 @@ impl Location {
         if *low >= 0.0 || !self.law.chooses() {
             return None;
         }
-        let far = (0..FARTHEST).map(|k| high.ln() + 0.5 * f64::from(k));
-        far.into_iter().find_map(|eta| {
+        let mut far = (0..TRIED).map(|k| high.ln() + 0.5 * f64::from(k));
+        far.find_map(|eta| {
             let score = |label: f64| self.law.slopes(label, eta, shared).0;
             let (event, soonest, none) = (score(*high), score(SHORTEST * high), score(-high));
             let near = (event - soonest).abs() < EARLY * soonest.abs();
