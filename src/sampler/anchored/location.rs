@@ -279,9 +279,9 @@ impl Anchoring {
         }
     }
 
-    /// The mean score of rows in η, and where `all` are asked for in shared parameters, over the share
-    /// of rows whose event is seen: a gradient in coordinates in which all other columns are next to
-    /// nothing.
+    /// The mean score of rows in η, and where `all` are asked for in shared parameters, over the
+    /// share of rows whose event is seen: a gradient in coordinates in which all other columns are
+    /// next to nothing.
     fn mean_scores(
         &self,
         location: &Location,

@@ -346,13 +346,13 @@ impl Anchoring {
         }
     }
 
-    /// Share of rows whose event is seen, as far as that is known: the others weigh next to nothing.
+    /// Share of rows whose event is seen, as far as that is known: others weigh next to nothing.
     fn events(&self) -> f64 {
         self.location.as_ref().map_or(1.0, |l| l.events)
     }
 
-    /// What weights of times are clipped at whose mean is this, with the law's bounds where the path
-    /// stands.
+    /// What weights of times are clipped at whose mean is this, with the law's bounds where the
+    /// path stands.
     fn largest_time(&self, mean: f64, slopes: &Slopes) -> Option<f64> {
         let times = slopes.waits() && self.split.is_some();
         times.then_some((HEAVIEST_TIME * mean).max(HEAVIEST_EVENT * slopes.first_weight))
