@@ -261,7 +261,8 @@ impl Slopes {
 
     fn of_reach(predictor: Predictor, law: Law, label: LabelKind, reach: Reach) -> Self {
         // (Shares of trials are means of classes.)
-        let classes = label_range(label).is_classes() || law.name() == SUCCESSES.0;
+        let trials = law.name() == SUCCESSES.0;
+        let classes = label_range(label).is_classes() || trials;
         let joint = matches!(predictor, Predictor::Joint(_));
         let weights_scores = label == LabelKind::Binary && !joint;
         Slopes {
@@ -281,7 +282,7 @@ impl Slopes {
             },
             first_weight: reach.first_weight,
             eta_unit: reach.eta_unit,
-            clips_residuals: !classes || joint || weights_scores || law.name() == SUCCESSES.0,
+            clips_residuals: !classes || joint || weights_scores || trials,
             weights_scores,
             centred: reach.centred || weights_scores,
             ends: reach.ends,

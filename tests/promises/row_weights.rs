@@ -1,5 +1,5 @@
-//! The promise: noise follows what rows weigh, and not the largest weight that is declared. A row of
-//! few trials is told as one of many, and a survey's weights cost the root of the largest.
+//! The promise: noise follows what rows weigh, and not the largest weight that is declared. A row
+//! of few trials is told as one of many, and a survey's weights cost the root of the largest.
 
 use crate::wide_bounds::{errors, table};
 use rand::RngExt;
@@ -27,8 +27,8 @@ fn successes_in_trials_are_told() {
     assert!(off < 2.0 && stated < 4.0, "{off} {stated}");
 }
 
-/// Weights of a survey, 1 in the mean, that are cut off at 8. Means were off by 1.6 posterior sds, of
-/// which 1.8 were stated.
+/// Weights of a survey, 1 in the mean, that are cut off at 8. Means were off by 1.6 posterior sds,
+/// and 1.8 were stated.
 #[test]
 fn weights_of_a_survey_are_told() {
     let weights = table("yes,weight", |rng, eta| {

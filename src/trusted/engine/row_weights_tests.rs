@@ -60,8 +60,8 @@ pub(super) fn regressions() -> impl Iterator<Item = Case> {
         .filter(is_one)
 }
 
-/// A profile of gradients has each row in the entry of its gradient's length and its score's sign; a
-/// row with a weight is so much shorter, and a unit's rows count as shares of it.
+/// A profile of gradients has each row in the entry of its gradient's length and its score's sign;
+/// a row with a weight is so much shorter, and a unit's rows count as shares of it.
 #[test]
 fn profiles_of_gradients_count_rows_by_length_and_sign() {
     let number = LabelKind::Number {
@@ -220,9 +220,9 @@ fn gradients_are_the_shares_of_rows() {
     }
 }
 
-/// Sums are this share of others, to 2^-12 of the largest entry: what rounding rows to the integers
-/// of either may come to.
-fn near(part: &AnchorSums, whole: &AnchorSums, share: f64) {
+/// Sums are those others, to 2^-12 of the largest entry: what rounding rows to the integers of
+/// either may come to.
+fn near(part: &AnchorSums, whole: &AnchorSums) {
     for (part, whole) in [
         (&part.gradient, &whole.gradient),
         (&part.curvature, &whole.curvature),
@@ -230,12 +230,8 @@ fn near(part: &AnchorSums, whole: &AnchorSums, share: f64) {
     ] {
         let most = whole.iter().map(|w| w.unsigned_abs()).max().unwrap() as f64;
         for (p, w) in part.iter().zip(whole) {
-            let gap = *p as f64 - share * *w as f64;
-            assert!(
-                gap.abs() <= share * most / 4096.0,
-                "{share}: {}",
-                gap / most
-            );
+            let gap = *p as f64 - *w as f64;
+            assert!(gap.abs() <= most / 4096.0, "{}", gap / most);
         }
     }
 }
@@ -283,7 +279,7 @@ fn anchors_are_the_shares_of_rows() {
             let mut some = sums((0..n).map(|i| (i, Some(kept(i).into()))).collect());
             let rest = (0..n).filter(|i| kept(*i));
             let mut others = sums(rest.clone().map(|i| (i, Some(1.0))).collect());
-            near(&others, &sums(rest.map(|i| (i, None)).collect()), 1.0);
+            near(&others, &sums(rest.map(|i| (i, None)).collect()));
             // Rows of no weight are counted, too, with norms of 0.
             let more = some.profile[0] - others.profile[0];
             assert!(more > 0);
@@ -292,7 +288,7 @@ fn anchors_are_the_shares_of_rows() {
             for share in [0.25, 1.0 / 256.0] {
                 let part = sums((0..n).map(|i| (i, Some(share))).collect());
                 let whole = sums_at(f64::sqrt(share), (0..n).map(|i| (i, None)).collect());
-                near(&part, &whole, 1.0);
+                near(&part, &whole);
             }
         }
     }
