@@ -23,7 +23,7 @@ pub use adaptation::{Adapt, Adaptation};
 pub(crate) use anchored::LEAST_ANCHOR;
 pub use anchored::{
     AnchorSettings, AnchorSplit, AnchoredMoves, AnchoredProposal, AnchoredSettings, Anchoring,
-    Decisions, Level, MomentSettings, Structure, Sum, typical_moment_clip,
+    Curve, Decisions, Level, MomentSettings, Structure, Sum, typical_moment_clip,
 };
 pub use any::{Sampler, SamplerState, StepCost};
 pub use catalog::{Algorithm, DynamicsName, Family, OptimiserName};

@@ -22,6 +22,7 @@ mod gradient_leaks;
 mod gradient_posteriors;
 mod held_out;
 mod known_posteriors;
+mod left_over;
 mod long_rows;
 mod long_tails;
 mod many_levels;

@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Plan;
 use crate::config::ConfigError;
 use crate::data::FeatureKind;
-use crate::sampler::{Level, Structure, Sum};
+use crate::features::{Form, Number};
+use crate::sampler::{Curve, Level, Structure, Sum};
+
+/// Points of a number's range at which its columns are looked at.
+const POINTS: u32 = 128;
 
 impl Plan {
     /// Which columns are 0 or 1, exclude one another or add up to another one, in the order of the
@@ -16,6 +21,8 @@ impl Plan {
         let source = self.source(&data.file, data.label_file.as_ref())?;
         let (mut constant, mut complete) = (None, Vec::new());
         let mut levels: Vec<Vec<Level>> = Vec::new();
+        let mut pieces: Vec<Vec<Level>> = Vec::new();
+        let (mut numbers, mut splines, mut several) = (Vec::new(), Vec::new(), Vec::new());
         for (factor, feature) in source.features.iter().enumerate() {
             let columns = levels.len()..levels.len() + feature.names().len();
             let one_hot = matches!(feature.kind, FeatureKind::OneHot(_));
@@ -23,6 +30,19 @@ impl Plan {
                 true => vec![Level { factor, level }],
                 false => Vec::new(),
             }));
+            pieces.extend((0..columns.len()).map(|level| match &feature.kind {
+                FeatureKind::Intercept => Vec::new(),
+                _ => vec![Level { factor, level }],
+            }));
+            if let FeatureKind::Number(number) = &feature.kind {
+                match number.form() {
+                    Form::Spline(_) => splines.push(factor),
+                    _ => numbers.push(factor),
+                }
+                if columns.len() > 1 {
+                    several.push((factor, Arc::new(values(number))));
+                }
+            }
             match feature.kind {
                 FeatureKind::Intercept => constant = Some(columns.start),
                 _ if feature.is_complete() => complete.push(columns),
@@ -35,18 +55,68 @@ impl Plan {
         let of = |product: &Vec<usize>| product.iter().flat_map(|&j| levels[j].clone()).collect();
         let products: Vec<Vec<Level>> = products.map(of).collect();
         levels.extend(products);
+        let products = factors.iter().skip(pieces.len());
+        let of = |product: &Vec<usize>| product.iter().flat_map(|&j| pieces[j].clone()).collect();
+        let products: Vec<Vec<Level>> = products.map(of).collect();
+        pieces.extend(products);
+        let is_flag = source.flags();
+        let curves = curves(&several, &pieces, &is_flag);
         let shortened = data.row_norm.is_some();
         Ok(Structure {
-            flags: if shortened {
-                Vec::new()
-            } else {
-                source.flags()
-            },
+            flags: if shortened { Vec::new() } else { is_flag },
             constant: constant.filter(|_| !shortened),
             levels,
             sums: sums(&factors, &complete, constant),
+            pieces: if shortened { Vec::new() } else { pieces },
+            numbers,
+            splines,
+            curves: if shortened { Vec::new() } else { curves },
         })
     }
+}
+
+/// A number's columns over its range.
+fn values(number: &Number) -> Vec<Vec<f64>> {
+    let row = |x: f64| {
+        let mut row = Vec::new();
+        number.push(x, &mut row);
+        row.into_iter().map(f64::from).collect()
+    };
+    number.spread(POINTS).map(row).collect()
+}
+
+/// The columns of each number that has several, with what these are where it may lie, and their
+/// products with each column that is 0 or 1 and has them all. `pieces`: what columns are products
+/// of.
+fn curves(
+    numbers: &[(usize, Arc<Vec<Vec<f64>>>)],
+    pieces: &[Vec<Level>],
+    is_flag: &[bool],
+) -> Vec<Curve> {
+    let places = Structure::places(pieces);
+    let curve = |whole: usize, (factor, values): &(usize, Arc<Vec<Vec<f64>>>)| {
+        let column = |level| {
+            let level = Level {
+                factor: *factor,
+                level,
+            };
+            places.get(&Level::sorted([&pieces[whole][..], &[level]].concat()))
+        };
+        let columns = (0..values[0].len()).map(|level| column(level).copied());
+        Some(Curve {
+            whole,
+            columns: columns.collect::<Option<Vec<usize>>>()?,
+            values: values.clone(),
+        })
+    };
+    (0..pieces.len())
+        .filter(|j| is_flag[*j])
+        .flat_map(|whole| {
+            numbers
+                .iter()
+                .filter_map(move |number| curve(whole, number))
+        })
+        .collect()
 }
 
 /// Which columns others add up to: those with one column each of a factor whose columns,

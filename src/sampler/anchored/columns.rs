@@ -12,9 +12,8 @@ use crate::model::Metric;
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
 /// Share of the whole for the profiles of all columns that are asked about: those whose mean square
-/// may be so many times less than that from which on coordinates are raised for rare levels.
+/// may be less than that from which on coordinates are raised for rare levels.
 const SHARE: f64 = 0.01;
-const ASKED: f64 = 3.0;
 /// A column that holds this share of all weight away from zero is not one of a rare level.
 const BULK: f64 = 0.1;
 /// Other columns are divided by so many times the longest row.
@@ -42,7 +41,7 @@ struct Told {
 
 impl Columns {
     /// Asks for the profiles of columns that may be narrow by the released diagonal, whose noise
-    /// has this sd, and are no flags by declaration; `weight`: Σ κw, and rows' mean weight over the
+    /// has this sd, and are neither flags nor of a curve by declaration; `weight`: Σ κw, and rows' mean weight over the
     /// largest.
     ///
     /// # Errors
@@ -60,7 +59,9 @@ impl Columns {
         let (_, scales) = plan.slopes.and_scales(&plan.start);
         let raised = share * weight / (LONGEST_LEVEL * LONGEST_LEVEL * d as f64);
         let features = known.diagonal.rows(0, d - scales.len());
-        let asked = asked(&(features / raised), sd / raised, &plan.structure.flags);
+        let mut public = plan.structure.in_curves(d);
+        (public.iter_mut().zip(&plan.structure.flags)).for_each(|(public, flag)| *public |= flag);
+        let asked = asked(&(features / raised), sd / raised, &public);
         let each = SHARE / asked.len().max(1) as f64;
         // A unit's rows are added up: their profile says nothing of single columns.
         if plan.slopes.rows_of_unit > 1 || each < purse.least_share() {
@@ -82,11 +83,11 @@ impl Columns {
 }
 
 /// Columns that may be narrow by their mean squares over that of levels that are raised, known to
-/// this sd; those that are 0 or 1 by declaration are not.
-fn asked(squares: &DVector<f64>, sd: f64, flags: &[bool]) -> Vec<usize> {
-    let is_flag = |j: usize| flags.get(j).is_some_and(|flag| *flag);
+/// this sd; of those whose values are `public` nothing is asked.
+fn asked(squares: &DVector<f64>, sd: f64, public: &[bool]) -> Vec<usize> {
+    let is_public = |j: usize| public.get(j).is_some_and(|public| *public);
     (0..squares.len())
-        .filter(|j| !is_flag(*j) && ASKED * (squares[*j] - 2.0 * sd) < 1.0)
+        .filter(|j| !is_public(*j) && squares[*j] - 2.0 * sd < 1.0)
         .collect()
 }
 
@@ -148,11 +149,12 @@ mod tests {
     /// or 1.
     #[test]
     fn columns_that_are_flags_by_declaration_are_not_asked_about() {
-        let squares = DVector::from_vec(vec![0.4, 0.6, 0.0, 0.0, 0.0]);
+        let squares = DVector::from_vec(vec![0.4, 1.2, 0.0, 0.0, 0.0]);
         let flags = [false, false, true, false, true];
         assert_eq!(asked(&squares, 0.05, &flags), [0, 3]);
         assert_eq!(asked(&squares, 0.05, &[]), [0, 2, 3, 4]);
-        assert_eq!(asked(&squares, 0.0, &flags[..3]), [3, 4]);
+        assert_eq!(asked(&squares, 0.0, &flags[..3]), [0, 3, 4]);
+        assert_eq!(asked(&squares, 0.15, &flags), [0, 1, 3]);
     }
 
     /// Column of all 0.02 (a range's middle), of 1 in one row of a hundred, and one in noise.

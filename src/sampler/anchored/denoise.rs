@@ -124,17 +124,16 @@ pub(super) fn noise_edge(d: usize, sd: f64) -> f64 {
 }
 
 /// What is heeded of a gradient g seen with noise of covariance N = `noise`: PFP(PFP + N)⁻¹g, with
-/// P = `precision` and F = diag(`far`²). P⁻¹ times it is the most probable step where its entries
-/// are normal a priori with the sds `far`. Without noise it is g itself; of what is mostly noise
-/// next to nothing is left.
+/// P = `precision` and F = `far`. P⁻¹ times it is the most probable step where that is normal a
+/// priori with the covariance F. Without noise it is g itself; of what is mostly noise next to
+/// nothing is left.
 pub(super) fn heeded(
     gradient: &DVector<f64>,
     precision: &DMatrix<f64>,
     noise: &DMatrix<f64>,
-    far: &DVector<f64>,
+    far: &DMatrix<f64>,
 ) -> Result<DVector<f64>, Halt> {
-    let squares = DMatrix::from_diagonal(&far.map(|v| v * v));
-    let usual = precision * squares * precision;
+    let usual = precision * far * precision;
     Ok(&usual * solve_vector(&(&usual + noise), gradient)?)
 }
 
@@ -282,7 +281,7 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(5);
         let precision = DMatrix::from_row_slice(2, 2, &[400.0, 4.0, 4.0, 4.0]);
         let noise = DMatrix::from_diagonal(&DVector::from_vec(vec![400.0, 400.0]));
-        let far = DVector::from_vec(vec![1.0, 1.0]);
+        let far = DMatrix::identity(2, 2);
         let truth = DVector::from_vec(vec![-0.7, 0.2]);
         let draws = 400;
         let (mut plain, mut drawn) = (DVector::zeros(2), DVector::zeros(2));

@@ -1,10 +1,13 @@
 //! What a curvature is expected to be, before its products are seen, where a factor's level without
 //! a column has few rows (docs/proofs/anchors.md, "The level without a column").
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use nalgebra::{Cholesky, DMatrix, DVector};
 
+use super::curves;
 use super::path::LONGEST_LEVEL;
-use super::structure::Structure;
+use super::structure::{Curve, Structure};
 
 /// A level without a column has few rows where it seems to have less than this share.
 const RARE: f64 = 0.1;
@@ -31,7 +34,7 @@ pub(super) fn moments(
     let share = |levels: &[usize]| levels.iter().map(|j| squares[*j] / whole).sum::<f64>();
     let (rare, others): (Vec<_>, Vec<_>) = (structure.factors_with_reference().into_iter())
         .partition(|levels| share(levels) > 1.0 - RARE);
-    if rare.is_empty() {
+    if rare.is_empty() && structure.curves.is_empty() {
         return None;
     }
     // For the level without a column as much is left as coordinates are raised to for rare levels.
@@ -53,13 +56,49 @@ pub(super) fn moments(
         .flatten()
         .for_each(|&j| means[j] = squares[j] / whole);
     others.iter().flatten().for_each(|&j| means[j] = 0.0);
+    if rare.is_empty() {
+        means.fill(0.0);
+        means[constant] = 1.0;
+    }
+    let mut together = DMatrix::zeros(d, d);
+    let mut curve_of = vec![None; d];
+    for curve in structure.curves.iter().filter(|c| c.whole == constant) {
+        let Some(found) = of_curve(curve, &squares, plain, sds) else {
+            continue;
+        };
+        for (a, &i) in curve.columns.iter().enumerate() {
+            means[i] = found[(0, a + 1)];
+            curve_of[i] = Some(curve.columns[0]);
+            for (b, &j) in curve.columns.iter().enumerate() {
+                together[(i, j)] = whole * found[(a + 1, b + 1)];
+            }
+        }
+    }
     let product = |i: usize, j: usize| match i == j {
+        _ if curve_of[i].is_some() && curve_of[i] == curve_of[j] => together[(i, j)],
         true => squares[i],
         false if structure.excludes(i, j) => 0.0,
         false => whole * means[i] * means[j],
     };
     let matrix = DMatrix::from_fn(d, d, product);
     Cholesky::new(matrix.clone()).map(|_| matrix)
+}
+
+/// Mean products of the constant and a curve's columns, by what was seen of them.
+fn of_curve(
+    curve: &Curve,
+    squares: &DVector<f64>,
+    plain: &DMatrix<f64>,
+    sds: &DVector<f64>,
+) -> Option<DMatrix<f64>> {
+    let all = curve.with_whole();
+    let whole = squares[curve.whole];
+    let pick = |of: &dyn Fn(usize, usize) -> f64| {
+        DMatrix::from_fn(all.len(), all.len(), |a, b| of(all[a], all[b]) / whole)
+    };
+    let seen = pick(&|i, j| if i == j { squares[i] } else { plain[(i, j)] });
+    let noise = pick(&|i, j| sds[i] * sds[j] * if i == j { 1.0 } else { FRAC_1_SQRT_2 });
+    curves::products(curve, &seen, &noise)
 }
 
 #[cfg(test)]

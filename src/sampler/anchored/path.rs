@@ -14,6 +14,7 @@ use super::beside_levels::{BesideLevels, Place};
 use super::boxed::nearest;
 use super::centre::{centre_of, spread};
 use super::columns::{Columns, narrow};
+use super::curves;
 use super::denoise::{Noise, Target, eigen, floored, heeded, shrink};
 use super::drawn::{Drawn, LEAST_BELIEVED};
 use super::independent;
@@ -25,7 +26,7 @@ use super::reference;
 use super::residuals::{Cut, Residuals};
 use super::scales;
 use super::secant::{self, Observation};
-use super::structure::{Known, Whitened};
+use super::structure::{Known, LeftOver, Whitened};
 use super::tilt::Features;
 use super::totals::at_most;
 use super::warm_start::multiplier;
@@ -129,6 +130,8 @@ const LEAST_NOISE: f64 = 0.1;
 /// … and in intervals it counts so much more, mean square: the floor and the drawing have errors
 /// too.
 const CURVATURE_DOUBT: f64 = 4.0;
+/// Of what a spline leaves over steps believe so many times what half an sd of its noise is at least.
+const SPLINE_NOISE: f64 = 4.0;
 /// What clipped labels may shift means by is told where it is more than this many sds of noise.
 const SAID_OF_NOISE: f64 = 2.0;
 /// Entries of a curvature that a law expects, and labels need not show, are off by so much of what
@@ -220,6 +223,8 @@ struct Path<'a> {
     /// floors that keep them near the start.)
     known: Option<Known>,
     pooled: Option<Pooled>,
+    /// What is left over of columns where levels have none.
+    left_over: Vec<LeftOver>,
     /// Columns that are no levels, and the variance of their part of the curvature's entries on the
     /// diagonal, in coordinates in which it is about one, where they were asked about.
     beside: Option<BesideLevels>,
@@ -466,7 +471,16 @@ impl<'a> Path<'a> {
         }
         // No row is longer than this.
         let longest = row_norm(plan.row_norm, &scales);
-        let factor = factor(&(&moments + DMatrix::from_diagonal(&floor)))?;
+        let mut matrix = &moments + DMatrix::from_diagonal(&floor);
+        if !is_diagonal {
+            let least = DIAGONAL_FLOOR * diagonal.max();
+            let curved = plan.structure.in_curves(d);
+            (0..d)
+                .filter(|j| curved[*j])
+                .for_each(|j| matrix[(j, j)] -= floor[j]);
+            matrix = curves::raised(matrix, least, &plan.structure.curves)?;
+        }
+        let factor = factor(&matrix)?;
         let target = whiten(&factor, &moments)?;
         let usual = (target.trace() / weight).sqrt();
         let least = floor.component_div(&squares).min();
@@ -540,6 +554,7 @@ impl<'a> Path<'a> {
             far_to_go: false,
             known,
             pooled: Pooled::new(blocks.map(Arc::as_ref), &plan.structure, d),
+            left_over: plan.structure.left_over(d),
             beside,
             beside_variance,
             apart,
@@ -617,7 +632,8 @@ impl<'a> Path<'a> {
         let squares = solve(&matrix, &self.curvature)?.trace().max(1e-300) / self.weight;
         let least = self.share / (LONGEST_LEVEL * LONGEST_LEVEL * squares);
         let shared = self.dim() - self.scales.len();
-        for j in 0..self.dim() {
+        let curved = self.plan.structure.in_curves(self.dim());
+        for j in (0..self.dim()).filter(|j| !curved[*j]) {
             // A shared parameter is as long as a feature of its scale.
             let far = match j.checked_sub(shared) {
                 None => self.far[j],
@@ -625,7 +641,8 @@ impl<'a> Path<'a> {
             };
             matrix[(j, j)] += (far * least - ratio * self.first[(j, j)]).max(0.0);
         }
-        matrix = reference::raised(matrix, least, &self.plan.structure);
+        matrix = curves::raised(matrix, least, &self.plan.structure.curves)?;
+        matrix = reference::raised(matrix, least, &self.far, &self.left_over);
         let even = factor(&matrix)?;
         if let (Some(pooled), true) = (&self.pooled, purse.rho.is_some()) {
             let noise = |matrix: &DMatrix<f64>| {
@@ -959,11 +976,19 @@ impl<'a> Path<'a> {
         };
         let drawn = draw(&self.curvature, Target::Told(self.variance(l)?))?;
         let doubted = draw(&self.doubted.curvature, Target::Guessed)?;
-        let [curvature, raised] = clear(drawn.drawn.raised(), &drawn)?;
+        let [mut curvature, mut raised] = clear(drawn.drawn.raised(), &drawn)?;
+        if sd > 0.0 {
+            let told = l * &drawn.guess * l.transpose();
+            let noise = (l, SPLINE_NOISE * drawn.drawn.sd);
+            let splines = self.left_over.iter().filter(|left| left.of_spline);
+            curvature = reference::held(curvature, &told, noise, splines);
+            raised = whiten(l, &curvature)?;
+        }
         let [mut believed, _] = clear(doubted.drawn.believed(), &doubted)?;
         if last && sd > 0.0 {
             let released = l * square(&seen.curvature, self.dim()) * l.transpose();
-            believed = reference::held(believed, &released, (l, sd), &self.plan.structure);
+            let all = self.left_over.iter();
+            believed = reference::held(believed, &released, (l, sd), all);
         }
         let believed = whiten(l, &believed)?;
         let [doubted_curvature, _] = clear(doubted.drawn.raised(), &doubted)?;
@@ -1065,9 +1090,17 @@ impl<'a> Path<'a> {
             (&mut self.curvature, self.uncertain),
             (curvature, *uncertain),
         ] {
-            let here = whiten(l, matrix)?;
-            let change = secant::change(&here, l, sd.hypot(misfit), self.weight, seen, first)?;
-            *matrix = l * floored(&(here + change), LEAST_SECANT) * l.transpose();
+            // Where the curvature is so much less than coordinates are raised to, its misfit is too.
+            let (own, sd) = match misfit > 0.0 {
+                true => (
+                    factor(&(&*matrix + l * l.transpose() * (sd / misfit)))?,
+                    misfit,
+                ),
+                false => (l.clone(), sd),
+            };
+            let here = whiten(&own, matrix)?;
+            let change = secant::change(&here, &own, sd, self.weight, seen, first)?;
+            *matrix = &own * floored(&(here + change), LEAST_SECANT) * own.transpose();
             if let Some(known) = &self.known {
                 *matrix = known.complete(matrix)?;
             }
@@ -1123,9 +1156,10 @@ impl<'a> Path<'a> {
         let (prior_gradient, prior) = self.prior_slopes();
         let precision = &self.curvature + &prior;
         let gradient = gradient + &prior_gradient;
-        let root = factor(&precision)?;
-        let seen = forward(&root, &gradient)?.norm_squared();
-        let noise = forward_matrix(&root, &coordinates.factor)?.norm_squared() * sd * sd;
+        // (In coordinates in which it is everywhere the same: elsewhere noise is what directions
+        // have of it that rows say nothing of.)
+        let seen = forward(&coordinates.factor, &gradient)?.norm_squared();
+        let noise = self.dim() as f64 * sd * sd;
         let of_all = (1.0 - noise / seen.max(1e-300)).clamp(0.0, 1.0);
         let told = Told {
             curvature: &self.curvature,
@@ -1234,8 +1268,13 @@ impl<'a> Path<'a> {
             None => far / self.far[k].sqrt(),
             Some(k) => far / self.scales[k],
         });
-        let l = &coordinates.factor;
-        heeded(gradient, precision, &(l * l.transpose() * (sd * sd)), &far)
+        let mut usual = DMatrix::from_diagonal(&far.map(|v| v * v));
+        // A level without a column is as free as one that has one.
+        for LeftOver { whole, own, .. } in &self.left_over {
+            usual += own * own.transpose() * far[*whole].powi(2);
+        }
+        let noise = &coordinates.factor * coordinates.factor.transpose() * (sd * sd);
+        heeded(gradient, precision, &noise, &usual)
     }
 
     /// Moves, inside the prior's support.

@@ -3,8 +3,9 @@
 //! all sums (docs/proofs/anchors.md, "What declarations say").
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use nalgebra::DMatrix;
+use nalgebra::{DMatrix, DVector};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use rand_distr::StandardNormal;
@@ -37,10 +38,46 @@ pub struct Structure {
     pub levels: Vec<Vec<Level>>,
     /// Columns to which others add up in every row.
     pub sums: Vec<Sum>,
+    /// The same as `levels` with each feature's columns as levels of a factor.
+    pub pieces: Vec<Vec<Level>>,
+    /// Features whose columns may have any values, and those whose columns are at least 0 and add up
+    /// to at most 1, by their numbers; the others' are levels.
+    pub numbers: Vec<usize>,
+    /// The latter.
+    pub splines: Vec<usize>,
+    /// Columns that are functions of one number.
+    pub curves: Vec<Curve>,
+}
+
+/// Columns that are functions of one number, and their values where that may lie.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// The column that is 1 where these are not 0, the constant or a level.
+    pub whole: usize,
+    /// The columns.
+    pub columns: Vec<usize>,
+    /// Their values at points spread evenly over the number's range.
+    pub values: Arc<Vec<Vec<f64>>>,
+}
+
+impl Curve {
+    /// The column that is 1 where the others are not 0, and these.
+    pub(super) fn with_whole(&self) -> Vec<usize> {
+        [&[self.whole], &self.columns[..]].concat()
+    }
+}
+
+/// What a column has that others leave over: `own` times a row is the part of column `whole` in
+/// which a row has none of the levels that have columns.
+pub(super) struct LeftOver {
+    pub whole: usize,
+    pub own: DVector<f64>,
+    /// Whether it is of a spline, and not of levels alone.
+    pub of_spline: bool,
 }
 
 /// One level of a factor, by their numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level {
     /// The factor.
     pub factor: usize,
@@ -57,7 +94,24 @@ pub struct Sum {
     pub parts: Vec<usize>,
 }
 
+impl Level {
+    /// A product's parts in order.
+    pub fn sorted(mut parts: Vec<Level>) -> Vec<Level> {
+        parts.sort();
+        parts
+    }
+}
+
 impl Structure {
+    /// The first column of each product, by its parts in order.
+    pub fn places(pieces: &[Vec<Level>]) -> BTreeMap<Vec<Level>, usize> {
+        let mut places = BTreeMap::new();
+        for (j, parts) in pieces.iter().enumerate() {
+            places.entry(Level::sorted(parts.clone())).or_insert(j);
+        }
+        places
+    }
+
     /// A column of each level of each factor that is 1 where a row has it, or has it with something
     /// else: products with numbers are not, and of two columns of a level it is the first.
     fn factors(&self) -> Vec<Vec<usize>> {
@@ -79,6 +133,82 @@ impl Structure {
         let mut factors = self.factors();
         factors.retain(|own| !complete.iter().any(|sum| sum.parts.contains(&own[0])));
         factors
+    }
+
+    /// Which of d columns are functions of a number that has others.
+    pub(super) fn in_curves(&self, d: usize) -> Vec<bool> {
+        let mut found = vec![false; d];
+        let columns = self.curves.iter().flat_map(|curve| &curve.columns);
+        columns.for_each(|j| found[*j] = true);
+        found
+    }
+
+    /// What is left over of d columns, the constant among them, where features have a level without
+    /// a column: of such levels, of their products with other columns and of those with one
+    /// another.
+    pub(super) fn left_over(&self, d: usize) -> Vec<LeftOver> {
+        let Some(constant) = self.constant else {
+            return Vec::new();
+        };
+        let mut places = Structure::places(&self.pieces);
+        places.insert(Vec::new(), constant);
+        let features = self.features_with_reference();
+        let mut found = Vec::new();
+        // Columns, as sums of columns, whose pieces are told, and the last feature whose levels
+        // were taken off.
+        let one = |(pieces, j): (&Vec<Level>, &usize)| (*j, vec![(pieces.clone(), 1.0)], None);
+        let mut open: Vec<_> = places.iter().map(one).collect();
+        while let Some((whole, terms, last)) = open.pop() {
+            for (feature, levels) in &features {
+                let is_part = terms[0].0.iter().any(|level| level.factor == *feature);
+                if is_part || last >= Some(*feature) {
+                    continue;
+                }
+                let products: Vec<(Vec<Level>, f64)> = (terms.iter())
+                    .flat_map(|(pieces, by)| {
+                        let times = |level| Level::sorted([&pieces[..], &[level]].concat());
+                        levels.iter().map(move |level| (times(*level), -by))
+                    })
+                    .collect();
+                if !products.iter().all(|(p, _)| places.contains_key(p)) {
+                    continue;
+                }
+                let terms = [&terms[..], &products].concat();
+                let mut own = DVector::zeros(d);
+                terms.iter().for_each(|(p, by)| own[places[p]] += by);
+                found.push(LeftOver {
+                    whole,
+                    own,
+                    of_spline: terms.iter().any(|(p, _)| self.is_of_spline(p)),
+                });
+                open.push((whole, terms, Some(*feature)));
+            }
+        }
+        found
+    }
+
+    /// The levels of each feature one of whose levels has no column, by its number.
+    fn features_with_reference(&self) -> BTreeMap<usize, Vec<Level>> {
+        let of_constant = |sum: &&Sum| Some(sum.whole) == self.constant;
+        let complete: Vec<&Sum> = self.sums.iter().filter(of_constant).collect();
+        let mut features: BTreeMap<usize, Vec<Level>> = BTreeMap::new();
+        for (j, pieces) in self.pieces.iter().enumerate() {
+            let is_complete = complete.iter().any(|sum| sum.parts.contains(&j));
+            match pieces[..] {
+                [level] if !is_complete && !self.numbers.contains(&level.factor) => {
+                    features.entry(level.factor).or_default().push(level);
+                }
+                _ => {}
+            }
+        }
+        features
+    }
+
+    /// Whether a product has a part that is a spline's, and none that is any number.
+    fn is_of_spline(&self, pieces: &[Level]) -> bool {
+        let is_number = |level: &Level| self.numbers.contains(&level.factor);
+        let is_spline = |level: &Level| self.splines.contains(&level.factor);
+        pieces.iter().any(is_spline) && !pieces.iter().any(is_number)
     }
 
     /// Whether one of two columns is 0 in every row.
@@ -361,6 +491,7 @@ mod tests {
                 whole: 0,
                 parts: (2..10).collect(),
             }],
+            ..Structure::default()
         }
     }
 
@@ -393,6 +524,62 @@ mod tests {
             structure.flags.push(is_flag);
         }
         assert_eq!(structure.factors_with_reference(), [[10, 11, 12, 13]]);
+    }
+
+    /// A constant, a spline of two columns, a flag, a number and all products of two. What is left
+    /// over of a column is that column in rows without the flag, or times what the spline's columns
+    /// leave over of 1, or both.
+    #[test]
+    fn columns_leave_over_what_levels_have_none_of() {
+        let piece = |factor, level| Level { factor, level };
+        let (spline, flag, number) = ([piece(1, 0), piece(1, 1)], piece(2, 0), piece(3, 0));
+        let pieces = vec![
+            vec![],
+            vec![spline[0]],
+            vec![spline[1]],
+            vec![flag],
+            vec![number],
+            vec![spline[0], flag],
+            vec![flag, spline[1]],
+            vec![spline[0], number],
+            vec![spline[1], number],
+            vec![flag, number],
+        ];
+        let structure = Structure {
+            constant: Some(0),
+            levels: vec![vec![]; pieces.len()],
+            pieces,
+            numbers: vec![3],
+            splines: vec![1],
+            ..Structure::default()
+        };
+        let found = structure.left_over(10);
+        let row = |s: [f64; 2], f: f64, x: f64| {
+            let [a, b] = s;
+            DVector::from_vec(vec![1.0, a, b, f, x, a * f, b * f, a * x, b * x, f * x])
+        };
+        let has = |whole: usize, of_spline: bool, value: &dyn Fn(f64, f64, f64) -> f64| {
+            let rows = [
+                ([0.2, 0.5], 0.0, 0.7),
+                ([0.1, 0.0], 1.0, -2.0),
+                ([0.6, 0.3], 0.0, 1.5),
+            ];
+            found.iter().any(|left| {
+                let is_so = rows.iter().all(|(s, f, x)| {
+                    let off = left.own.dot(&row(*s, *f, *x)) - value(1.0 - s[0] - s[1], *f, *x);
+                    off.abs() < 1e-12
+                });
+                left.whole == whole && left.of_spline == of_spline && is_so
+            })
+        };
+        assert!(has(0, true, &|rest, _, _| rest));
+        assert!(has(0, false, &|_, f, _| 1.0 - f));
+        assert!(has(0, true, &|rest, f, _| rest * (1.0 - f)));
+        assert!(has(3, true, &|rest, f, _| rest * f));
+        assert!(has(4, false, &|rest, _, x| rest * x));
+        assert!(has(4, false, &|_, f, x| x * (1.0 - f)));
+        // (Each spline column without the flag; there are no products of three.)
+        assert_eq!(found.len(), 8);
     }
 
     /// What is true stays, in coordinates that mix all columns and are all but singular along what

@@ -352,6 +352,7 @@ mod tests {
                     parts: (3..3 + LEVELS).collect(),
                 },
             ],
+            ..Structure::default()
         }
     }
 

@@ -1,0 +1,127 @@
+//! The promise: what few rows leave over of a column that others nearly add up to is told as a rare
+//! level is, and said to be as uncertain. A spline whose first piece has few rows, a flag that
+//! nearly all rows have, and slopes by level where the first level is rare are such.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use dpmc::benchmark::AnchoredRun;
+use dpmc::config::{EngineChoice, Plan};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use rand_distr::{Gamma, Poisson, StandardNormal};
+
+const RUNS: u64 = 6;
+
+/// A table of 12,000 rows with these columns.
+fn table(names: &str, mut row: impl FnMut(&mut ChaCha20Rng) -> String) -> String {
+    let mut rng = ChaCha20Rng::seed_from_u64(23);
+    let mut text = format!("{names}\n");
+    for _ in 0..12_000 {
+        writeln!(text, "{}", row(&mut rng)).unwrap();
+    }
+    text
+}
+
+/// How far all parameters are off from the run without privacy, and the noise that is stated of
+/// them, in posterior sds, root mean square over six runs at ε = 3.
+fn errors(table: &str, declared: &str) -> [f64; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.csv"), table).unwrap();
+    let run = |privacy: &str, seed| {
+        let text = format!(
+            "[data]\nfile = \"t.csv\"\n{declared}\nprior = {{ kind = \"normal\", sd = 5 }}\n[sampler]\nalgorithm = \"anchored-barker\"\n[run]\nchains = 1\niterations = 2000\n[privacy]\n{privacy}"
+        );
+        let plan = Plan::parse(Path::new(&folder.path().join("run.toml")), text).unwrap();
+        let data = plan.load_data().unwrap();
+        AnchoredRun::of(&plan, data, EngineChoice::Cpu, seed).unwrap()
+    };
+    let exact = run("not_private = true\n", 0);
+    let count = exact.noise.len();
+    let mut squares = [0.0; 2];
+    for seed in 0..RUNS {
+        let noisy = run("epsilon = 3.0\ndelta = 1e-6\n", seed);
+        for j in 0..count {
+            let (mean, sd, _) = exact.moments(j);
+            let (off, stated) = (noisy.moments(j).0 - mean, noisy.noise[j].mean_sd);
+            squares[0] += (off / sd).powi(2) / (RUNS as usize * count) as f64;
+            squares[1] += (stated / sd).powi(2) / (RUNS as usize * count) as f64;
+        }
+    }
+    let found = squares.map(f64::sqrt);
+    println!("{found:.2?}");
+    found
+}
+
+/// Counts by two splines: one row in twenty is younger than the first knot, and hardly any is
+/// beyond the last.
+#[test]
+fn counts_by_splines_are_told() {
+    let counts = table("age,share,count", |rng| {
+        let age = rng.sample(Gamma::new(6.0, 7.0).unwrap()).min(110.0);
+        let share = rng.random_range(0.0..1.0_f64).powi(3);
+        let rate = (0.5 + 0.02 * (age - 42.0) - 0.0004 * (age - 42.0).powi(2) + share).exp();
+        let count = rng.sample(Poisson::new(rate).unwrap()).min(40.0);
+        format!("{age:.1},{share:.3},{count}")
+    });
+    let [off, stated] = errors(
+        &counts,
+        "[columns]\nage = { scale = [0, 110] }\nshare = { scale = [0, 1] }\ncount = { count = 40 }\n[model]\nkind = \"poisson\"\nformula = \"count ~ ns(age, knots = [20, 40, 60, 80]) + ns(share, knots = [0.25, 0.5, 0.75])\"",
+    );
+    assert!(off < 4.0 && off < 1.2 * stated, "{off} {stated}");
+}
+
+/// A flag that 985 rows in 1000 have.
+#[test]
+fn a_flag_that_nearly_all_have_is_told() {
+    let ill = table("insured,age,ill", |rng| {
+        let insured = u8::from(rng.random_range(0.0..1.0) < 0.985);
+        let age: f64 = rng.random_range(18.0..90.0);
+        let eta = -1.0 + 0.8 * f64::from(insured) + 0.7 * (age - 54.0) / 36.0;
+        let ill = u8::from(rng.random_range(0.0..1.0) < 1.0 / (1.0 + (-eta).exp()));
+        format!("{insured},{age:.0},{ill}")
+    });
+    let [off, stated] = errors(
+        &ill,
+        "[columns]\ninsured = { indicator = { above = 0.5 } }\nage = { scale = [18, 90] }\nill = { positive = [1] }\n[model]\nkind = \"logistic\"\nformula = \"ill ~ insured + age\"",
+    );
+    assert!(off < 1.0 && stated < 1.5, "{off} {stated}");
+}
+
+/// Slopes by level, the first of which has one row in fifty.
+#[test]
+fn slopes_of_a_rare_first_level_are_told() {
+    let effects = [[0.5, 1.0], [0.0, 0.2], [0.3, -0.5], [-0.4, 0.8]];
+    let lengths = table("age,ward,length", |rng| {
+        let age: f64 = rng.random_range(18.0..90.0);
+        let u: f64 = rng.random_range(0.0..1.0);
+        let ward = [0.02, 0.42, 0.72].iter().filter(|edge| u > **edge).count();
+        let [level, slope] = effects[ward];
+        let mean = 1.0 + level + slope * (age - 54.0) / 36.0;
+        let length = (mean + 0.8 * rng.sample::<f64, _>(StandardNormal)).clamp(-6.0, 8.0);
+        format!("{age:.0},W{ward},{length:.3}")
+    });
+    let [off, stated] = errors(
+        &lengths,
+        "[columns]\nage = { scale = [18, 90] }\nward = { levels = [\"W0\", \"W1\", \"W2\", \"W3\"], strict = true }\nlength = { clamp = [-6, 8] }\n[model]\nkind = \"gaussian\"\nparameters = { log_sigma = { mean = 0, sd = 2 } }\nformula = \"length ~ age * ward\"",
+    );
+    assert!(off < 3.0 && stated < 4.0, "{off} {stated}");
+}
+
+/// Years of the last two decades within two centuries, beside a spline.
+#[test]
+fn years_far_within_their_bounds_are_told() {
+    let wages = table("year,age,wage", |rng| {
+        let year = rng.random_range(2010..2025);
+        let age = rng.sample(Gamma::new(6.0, 7.0).unwrap()).min(110.0);
+        let trend = 0.08 * f64::from(year - 2017) + 0.02 * (age - 42.0);
+        let mean = 3.0 + trend - 0.0004 * (age - 42.0).powi(2);
+        let wage = (mean + 0.9 * rng.sample::<f64, _>(StandardNormal)).clamp(-10.0, 20.0);
+        format!("{year},{age:.1},{wage:.3}")
+    });
+    let [off, stated] = errors(
+        &wages,
+        "[columns]\nyear = { scale = [1900, 2100] }\nage = { scale = [0, 110] }\nwage = { clamp = [-10, 20] }\n[model]\nkind = \"gaussian\"\nparameters = { log_sigma = { mean = 0, sd = 2 } }\nformula = \"wage ~ year + ns(age, knots = [20, 40, 60, 80])\"",
+    );
+    assert!(off < 3.0 && stated < 6.0, "{off} {stated}");
+}
