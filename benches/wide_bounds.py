@@ -145,8 +145,8 @@ seed = {seed}
 """
 
 
-def found(dpmc, folder, text):
-    """Mean and sd of intercept, numbers and shared parameters."""
+def parameters(dpmc, folder, text):
+    """The summary's parameters, of a run of this run file."""
     with open(f"{folder}/run.toml", "w", encoding="utf-8") as file:
         file.write(text)
     subprocess.run(["rm", "-rf", f"{folder}/out"], check=True)
@@ -154,8 +154,13 @@ def found(dpmc, folder, text):
     subprocess.run(command, capture_output=True, check=True)
     command = [dpmc, "summary", f"{folder}/out", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    all_found = json.loads(done.stdout)["parameters"]
-    asked = [p for p in all_found if "=" not in p["name"] and not p["name"].startswith("sd(")]
+    return json.loads(done.stdout)["parameters"]
+
+
+def found(dpmc, folder, text):
+    """Mean and sd of intercept, numbers and shared parameters."""
+    every = parameters(dpmc, folder, text)
+    asked = [p for p in every if "=" not in p["name"] and not p["name"].startswith("sd(")]
     return np.array([[p["mean"], p["sd"]] for p in asked])
 
 

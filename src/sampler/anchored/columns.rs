@@ -12,8 +12,9 @@ use crate::model::Metric;
 use crate::privacy::{AnchorNoise, Expansion, Halt, Releases};
 
 /// Share of the whole for the profiles of all columns that are asked about: those whose mean square
-/// may be less than that from which on coordinates are raised for rare levels.
+/// may be so many times less than that from which on coordinates are raised for rare levels.
 const SHARE: f64 = 0.01;
+const ASKED: f64 = 3.0;
 /// A column that holds this share of all weight away from zero is not one of a rare level.
 const BULK: f64 = 0.1;
 /// Other columns are divided by so many times the longest row.
@@ -87,7 +88,7 @@ impl Columns {
 fn asked(squares: &DVector<f64>, sd: f64, public: &[bool]) -> Vec<usize> {
     let is_public = |j: usize| public.get(j).is_some_and(|public| *public);
     (0..squares.len())
-        .filter(|j| !is_public(*j) && squares[*j] - 2.0 * sd < 1.0)
+        .filter(|j| !is_public(*j) && ASKED * (squares[*j] - 2.0 * sd) < 1.0)
         .collect()
 }
 
@@ -149,12 +150,11 @@ mod tests {
     /// or 1.
     #[test]
     fn columns_that_are_flags_by_declaration_are_not_asked_about() {
-        let squares = DVector::from_vec(vec![0.4, 1.2, 0.0, 0.0, 0.0]);
+        let squares = DVector::from_vec(vec![0.4, 0.6, 0.0, 0.0, 0.0]);
         let flags = [false, false, true, false, true];
         assert_eq!(asked(&squares, 0.05, &flags), [0, 3]);
         assert_eq!(asked(&squares, 0.05, &[]), [0, 2, 3, 4]);
-        assert_eq!(asked(&squares, 0.0, &flags[..3]), [0, 3, 4]);
-        assert_eq!(asked(&squares, 0.15, &flags), [0, 1, 3]);
+        assert_eq!(asked(&squares, 0.0, &flags[..3]), [3, 4]);
     }
 
     /// Column of all 0.02 (a range's middle), of 1 in one row of a hundred, and one in noise.

@@ -71,12 +71,14 @@ pub(super) fn raised(
     least: f64,
     curves: &[Curve],
 ) -> Result<DMatrix<f64>, Halt> {
+    if curves.is_empty() {
+        return Ok(matrix);
+    }
+    // (What is added for one curve makes another's rows no longer.)
+    let whole = solve(&matrix, &DMatrix::identity(matrix.nrows(), matrix.nrows()))?;
     for curve in curves {
         let all = curve.with_whole();
-        let own = DMatrix::from_fn(matrix.nrows(), all.len(), |j, a| {
-            f64::from(u8::from(all[a] == j))
-        });
-        let mut inverse = own.tr_mul(&solve(&matrix, &own)?);
+        let mut inverse = whole.select_rows(&all).select_columns(&all);
         for _ in 0..MOST_RAISED {
             let rows = curve.values.iter().map(|row| with_one(row));
             let square = |x: &DVector<f64>| x.dot(&(&inverse * x));

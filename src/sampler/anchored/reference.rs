@@ -43,11 +43,14 @@ pub(super) fn held<'a>(
         let here = weight(&believed);
         if here > most {
             // The column of the whole is that level's and all others', of which the first has less.
-            let mut by = DMatrix::identity(believed.nrows(), believed.nrows());
-            let less = own.transpose() * ((most / here).sqrt() - 1.0);
-            let row = by.row(*whole) + less;
-            by.set_row(*whole, &row);
-            believed = &by * believed * by.transpose();
+            let less = own * ((most / here).sqrt() - 1.0);
+            let change = &believed * &less;
+            let own_change = less.dot(&change);
+            let row = believed.row(*whole) + change.transpose();
+            believed.set_row(*whole, &row);
+            let column = believed.column(*whole) + change;
+            believed.set_column(*whole, &column);
+            believed[(*whole, *whole)] += own_change;
         }
     }
     believed

@@ -38,12 +38,11 @@ pub struct Structure {
     pub levels: Vec<Vec<Level>>,
     /// Columns to which others add up in every row.
     pub sums: Vec<Sum>,
-    /// The same as `levels` with each feature's columns as levels of a factor.
+    /// The columns of features that a column is the product of, as if they all were levels.
     pub pieces: Vec<Vec<Level>>,
-    /// Features whose columns may have any values, and those whose columns are at least 0 and add up
-    /// to at most 1, by their numbers; the others' are levels.
+    /// Features, by their numbers, whose columns may have any values …
     pub numbers: Vec<usize>,
-    /// The latter.
+    /// … and those whose columns are at least 0 and add up to at most 1. The others' are levels.
     pub splines: Vec<usize>,
     /// Columns that are functions of one number.
     pub curves: Vec<Curve>,
