@@ -42,8 +42,8 @@ struct Told {
 
 impl Columns {
     /// Asks for the profiles of columns that may be narrow by the released diagonal, whose noise
-    /// has this sd, and are neither flags nor of a curve by declaration; `weight`: Σ κw, and rows' mean weight over the
-    /// largest.
+    /// has this sd, and are neither flags nor of a curve by declaration; `weight`: Σ κw, and rows'
+    /// mean weight over the largest.
     ///
     /// # Errors
     /// [`Halt`] of the curator.

@@ -105,6 +105,7 @@ fn with_one(row: &[f64]) -> DVector<f64> {
     DVector::from_iterator(row.len() + 1, [1.0].into_iter().chain(row.iter().copied()))
 }
 
+/// Distributions p ∝ exp θ·t of points, a row of statistics t each, and what is known of θ.
 struct Tilted {
     statistics: DMatrix<f64>,
     target: DVector<f64>,
@@ -112,7 +113,7 @@ struct Tilted {
 }
 
 impl Tilted {
-    /// What is most at the mode, nats, and the chances of the points.
+    /// What is largest at the mode, nats, and the points' chances there.
     fn value(&self, theta: &DVector<f64>) -> (f64, DVector<f64>) {
         let logs = &self.statistics * theta;
         let largest = logs.max();
@@ -123,6 +124,7 @@ impl Tilted {
         (value, weights / sum)
     }
 
+    /// The points' chances at the mode; `None` where no step can be made.
     fn mode(&self) -> Option<DVector<f64>> {
         let mut theta = DVector::zeros(self.target.len());
         let (mut value, mut chances) = self.value(&theta);
@@ -186,8 +188,8 @@ mod tests {
     }
 
     /// Most rows lie about −0.2, few beyond 0.5. Without noise their products are found, and where
-    /// all is noise those of an even number. With noise of 0.03 what no row leaves over, the square
-    /// of 1 less both hats where these overlap with the constant, stays as small as it can be.
+    /// all is noise those of an even number. With noise of 0.03 the least eigenvalue is found, of
+    /// which hardly anything is left in what was seen.
     #[test]
     fn products_are_those_of_a_number() {
         let curve = curve();

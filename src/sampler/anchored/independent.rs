@@ -1,5 +1,6 @@
 //! What a curvature is expected to be, before its products are seen, where a factor's level without
-//! a column has few rows (docs/proofs/anchors.md, "The level without a column").
+//! a column has few rows or a number has several columns (docs/proofs/anchors.md, "The level
+//! without a column" and "Columns of one number").
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -15,10 +16,11 @@ const RARE: f64 = 0.1;
 const MOST: f64 = 0.9;
 
 /// Σ κw xxᵀ from the `squares`, its diagonal, where levels of such factors, numbers and the
-/// constant do not depend on one another, but for levels of one factor, which exclude each other;
-/// other levels have no products. Means of numbers are those of a `plain` curvature, whose entry
-/// i, j has noise of the sd sᵢsⱼ/√2. `None` where there is no such factor, or where declarations
-/// and what was seen contradict each other.
+/// constant do not depend on one another, but for levels of one factor, which exclude each other,
+/// and columns of one number; other levels have no products, nor numbers where no level is rare.
+/// Means of numbers are those of a `plain` curvature, whose entry i, j has noise of the sd sᵢsⱼ/√2.
+/// `None` where there is neither such a factor nor such a number, or where declarations and what
+/// was seen contradict each other.
 ///
 /// A level's product with the constant is its square. If all of these were zero, the rows without
 /// such a level would be all rows, and it takes long until noise shows that they are few.

@@ -130,7 +130,7 @@ const LEAST_NOISE: f64 = 0.1;
 /// … and in intervals it counts so much more, mean square: the floor and the drawing have errors
 /// too.
 const CURVATURE_DOUBT: f64 = 4.0;
-/// Of what a spline leaves over steps believe so many times what half an sd of its noise is at least.
+/// Of what a spline leaves over steps believe so many times half an sd of its noise at least.
 const SPLINE_NOISE: f64 = 4.0;
 /// What clipped labels may shift means by is told where it is more than this many sds of noise.
 const SAID_OF_NOISE: f64 = 2.0;
@@ -1090,7 +1090,7 @@ impl<'a> Path<'a> {
             (&mut self.curvature, self.uncertain),
             (curvature, *uncertain),
         ] {
-            // Where the curvature is so much less than coordinates are raised to, its misfit is too.
+            // Where the curvature is much less than what coordinates are raised to, so is its misfit.
             let (own, sd) = match misfit > 0.0 {
                 true => (
                     factor(&(&*matrix + l * l.transpose() * (sd / misfit)))?,

@@ -1,5 +1,6 @@
 //! The level of a factor that has no column: its rows are those that the constant has and no other
-//! level (docs/proofs/anchors.md, "The level without a column").
+//! level; and what else is left over of a column by others (docs/proofs/anchors.md, "The level
+//! without a column" and "What levels leave over").
 
 use nalgebra::{DMatrix, DVector};
 
