@@ -1269,8 +1269,10 @@ impl<'a> Path<'a> {
             Some(k) => far / self.scales[k],
         });
         let mut usual = DMatrix::from_diagonal(&far.map(|v| v * v));
-        // A level without a column is as free as one that has one.
-        for LeftOver { whole, own, .. } in &self.left_over {
+        // What is left over is as free as a column, where noise that this lets in costs nothing but
+        // itself: elsewhere a step that noise makes longer changes what the rows of a level weigh.
+        let free = |left: &&LeftOver| left.of_spline || self.slopes.is_quadratic();
+        for LeftOver { whole, own, .. } in self.left_over.iter().filter(free) {
             usual += own * own.transpose() * far[*whole].powi(2);
         }
         let noise = &coordinates.factor * coordinates.factor.transpose() * (sd * sd);
