@@ -1090,7 +1090,7 @@ impl<'a> Path<'a> {
             (&mut self.curvature, self.uncertain),
             (curvature, *uncertain),
         ] {
-            // Where the curvature is much less than what coordinates are raised to, so is its misfit.
+            // Where the curvature is much less than coordinates are raised to, so is its misfit.
             let (own, sd) = match misfit > 0.0 {
                 true => (
                     factor(&(&*matrix + l * l.transpose() * (sd / misfit)))?,
