@@ -198,6 +198,8 @@ struct Path<'a> {
     means: DMatrix<f64>,
     /// The likelihood's curvature where less is taken for known of it: for intervals.
     doubted: Doubted,
+    /// What both were when the last releases began, and would be here.
+    expected: [DMatrix<f64>; 2],
     /// Coordinates in which the last curvature was believed, and its entries' variance there; how
     /// far the path has gone since, nats.
     told: (DMatrix<f64>, f64),
@@ -537,6 +539,7 @@ impl<'a> Path<'a> {
                 curvature: first.clone(),
                 uncertain: 0.0,
             },
+            expected: [first.clone(), first.clone()],
             means: first.clone(),
             first,
             told: (factor, kept * sd * sd),
@@ -1086,14 +1089,16 @@ impl<'a> Path<'a> {
             curvature,
             uncertain,
         } = &mut self.doubted;
-        for (matrix, sd) in [
-            (&mut self.curvature, self.uncertain),
-            (curvature, *uncertain),
+        let [expected, doubted] = &self.expected;
+        for (matrix, sd, expected) in [
+            (&mut self.curvature, self.uncertain, expected),
+            (curvature, *uncertain, doubted),
         ] {
-            // Where the curvature is much less than coordinates are raised to, so is its misfit.
+            // It is a share of what the law expects: not of what coordinates are raised to, where
+            // rows hardly tell, and not of what gradients made of it, which has errors.
             let (own, sd) = match misfit > 0.0 {
                 true => (
-                    factor(&(&*matrix + l * l.transpose() * (sd / misfit)))?,
+                    factor(&(expected + l * l.transpose() * (sd / misfit)))?,
                     misfit,
                 ),
                 false => (l.clone(), sd),
@@ -1333,8 +1338,15 @@ impl<'a> Path<'a> {
         });
         let by = DMatrix::from_diagonal(&by);
         let doubted = &mut self.doubted.curvature;
-        let others = [&mut self.first, &mut self.means];
-        for matrix in [&mut self.curvature, doubted].into_iter().chain(others) {
+        let [expected, expected_doubted] = &mut self.expected;
+        for matrix in [
+            &mut self.curvature,
+            doubted,
+            expected,
+            expected_doubted,
+            &mut self.first,
+            &mut self.means,
+        ] {
             *matrix = &by * &*matrix * &by;
         }
         self.told.0 = by * &self.told.0;
@@ -1403,6 +1415,7 @@ impl<'a> Path<'a> {
         };
         let unit: f64 = (0..FINAL_GRADIENTS).map(|i| GROWTH.powi(i as i32)).sum();
         let first = self.observations.len();
+        self.expected = [self.curvature.clone(), self.doubted.curvature.clone()];
         // (Farther from the mode it is the law's own bending that gradients show, and without
         // noise, which lets a path arrive, rounding.)
         let private = purse.rho.is_some();
