@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Plan;
 use crate::config::ConfigError;
+use crate::config::schema::ModelKind;
 use crate::data::FeatureKind;
 use crate::features::{Form, Number};
 use crate::sampler::{Curve, Level, Structure, Sum};
@@ -20,6 +21,7 @@ impl Plan {
         let data = &self.config.data;
         let source = self.source(&data.file, data.label_file.as_ref())?;
         let (mut constant, mut complete) = (None, Vec::new());
+        let mut complete_features = Vec::new();
         let mut levels: Vec<Vec<Level>> = Vec::new();
         let mut pieces: Vec<Vec<Level>> = Vec::new();
         let (mut numbers, mut splines, mut several) = (Vec::new(), Vec::new(), Vec::new());
@@ -45,7 +47,10 @@ impl Plan {
             }
             match feature.kind {
                 FeatureKind::Intercept => constant = Some(columns.start),
-                _ if feature.is_complete() => complete.push(columns),
+                _ if feature.is_complete() => {
+                    complete_features.push(factor);
+                    complete.push(columns);
+                }
                 _ => {}
             }
         }
@@ -60,16 +65,19 @@ impl Plan {
         let products: Vec<Vec<Level>> = products.map(of).collect();
         pieces.extend(products);
         let is_flag = source.flags();
-        let curves = curves(&several, &pieces, &is_flag);
+        let cut = (self.config.model.kind == ModelKind::Ordinal).then_some(pieces.len());
+        let curves = curves(&several, &pieces, &is_flag, cut);
         let shortened = data.row_norm.is_some();
         Ok(Structure {
             flags: if shortened { Vec::new() } else { is_flag },
             constant: constant.filter(|_| !shortened),
+            cut: cut.filter(|_| !shortened),
             levels,
             sums: sums(&factors, &complete, constant),
             pieces: if shortened { Vec::new() } else { pieces },
             numbers,
             splines,
+            complete: complete_features,
             curves: if shortened { Vec::new() } else { curves },
         })
     }
@@ -87,36 +95,47 @@ fn values(number: &Number) -> Vec<Vec<f64>> {
 
 /// The columns of each number that has several, with what these are where it may lie, and their
 /// products with each column that is 0 or 1 and has them all. `pieces`: what columns are products
-/// of.
+/// of; `cut`: a column that is -1, of which the columns' negatives are functions.
 fn curves(
     numbers: &[(usize, Arc<Vec<Vec<f64>>>)],
     pieces: &[Vec<Level>],
     is_flag: &[bool],
+    cut: Option<usize>,
 ) -> Vec<Curve> {
     let places = Structure::places(pieces);
     let curve = |whole: usize, (factor, values): &(usize, Arc<Vec<Vec<f64>>>)| {
+        let own = pieces.get(whole).map_or(&[][..], Vec::as_slice);
         let column = |level| {
             let level = Level {
                 factor: *factor,
                 level,
             };
-            places.get(&Level::sorted([&pieces[whole][..], &[level]].concat()))
+            places.get(&Level::sorted([own, &[level]].concat()))
         };
         let columns = (0..values[0].len()).map(|level| column(level).copied());
         Some(Curve {
             whole,
             columns: columns.collect::<Option<Vec<usize>>>()?,
-            values: values.clone(),
+            values: match Some(whole) == cut {
+                true => Arc::new(negative(values)),
+                false => values.clone(),
+            },
         })
     };
     (0..pieces.len())
         .filter(|j| is_flag[*j])
+        .chain(cut)
         .flat_map(|whole| {
             numbers
                 .iter()
                 .filter_map(move |number| curve(whole, number))
         })
         .collect()
+}
+
+fn negative(values: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let row = |row: &Vec<f64>| row.iter().map(|v| -v).collect();
+    values.iter().map(row).collect()
 }
 
 /// Which columns others add up to: those with one column each of a factor whose columns,
@@ -160,6 +179,22 @@ mod tests {
         let plan = Plan::parse(Path::new("run.toml"), text).unwrap();
         let names = plan.source(Path::new("t.csv"), None).unwrap().names();
         (names, plan.structure().unwrap())
+    }
+
+    /// Ordered classes have cuts for a constant, which curves go the other way from.
+    #[test]
+    fn the_first_cut_of_ordered_classes_is_the_parameter_after_their_columns() {
+        let text = "[data]\nfile = \"t.csv\"\n[columns]\ny = { levels = [\"a\", \"b\", \"c\"] }\nx = { scale = [0, 9] }\n[model]\nkind = \"ordinal\"\nformula = \"y ~ poly(x, 2)\"\nprior = { kind = \"normal\", sd = 3 }\n[sampler]\nalgorithm = \"anchored-barker\"\n[privacy]\nepsilon = 1.0\ndelta = 1e-6\n";
+        let plan = Plan::parse(Path::new("run.toml"), text.to_owned()).unwrap();
+        let own = plan.structure().unwrap();
+        assert_eq!((own.constant, own.cut), (None, Some(2)));
+        let [curve] = &own.curves[..] else {
+            panic!("one number")
+        };
+        assert_eq!((curve.whole, &curve.columns[..]), (2, &[0, 1][..]));
+        let ends = [curve.values.first(), curve.values.last()].map(|row| row.unwrap()[0]);
+        assert!(ends[0] > 0.0 && ends[1] < 0.0, "{ends:?}");
+        assert_eq!(structure("y ~ poly(x, 2)", "").1.cut, None);
     }
 
     /// Columns that add up, by name.

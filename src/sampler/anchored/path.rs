@@ -130,8 +130,12 @@ const LEAST_NOISE: f64 = 0.1;
 /// … and in intervals it counts so much more, mean square: the floor and the drawing have errors
 /// too.
 const CURVATURE_DOUBT: f64 = 4.0;
-/// Of what a spline leaves over steps believe so many times half an sd of its noise at least.
-const SPLINE_NOISE: f64 = 4.0;
+/// Of what a spline leaves over steps believe no more than was seen, or than so many sds of its
+/// noise …
+const SPLINE_NOISE: f64 = 2.0;
+/// … and of what is left over of any columns intervals believe no more than so many, or than was
+/// seen less as many.
+const LEFT_OVER_NOISE: f64 = 0.5;
 /// What clipped labels may shift means by is told where it is more than this many sds of noise.
 const SAID_OF_NOISE: f64 = 2.0;
 /// Entries of a curvature that a law expects, and labels need not show, are off by so much of what
@@ -636,16 +640,16 @@ impl<'a> Path<'a> {
         let least = self.share / (LONGEST_LEVEL * LONGEST_LEVEL * squares);
         let shared = self.dim() - self.scales.len();
         let curved = self.plan.structure.in_curves(self.dim());
+        // A shared parameter is as long as a feature of its scale.
+        let far = DVector::from_fn(self.dim(), |j, _| match j.checked_sub(shared) {
+            None => self.far[j],
+            Some(k) => self.far[j] * self.scales[k].powi(2),
+        });
         for j in (0..self.dim()).filter(|j| !curved[*j]) {
-            // A shared parameter is as long as a feature of its scale.
-            let far = match j.checked_sub(shared) {
-                None => self.far[j],
-                Some(k) => self.far[j] * self.scales[k].powi(2),
-            };
-            matrix[(j, j)] += (far * least - ratio * self.first[(j, j)]).max(0.0);
+            matrix[(j, j)] += (far[j] * least - ratio * self.first[(j, j)]).max(0.0);
         }
         matrix = curves::raised(matrix, least, &self.plan.structure.curves)?;
-        matrix = reference::raised(matrix, least, &self.far, &self.left_over);
+        matrix = reference::raised(matrix, least, &far, &self.left_over);
         let even = factor(&matrix)?;
         if let (Some(pooled), true) = (&self.pooled, purse.rho.is_some()) {
             let noise = |matrix: &DMatrix<f64>| {
@@ -982,16 +986,23 @@ impl<'a> Path<'a> {
         let [mut curvature, mut raised] = clear(drawn.drawn.raised(), &drawn)?;
         if sd > 0.0 {
             let told = l * &drawn.guess * l.transpose();
-            let noise = (l, SPLINE_NOISE * drawn.drawn.sd);
-            let splines = self.left_over.iter().filter(|left| left.of_spline);
-            curvature = reference::held(curvature, &told, noise, splines);
+            // (A cut's column is part of all other cuts' too.)
+            let cut = self.plan.structure.cut;
+            let splines = self.left_over.iter();
+            let splines = splines.filter(|left| left.of_spline && Some(left.whole) != cut);
+            let most = |seen: f64, noise: f64| seen.max(SPLINE_NOISE * noise);
+            curvature = reference::held(curvature, &told, (l, drawn.drawn.sd), splines, most);
             raised = whiten(l, &curvature)?;
         }
         let [mut believed, _] = clear(doubted.drawn.believed(), &doubted)?;
         if last && sd > 0.0 {
             let released = l * square(&seen.curvature, self.dim()) * l.transpose();
             let all = self.left_over.iter();
-            believed = reference::held(believed, &released, (l, sd), all);
+            let most = |seen: f64, noise: f64| {
+                let doubt = LEFT_OVER_NOISE * noise;
+                (seen - doubt).max(doubt)
+            };
+            believed = reference::held(believed, &released, (l, sd), all, most);
         }
         let believed = whiten(l, &believed)?;
         let [doubted_curvature, _] = clear(doubted.drawn.raised(), &doubted)?;

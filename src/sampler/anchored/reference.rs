@@ -6,10 +6,6 @@ use nalgebra::{DMatrix, DVector};
 
 use super::structure::LeftOver;
 
-/// A level without a column is believed to have no more weight than was seen at the end, or than so
-/// many sds of its noise.
-const LEAST: f64 = 0.5;
-
 /// A matrix of coordinates in which a level without a column has the weight of one that has it at
 /// least, `least` times the mean square of its column where that has information, `far`: the
 /// column of the whole is that level's and all others'.
@@ -26,8 +22,9 @@ pub(super) fn raised(
     matrix
 }
 
-/// A believed curvature in which no level without a column has more weight than was `observed`; the
-/// noise of that is `factor` times a symmetric matrix of sd `sd` on the diagonal.
+/// A believed curvature in which no level without a column has more weight than `most` says of what
+/// was `observed` and the sd of its noise; that is `factor` times a symmetric matrix of sd `sd` on
+/// the diagonal.
 ///
 /// What noise makes of that weight is the noise of all levels together: where it has few rows it
 /// may seem to have many, and the constant to be known that those rows alone tell of.
@@ -36,11 +33,12 @@ pub(super) fn held<'a>(
     observed: &DMatrix<f64>,
     (factor, sd): (&DMatrix<f64>, f64),
     left_over: impl Iterator<Item = &'a LeftOver>,
+    most: impl Fn(f64, f64) -> f64,
 ) -> DMatrix<f64> {
     for LeftOver { whole, own, .. } in left_over {
         let weight = |matrix: &DMatrix<f64>| own.dot(&(matrix * own));
         let noise = sd * factor.tr_mul(own).norm_squared();
-        let most = weight(observed).max(LEAST * noise);
+        let most = most(weight(observed), noise);
         let here = weight(&believed);
         if here > most {
             // The column of the whole is that level's and all others', of which the first has less.
@@ -63,7 +61,7 @@ mod tests {
 
     /// Of 100 rows 60, 30 and 10 have the constant alone, a level, and another; a number is 1 in
     /// all. Of the first one alone was seen, with noise of 2 or of 4: one is left, or 2, with the
-    /// number in these.
+    /// number in these, where no more than half the noise is believed.
     #[test]
     fn a_level_without_a_column_has_what_was_seen_of_it() {
         let own = DVector::from_vec(vec![1.0, -1.0, -1.0, 0.0]);
@@ -89,7 +87,14 @@ mod tests {
         for (noise, left) in [(2.0, 1.0), (4.0, 2.0)] {
             let believed = table([60.0, 30.0, 10.0]);
             let seen = table([1.0, 30.0, 10.0]);
-            let held = held(believed, &seen, (&factor, noise / 12.0), left_over.iter());
+            let most = |seen: f64, noise: f64| seen.max(0.5 * noise);
+            let held = held(
+                believed,
+                &seen,
+                (&factor, noise / 12.0),
+                left_over.iter(),
+                most,
+            );
             assert!((weight(&held) - left).abs() < 1e-9, "{held}");
             let with_number = (&held * &own)[3];
             assert!((with_number - (left * 60.0f64).sqrt()).abs() < 1e-9);

@@ -32,6 +32,9 @@ pub struct Structure {
     pub flags: Vec<bool>,
     /// A column that is 1 in all rows.
     pub constant: Option<usize>,
+    /// A shared parameter that moves all rows' predictors by -1: the first cut of ordered classes,
+    /// which have no constant.
+    pub cut: Option<usize>,
     /// The levels that a column is the product of, perhaps with numbers; of columns that it does
     /// not reach nothing is known. Of two columns with different levels of one factor one is 0 in
     /// every row.
@@ -44,6 +47,8 @@ pub struct Structure {
     pub numbers: Vec<usize>,
     /// … and those whose columns are at least 0 and add up to at most 1. The others' are levels.
     pub splines: Vec<usize>,
+    /// Features whose columns add up to 1 in every row.
+    pub complete: Vec<usize>,
     /// Columns that are functions of one number.
     pub curves: Vec<Curve>,
 }
@@ -146,7 +151,7 @@ impl Structure {
     /// a column: of such levels, of their products with other columns and of those with one
     /// another.
     pub(super) fn left_over(&self, d: usize) -> Vec<LeftOver> {
-        let Some(constant) = self.constant else {
+        let Some(constant) = self.constant.or(self.cut) else {
             return Vec::new();
         };
         let mut places = Structure::places(&self.pieces);
@@ -173,8 +178,15 @@ impl Structure {
                     continue;
                 }
                 let terms = [&terms[..], &products].concat();
+                // (What a cut takes away is the negative of all others.)
+                let sign = |p: &Vec<Level>| match Some(whole) == self.cut && !p.is_empty() {
+                    true => -1.0,
+                    false => 1.0,
+                };
                 let mut own = DVector::zeros(d);
-                terms.iter().for_each(|(p, by)| own[places[p]] += by);
+                terms
+                    .iter()
+                    .for_each(|(p, by)| own[places[p]] += sign(p) * by);
                 found.push(LeftOver {
                     whole,
                     own,
@@ -188,13 +200,13 @@ impl Structure {
 
     /// The levels of each feature one of whose levels has no column, by its number.
     fn features_with_reference(&self) -> BTreeMap<usize, Vec<Level>> {
-        let of_constant = |sum: &&Sum| Some(sum.whole) == self.constant;
-        let complete: Vec<&Sum> = self.sums.iter().filter(of_constant).collect();
         let mut features: BTreeMap<usize, Vec<Level>> = BTreeMap::new();
-        for (j, pieces) in self.pieces.iter().enumerate() {
-            let is_complete = complete.iter().any(|sum| sum.parts.contains(&j));
+        for pieces in &self.pieces {
+            let has_none = |level: &Level| {
+                !self.complete.contains(&level.factor) && !self.numbers.contains(&level.factor)
+            };
             match pieces[..] {
-                [level] if !is_complete && !self.numbers.contains(&level.factor) => {
+                [level] if has_none(&level) => {
                     features.entry(level.factor).or_default().push(level);
                 }
                 _ => {}
@@ -579,6 +591,34 @@ mod tests {
         assert!(has(4, false, &|_, f, x| x * (1.0 - f)));
         // (Each spline column without the flag; there are no products of three.)
         assert_eq!(found.len(), 8);
+    }
+
+    /// Of ordered classes, which have no constant, the same is left over of their first cut, which
+    /// is minus that; of levels that all have columns nothing is.
+    #[test]
+    fn a_cut_stands_for_a_constant() {
+        let piece = |factor, level| Level { factor, level };
+        let pieces = [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)].map(|(f, l)| vec![piece(f, l)]);
+        let structure = Structure {
+            cut: Some(5),
+            pieces: pieces.to_vec(),
+            splines: vec![0],
+            complete: vec![2],
+            ..Structure::default()
+        };
+        let found = structure.left_over(7);
+        assert_eq!(found.len(), 2);
+        // Two columns of a spline, a flag, two levels, two cuts.
+        let own = |of_spline: bool| {
+            let left = found.iter().find(|left| left.of_spline == of_spline);
+            left.map(|left| (left.whole, left.own.as_slice()))
+        };
+        let spline = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+        assert_eq!(own(true), Some((5, &spline[..])));
+        assert_eq!(
+            own(false),
+            Some((5, &[0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0][..]))
+        );
     }
 
     /// What is true stays, in coordinates that mix all columns and are all but singular along what
