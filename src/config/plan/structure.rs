@@ -133,6 +133,7 @@ fn curves(
         .collect()
 }
 
+/// The same beside a column that is -1.
 fn negative(values: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let row = |row: &Vec<f64>| row.iter().map(|v| -v).collect();
     values.iter().map(row).collect()
