@@ -119,7 +119,7 @@ const BLEND: f64 = 0.01;
 /// The diagonal of the coordinates is at least the inverse square of this many root mean square
 /// norms: rows of rare levels are not longer than that. In narrow columns it may be less.
 pub(super) const LONGEST_LEVEL: f64 = 1.2;
-/// The least eigenvalue that gradients may make of a curvature.
+/// The least eigenvalue that gradients may make of a curvature whose own is no less.
 const LEAST_SECANT: f64 = 0.01;
 /// Entries of a curvature that was believed become so much less certain, of what they are on the
 /// diagonal, for each nat that predictors have changed by since, root mean square.
@@ -1116,7 +1116,8 @@ impl<'a> Path<'a> {
             };
             let here = whiten(&own, matrix)?;
             let change = secant::change(&here, &own, sd, self.weight, seen, first)?;
-            *matrix = &own * floored(&(here + change), LEAST_SECANT) * own.transpose();
+            let least = eigen(&here).0.min().clamp(LEAST_BELIEVED, LEAST_SECANT);
+            *matrix = &own * floored(&(here + change), least) * own.transpose();
             if let Some(known) = &self.known {
                 *matrix = known.complete(matrix)?;
             }
