@@ -18,6 +18,7 @@ fn table(names: &str, row: impl FnMut(&mut ChaCha20Rng) -> String) -> String {
     rows(12_000, names, row)
 }
 
+/// The same with so many rows.
 fn rows(count: u32, names: &str, mut row: impl FnMut(&mut ChaCha20Rng) -> String) -> String {
     let mut rng = ChaCha20Rng::seed_from_u64(23);
     let mut text = format!("{names}\n");
@@ -34,6 +35,7 @@ fn errors(table: &str, declared: &str) -> [f64; 3] {
     errors_at(3.0, table, declared)
 }
 
+/// The same at another ε.
 fn errors_at(epsilon: f64, table: &str, declared: &str) -> [f64; 3] {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.csv"), table).unwrap();

@@ -5,7 +5,7 @@ use nalgebra::{DMatrix, DVector};
 use super::denoise::{Noise, compose, eigen};
 
 /// Eigenvalues of a curvature are at least this share of the edge of the noise that was kept, and
-/// at least that of all noise or this …
+/// at least this share of the edge of all noise, or the second number where that is less …
 const EDGE_SHARE: f64 = 0.75;
 const LEAST_CURVATURE: f64 = 0.03;
 /// … and of those that are not, this share is believed in intervals, and no less than this.

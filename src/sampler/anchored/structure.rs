@@ -393,7 +393,7 @@ pub(super) struct Whitened<'a> {
 /// Columns of which those without a zero are orthonormal, and the others orthogonal to them. A
 /// number that is nearly the same in all rows is nearly the sum of all levels: where columns hold
 /// what the two differ by, all are much alike, and [`Whitened::project`] would not arrive.
-fn apart(mut columns: DMatrix<f64>, zero: &DMatrix<bool>) -> DMatrix<f64> {
+fn orthogonal(mut columns: DMatrix<f64>, zero: &DMatrix<bool>) -> DMatrix<f64> {
     let has_none = |j: &usize| !zero.column(*j).iter().any(|zero| *zero);
     let (free, others): (Vec<usize>, Vec<usize>) = (0..zero.ncols()).partition(has_none);
     if free.is_empty() {
@@ -418,7 +418,7 @@ impl<'a> Whitened<'a> {
     /// # Errors
     /// [`Halt`] of a factor without an inverse.
     pub fn new(known: &'a Known, factor: &DMatrix<f64>) -> Result<Self, Halt> {
-        let mut scaled = apart(forward_matrix(factor, &known.basis)?, &known.zero);
+        let mut scaled = orthogonal(forward_matrix(factor, &known.basis)?, &known.zero);
         for mut column in scaled.column_iter_mut() {
             column /= column.norm();
         }
